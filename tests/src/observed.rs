@@ -108,7 +108,7 @@ impl Observed {
     }
 
     fn named(&self, turn: &str, kind: &PostKind) -> Vec<&Seen> {
-        let key = post_key(&self.session.thread, turn, kind);
+        let key = post_key(&self.session.thread, &turn.into(), kind);
         let posts = self.posts.iter();
         posts
             .filter(|post| post.key.as_deref() == Some(&key))

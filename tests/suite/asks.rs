@@ -167,7 +167,7 @@ async fn open_ask(talk: &Talk<'_>) -> String {
     let session = talk.session().await;
     let asks = session.turn.map(|turn| turn.asks).unwrap_or_default();
     let open = asks.into_iter().find(|ask| !ask.settled);
-    open.expect("an ask is open").id
+    open.expect("an ask is open").id.to_string()
 }
 
 async fn form(world: World, platform: Platform) {

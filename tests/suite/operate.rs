@@ -96,7 +96,7 @@ async fn looks(world: World, platform: Platform) {
     let session = talk.session().await;
     let thread = session.thread.to_string();
     let sandbox = sandbox_name(STACK, &session.thread.sandbox(), 1);
-    let agent = session.agent_session.clone().unwrap_or_default();
+    let agent = session.agent_session.clone().unwrap();
     let tenant = session.thread.tenant();
     let names = [
         (thread.as_str(), "THREAD"),
@@ -133,7 +133,7 @@ THREAD active TIME - - TIME ago in TIME"
     for (filter, is_there) in [
         (["--phase", "active"].as_slice(), true),
         (&["--phase", "paused"], false),
-        (&["--tenant", &tenant], true),
+        (&["--tenant", tenant.as_str()], true),
         (&["--tenant", "discord:0"], false),
         (&["--idle", "0s"], true),
         (&["--idle", "1d"], false),
@@ -357,7 +357,7 @@ async fn busy(world: World, platform: Platform) {
     }
     let after = talk.session().await;
     assert_eq!((after.phase, after.operated.len()), (before.phase, 0));
-    assert_eq!(after.turn.map(|turn| turn.id), Some(turn.clone()));
+    assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
     let paused = operate(&world, &["pause", &thread, "--even-if-busy", "--json"]).await;
     assert_eq!(paused.code, 0, "{paused:?}");

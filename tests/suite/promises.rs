@@ -153,7 +153,7 @@ fn good() -> Observed {
         };
         seen.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {
-            let key = Some(post_key(&thread, turn, &kind));
+            let key = Some(post_key(&thread, &turn.into(), &kind));
             seen.posts.push(Seen {
                 id: format!("{turn}-{text}"),
                 key,

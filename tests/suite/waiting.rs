@@ -82,7 +82,7 @@ async fn withdrawn(world: World, platform: Platform) {
     let first = session.turn.map(|turn| turn.id);
     assert_eq!(
         first,
-        Some(slow.clone()),
+        Some(slow.as_str().into()),
         "it was withdrawn while the first ran"
     );
 
@@ -127,12 +127,14 @@ async fn sent_now(world: World, platform: Platform) {
     let running = talk.session().await.turn.map(|turn| turn.id);
     assert_eq!(
         running,
-        Some(slow.clone()),
+        Some(slow.as_str().into()),
         "it was sent while the first ran"
     );
 
     assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
-    let joined = Outcome::Joined { turn: slow.clone() };
+    let joined = Outcome::Joined {
+        turn: slow.clone().into(),
+    };
     assert_eq!(talk.ended(&third).await.outcome, joined);
     let answer = talk.answer(&slow).await;
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{HttpAnswer, Lookup, discord, slack};
+use bobbin_chat::{Chats, HttpAnswer, Lookup};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::store::Store;
 

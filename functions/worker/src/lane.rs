@@ -289,8 +289,8 @@ impl Worker {
             Ok(thread) => {
                 let parts = self.parts().await;
                 let lane = self.lane(&parts);
-                let buried =
-                    dead::bury_in_thread(&lane, thread, &id.into(), None, receipt.arrival());
+                let id = id.into();
+                let buried = dead::bury_in_thread(&lane, thread, &id, None, receipt.arrival());
                 let verdict = buried.await;
                 receipt.conclude(verdict).await
             }

@@ -342,7 +342,7 @@ impl World for Live {
                 ended_ms,
                 failed: matches!(event, Event::Failed(_) | Event::NotSent(_)),
                 thread: &thread.to_string(),
-                turn: &self.turn().as_str().into(),
+                turn: &self.turn(),
             },
         );
         match &event {

@@ -197,7 +197,7 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
         .collect();
     let attach = AgentEffect::Attach {
         generation: 1,
-        turn: "t-1".to_owned(),
+        turn: "t-1".into(),
         files,
     };
     let here = thread();

@@ -19,7 +19,9 @@ use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, PromptIds, ThreadKey, sandbox_name};
+use bobbin_core::ids::{
+    AgentSessionId, Ms, PostKind, PostRef, PromptIds, Tenant, ThreadKey, sandbox_name,
+};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
 use bobbin_core::person::Person;
@@ -140,7 +142,7 @@ impl Scene {
     }
 
     async fn send(&self, turn: &str, text: &str, sending: Sending) -> PromptIds {
-        let ids = PromptIds::mint(&self.thread, turn, now_ms());
+        let ids = PromptIds::mint(&self.thread, &turn.into(), now_ms());
         self.send_as(&ids, text, sending).await;
         ids
     }
@@ -149,9 +151,9 @@ impl Scene {
         let (agent_session, ids, text) = (self.session.clone(), ids.clone(), text.to_owned());
         let sent = self
             .perform(Effect::Agent(AgentEffect::SendPrompt {
-                turn: "1".to_owned(),
+                turn: "1".into(),
                 generation: GENERATION,
-                agent_session,
+                agent_session: agent_session.into(),
                 ids,
                 text,
                 model: self.model_name.clone(),
@@ -166,7 +168,7 @@ impl Scene {
     async fn find(&self, ids: &PromptIds) -> PromptState {
         let find = Effect::Agent(AgentEffect::FindPrompt {
             generation: GENERATION,
-            agent_session: self.session.clone(),
+            agent_session: self.session.clone().into(),
             message: ids.message.clone(),
         });
         match self.perform(find).await {
@@ -178,10 +180,10 @@ impl Scene {
     fn follow(&self, ids: &PromptIds) -> Follow {
         Follow {
             generation: GENERATION,
-            agent_session: self.session.clone(),
+            agent_session: self.session.clone().into(),
             message: ids.message.clone(),
             further: Vec::new(),
-            turn: "turn".to_owned(),
+            turn: "turn".into(),
             card: Some(PostRef {
                 channel: "c".to_owned(),
                 id: "1".to_owned(),
@@ -572,7 +574,7 @@ async fn is_answered(scene: &mut Scene, turn: &str) {
     let Event::AgentSession { id } = scene.perform(find).await else {
         panic!("a session")
     };
-    scene.session = id;
+    scene.session = id.to_string();
     let ids = scene.send(turn, "echo: heard", FIRST).await;
     let answer = scene.finished(scene.follow(&ids)).await;
     assert_eq!(
@@ -661,7 +663,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
 }
 
 async fn a_thread_keeps_its_session(scene: &mut Scene) {
-    let find = |known: Option<String>| {
+    let find = |known: Option<AgentSessionId>| {
         Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known,
@@ -670,13 +672,13 @@ async fn a_thread_keeps_its_session(scene: &mut Scene) {
     let Event::AgentSession { id } = scene.perform(find(None)).await else {
         panic!("a session")
     };
-    for known in [None, Some(id.clone()), Some("ses_unknown".to_owned())] {
+    for known in [None, Some(id.clone()), Some("ses_unknown".into())] {
         assert_eq!(
             scene.perform(find(known)).await,
             Event::AgentSession { id: id.clone() }
         );
     }
-    scene.session = id;
+    scene.session = id.to_string();
 }
 
 async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
@@ -765,7 +767,7 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
         &mut scene.sandboxes,
         Sandboxes::new(
             SandboxSettings {
-                project_config_of: vec![scene.thread.tenant()],
+                project_config_of: vec![scene.thread.tenant().to_string()],
                 ..settings("http://127.0.0.1:1")
             },
             at(&scene.provider, STACK, STACK_ID),
@@ -776,7 +778,7 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
-        known: Some(scene.session.clone()),
+        known: Some(scene.session.clone().into()),
     });
     assert!(matches!(
         scene.perform(find).await,
@@ -805,7 +807,7 @@ async fn a_prompt_is_sent_once(scene: &mut Scene) {
     assert_eq!(scene.find(&ids).await, PromptState::Taken);
     let second = scene.finished(scene.follow(&ids)).await;
     assert_eq!((first.text.as_str(), &first), ("once", &second));
-    let never = PromptIds::mint(&scene.thread, "never", now_ms());
+    let never = PromptIds::mint(&scene.thread, &"never".into(), now_ms());
     assert_eq!(scene.find(&never).await, PromptState::Absent);
 }
 
@@ -831,8 +833,8 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         };
         {
             let mut marks = scene.desk.marks.lock().unwrap();
-            marks.queued.insert("waits".to_owned(), queued.clone());
-            marks.now.insert("waits".to_owned(), by.clone());
+            marks.queued.insert("waits".into(), queued.clone());
+            marks.now.insert("waits".into(), by.clone());
         }
         let deaf = Follow {
             steers: None,
@@ -849,13 +851,20 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
             .await;
         let turn = "waits".to_owned();
-        assert_eq!(seen, Event::SteerSeen { turn, queued, by });
+        assert_eq!(
+            seen,
+            Event::SteerSeen {
+                turn: turn.into(),
+                queued,
+                by
+            }
+        );
         let further = scene
             .send(&format!("s2-{}", first.len()), "echo: the second", FIRST)
             .await;
         let both = Follow {
             further: vec![further.message.clone()],
-            steers: Some(vec!["waits".to_owned()]),
+            steers: Some(vec!["waits".into()]),
             ..scene.follow(&ids)
         };
         let answer = scene.finished(both.clone()).await;
@@ -890,7 +899,7 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     let aborted = scene
         .perform(Effect::Agent(AgentEffect::Abort {
             generation: GENERATION,
-            agent_session: scene.session.clone(),
+            agent_session: scene.session.clone().into(),
             message: further.message.clone(),
             messages: vec![ids.message.clone(), further.message.clone()],
         }))
@@ -941,7 +950,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     let attached = scene
         .perform(Effect::Agent(AgentEffect::Attach {
             generation: GENERATION,
-            turn: "t".to_owned(),
+            turn: "t".into(),
             files,
         }))
         .await;
@@ -981,7 +990,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     let changed = scene
         .perform(Effect::Agent(AgentEffect::ReadChanges {
             generation,
-            agent_session,
+            agent_session: agent_session.into(),
             message: ids.message.clone(),
         }))
         .await;
@@ -1051,7 +1060,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
         ),
         ("bad", vec!["dot.png", "broken.png"], "I see no images."),
     ] {
-        let ids = PromptIds::mint(&scene.thread, turn, now_ms());
+        let ids = PromptIds::mint(&scene.thread, &turn.into(), now_ms());
         let image = |path: &str| bobbin_core::images::Image {
             path: path.to_owned(),
             name: path.to_owned(),
@@ -1060,9 +1069,9 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
         for sending in [FIRST, Sending::Again] {
             let sent = scene
                 .perform(Effect::Agent(AgentEffect::SendPrompt {
-                    turn: "1".to_owned(),
+                    turn: "1".into(),
                     generation: GENERATION,
-                    agent_session: scene.session.clone(),
+                    agent_session: scene.session.clone().into(),
                     ids: ids.clone(),
                     text: "look".to_owned(),
                     model: scene.model_name.clone(),
@@ -1102,7 +1111,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         .lock()
         .unwrap()
         .cancelled
-        .insert("turn".to_owned(), by.clone());
+        .insert("turn".into(), by.clone());
     assert_eq!(
         scene
             .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
@@ -1111,7 +1120,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     );
     let abort = Effect::Agent(AgentEffect::Abort {
         generation: GENERATION,
-        agent_session: scene.session.clone(),
+        agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
     });
@@ -1136,14 +1145,15 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     assert_eq!(scene.perform(abort).await, Event::Aborted);
     let (thread, session) = (&scene.thread, &scene.session);
     let mine = [ids.message.clone()];
+    let agent_session = session.as_str().into();
     let late = scene
         .sandboxes
-        .abort_answering(thread, GENERATION, session, &mine);
+        .abort_answering(thread, GENERATION, &agent_session, &mine);
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
         Effect::Agent(AgentEffect::EndRun(StrayRun {
             generation: GENERATION,
-            agent_session: scene.session.clone(),
+            agent_session: scene.session.clone().into(),
             messages: vec![ids.message.clone()],
         }))
     };
@@ -1167,7 +1177,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
 
 fn ask(id: &str, about: &About) -> Ask {
     Ask {
-        id: id.to_owned(),
+        id: id.into(),
         about: about.clone(),
         expires_at_ms: now_ms() + 60_000,
         post: None,
@@ -1455,7 +1465,7 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
     ));
     let abort = Effect::Agent(AgentEffect::Abort {
         generation: GENERATION,
-        agent_session: scene.session.clone(),
+        agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
     });
@@ -1545,7 +1555,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     assert_eq!(
         scene.perform(find).await,
         Event::AgentSession {
-            id: scene.session.clone()
+            id: scene.session.clone().into()
         }
     );
     let ids = scene.send("t11", "run: cat src/notes.txt", FIRST).await;
@@ -1559,13 +1569,13 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
 }
 
 async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
-    let count = async |name: &str, id: &str, tenant: &str| {
+    let count = async |name: &str, id: &str, tenant: &Tenant| {
         let sandboxes = at(&scene.provider, name, id);
         sandboxes.count(tenant, None).await.unwrap()
     };
     let tenant = scene.thread.tenant();
     assert_eq!(count(STACK, STACK_ID, &tenant).await, 1);
-    assert_eq!(count(STACK, STACK_ID, "discord:2").await, 0);
+    assert_eq!(count(STACK, STACK_ID, &Tenant::discord("2")).await, 0);
     assert_eq!(count("another", STACK_ID, &tenant).await, 0);
     assert_eq!(count(STACK, "a namesake's", &tenant).await, 0);
 }
@@ -1745,7 +1755,7 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     let Event::AgentSession { id } = found else {
         panic!("{found:?}")
     };
-    scene.session = id;
+    scene.session = id.to_string();
 }
 
 async fn a_prompt_that_the_proxy_repeats_is_run_once(scene: &mut Scene) {

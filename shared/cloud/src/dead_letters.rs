@@ -15,7 +15,7 @@ use crate::aws::{Aws, Bounded, CallError, IntoCallError};
 
 /// Seconds for which a letter that is looked at stays hidden.
 pub const HELD_SECONDS: i32 = 60;
-/// DeadLetters of one queue that are looked at.
+/// Dead letters of one queue that are looked at.
 pub const LETTERS_MAX: usize = 200;
 /// Most that SQS gives out at once.
 const BATCH_MAX: i32 = 10;

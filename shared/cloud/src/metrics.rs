@@ -105,7 +105,7 @@ mod tests {
     fn a_line_is_what_cloudwatch_reads_as_metrics() {
         let told = |kind, took_ms| Signal {
             kind,
-            turn: Some("secret-looking turn".to_owned()),
+            turn: Some("secret-looking turn".into()),
             took_ms,
         };
         let usage = serde_json::from_value(json!({"tokens": 5, "cost_micro_usd": 7}));

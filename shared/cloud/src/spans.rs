@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use bobbin_core::ids::{Ms, TurnId};
+use bobbin_core::ids::Ms;
 use serde_json::{Value, json};
 
 /// What stands before a document in its datagram.
@@ -19,7 +19,7 @@ const HEADER: &str = "{\"format\":\"json\",\"version\":1}\n";
 const DAEMON: &str = "AWS_XRAY_DAEMON_ADDRESS";
 /// The header of the invocation in hand, which `lambda_runtime` sets before each: a process has one at a time.
 const PRESENT: &str = "_X_AMZN_TRACE_ID";
-/// DeadLetters of a span's name that are kept.
+/// Letters of a span's name that are kept.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Where spans go; nowhere, where no daemon is.
@@ -49,7 +49,7 @@ pub struct Span<'a> {
     /// The thread's key, by which the log knows it.
     pub thread: &'a str,
     /// The turn's id, by which the log knows it; may be empty.
-    pub turn: &'a TurnId,
+    pub turn: &'a str,
 }
 
 impl Spans {

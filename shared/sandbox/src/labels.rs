@@ -80,9 +80,9 @@ mod tests {
                 .all(|(name, value)| all.get(name) == Some(value))
         };
         let thread = ThreadKey::discord("1", "2").unwrap();
-        assert!(carries(&thread, "discord:1"));
-        assert!(!carries(&thread, "discord:2") && !carries(&thread, "slack:1"));
+        assert!(carries(&thread, &Tenant::discord("1")));
+        assert!(!carries(&thread, &Tenant::discord("2")) && !carries(&thread, &Tenant::slack("1")));
         let thread = ThreadKey::slack("T1", "C1", "1.2").unwrap();
-        assert!(carries(&thread, "slack:T1"));
+        assert!(carries(&thread, &Tenant::slack("T1")));
     }
 }

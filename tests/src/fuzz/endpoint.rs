@@ -1,6 +1,7 @@
 //! What holds for whatever an endpoint of a chat takes in, whichever platform's it is.
 
 use bobbin_chat::{HttpAnswer, Inbound};
+use bobbin_core::ids::Tenant;
 use bobbin_core::message::{Body, Want, Work};
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
             };
             (message.thread.tenant(), by)
         }
-        Body::Open(open) => (format!("discord:{}", open.guild), &open.prompt.by),
+        Body::Open(open) => (Tenant::discord(&open.guild), &open.prompt.by),
         Body::Control(control) => {
             assert!(
                 !matches!(control.want, Want::Halt { .. }),
@@ -61,12 +62,12 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
             );
             (control.thread.tenant(), &control.by)
         }
-        Body::Overview(overview) => (format!("slack:{}", overview.team), &overview.by),
+        Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),
         Body::Announce(_) => {
             panic!("what waits is announced after it was accepted, not by the platform")
         }
     };
-    assert_eq!(of, tenant, "work for a tenant that is not allowed");
+    assert_eq!(of.as_str(), tenant, "work for a tenant that is not allowed");
     assert!(!by.id.is_empty(), "work of nobody: {body:?}");
 }
 

@@ -6,6 +6,7 @@ use bobbin_agent::opencode::{
 };
 use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
+use bobbin_core::ids::AskId;
 
 /// Characters of a step: 80 of its subject, and the words around it.
 const STEP_CHARS_MAX: usize = 160;
@@ -17,7 +18,7 @@ const REASON_CHARS_MAX: usize = 500;
 /// What a card would show.
 type Picture = (
     Vec<CardStep>,
-    Vec<(String, About)>,
+    Vec<(AskId, About)>,
     RunState,
     Option<String>,
     Vec<String>,

@@ -102,7 +102,7 @@ impl World {
             inner.note(place, || format!("{deed:?}"));
             match deed {
                 Deed::Send(message) => inner.send(place, message),
-                Deed::Stop(turn) => inner.stop(place, &turn),
+                Deed::Stop(turn) => inner.stop(place, &turn.as_str().into()),
                 Deed::StopAll => {
                     let all = inner.places[place].all_turns();
                     if all.len() > 1 {
@@ -111,7 +111,7 @@ impl World {
                     all.iter().for_each(|turn| inner.stop(place, turn));
                 }
                 Deed::Now(turn) => {
-                    if inner.places[place].now(&turn) {
+                    if inner.places[place].now(&turn.as_str().into()) {
                         inner.met.insert("wanted now");
                     }
                 }
@@ -138,7 +138,7 @@ impl World {
             };
             let thread = here.thread.clone();
             let message = Message {
-                id: format!("wake-{}-{at_ms}", thread.short_hash()),
+                id: format!("wake-{}-{at_ms}", thread.short_hash()).into(),
                 thread,
                 accepted_at_ms: at_ms,
                 work: Work::Sweep,

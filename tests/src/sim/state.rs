@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{DeadPrompt, Message, Work};
 use bobbin_core::person::Person;
@@ -156,7 +156,7 @@ impl Inner {
                 })
             });
             let burial = Message {
-                id: format!("bury-{}", dead.id),
+                id: format!("bury-{}", dead.id).into(),
                 thread: dead.thread.clone(),
                 accepted_at_ms: self.now_ms,
                 work: Work::Bury {
@@ -243,7 +243,7 @@ impl Inner {
     }
 
     /// A person stops a turn: the mark, and the abort.
-    pub(super) fn stop(&mut self, place: usize, turn: &str) {
+    pub(super) fn stop(&mut self, place: usize, turn: &TurnId) {
         let here = &mut self.places[place];
         if !here.has_ended(turn) && here.turns.iter().any(|known| known == turn) {
             let by = Person {

@@ -24,7 +24,7 @@ impl World {
         inner.met.insert("look");
         let thread = inner.places[place].thread.clone();
         let message = Message {
-            id: format!("look-{}-{now_ms}", thread.short_hash()),
+            id: format!("look-{}-{now_ms}", thread.short_hash()).into(),
             thread,
             accepted_at_ms: now_ms,
             work: Work::Look,
@@ -72,7 +72,7 @@ impl World {
             inner.send(
                 place,
                 Message {
-                    id,
+                    id: id.into(),
                     thread,
                     accepted_at_ms: now_ms,
                     work: Work::Sweep,

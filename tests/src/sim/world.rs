@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::ids::{Ms, Tenant};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
 
@@ -99,7 +99,7 @@ impl World {
     pub fn message(&self, place: usize, id: &str, work: Work) -> Message {
         let inner = self.lock();
         Message {
-            id: id.to_owned(),
+            id: id.into(),
             thread: inner.places[place].thread.clone(),
             accepted_at_ms: inner.now_ms,
             work,
@@ -115,7 +115,7 @@ impl World {
             .iter_mut()
             .for_each(|place| place.close(now_ms));
         let places = inner.places.iter();
-        let tenants: BTreeSet<String> = places.map(|place| place.thread.tenant()).collect();
+        let tenants: BTreeSet<Tenant> = places.map(|place| place.thread.tenant()).collect();
         for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
             let places = inner.places.iter_mut();
             let mut of_tenant: Vec<_> = places

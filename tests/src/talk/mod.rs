@@ -216,7 +216,7 @@ impl Talk<'_> {
         let said = self.word("status").await;
         if self.platform == Platform::Slack {
             // In Slack, where the question stands in the thread, so does the answer.
-            let key = post_key(&self.thread.key, &said, &PostKind::Notice);
+            let key = post_key(&self.thread.key, &said.as_str().into(), &PostKind::Notice);
             return self
                 .see(SEEN_MS_MAX, "the status is told", |one| {
                     one.key.as_deref() == Some(&key)
@@ -247,7 +247,7 @@ impl Talk<'_> {
             turn: turn.clone(),
             mark: None,
         });
-        let key = post_key(&self.thread.key, &turn, &PostKind::Notice);
+        let key = post_key(&self.thread.key, &turn.as_str().into(), &PostKind::Notice);
         let thread = &self.thread.key;
         eventually(
             ANSWER_MS_MAX,

@@ -75,7 +75,7 @@ impl Talk<'_> {
     /// # Panics
     /// When it does not stand within its bound.
     pub async fn card(&self, turn: &str) -> Seen {
-        let key = post_key(&self.thread.key, turn, &PostKind::Card);
+        let key = post_key(&self.thread.key, &turn.into(), &PostKind::Card);
         self.see(ANSWER_MS_MAX, "the card stands", |one| {
             one.key.as_deref() == Some(&key)
         })
@@ -147,7 +147,7 @@ impl Talk<'_> {
             .await
             .unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
         let keys: Vec<String> = (0..10)
-            .map(|index| post_key(&self.thread.key, turn, &PostKind::Chunk(index)))
+            .map(|index| post_key(&self.thread.key, &turn.into(), &PostKind::Chunk(index)))
             .collect();
         let parts = keys
             .iter()

@@ -283,7 +283,8 @@ async fn begun(world: &World, mark: &str, platform: &str) -> Session {
             .ok_or("no call of the model has it")?;
         let sessions = world.aws.sessions(&world.deployment.table).await?;
         let ours = |session: &Session| {
-            session.agent_session.is_some() && session.agent_session == call.session_id
+            let agent = session.agent_session.as_deref();
+            agent.is_some() && agent == call.session_id.as_deref()
         };
         sessions
             .into_iter()
@@ -314,7 +315,7 @@ async fn finish(
         .iter()
         .zip(marks)
         .map(|(ended, mark)| Accepted {
-            turn: ended.id.clone(),
+            turn: ended.id.to_string(),
             mark: Some(mark.clone()),
         })
         .collect();

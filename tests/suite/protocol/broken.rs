@@ -134,7 +134,7 @@ const BREAKS: [Break; 21] = [
     (10, "somebody else who is called", |h| {
         h.facts.push(Fact::Called {
             turn: 0,
-            kind: PostKind::Ask("a".to_owned()),
+            kind: PostKind::Ask("a".into()),
             who: vec!["bob".to_owned()],
         })
     }),

@@ -132,7 +132,7 @@ async fn attacked(world: &World, platform: Platform) {
     let waiting = session.turn.as_ref().unwrap();
     let wanted = Wanted {
         thread: ours.thread.clone(),
-        ask: waiting.asks.first().expect("it asks").id.clone(),
+        ask: waiting.asks.first().expect("it asks").id.to_string(),
         turn: turn.clone(),
         card: ours.card(&turn).await.id,
     };
@@ -505,7 +505,7 @@ async fn history(
     let sessions = world.aws.sessions(&world.deployment.table).await.unwrap();
     let agent = |key: &ThreadKey| {
         let session = sessions.iter().find(|one| one.thread == *key);
-        session.and_then(|session| session.agent_session.clone())
+        session.and_then(|session| session.agent_session.clone().map(String::from))
     };
     let of_model = |key: &ThreadKey| -> Vec<String> {
         let id = agent(key);

@@ -50,6 +50,7 @@ pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) ->
 
 #[cfg(test)]
 mod tests {
+    use bobbin_core::ids::Tenant;
     use bobbin_core::person::Standing;
 
     use super::*;
@@ -57,7 +58,7 @@ mod tests {
 
     fn lookup(kind: Kind, typed: &str) -> Lookup {
         Lookup {
-            tenant: "discord:1".to_owned(),
+            tenant: Tenant::discord("1"),
             standing: Standing {
                 channel: "20".to_owned(),
                 ..Standing::default()

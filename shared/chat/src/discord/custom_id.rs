@@ -186,41 +186,41 @@ mod tests {
         let ask = || "per_01ABCDEF".to_owned();
         for id in [
             CustomId::Stop {
-                turn: "1182000000000000001".to_owned(),
+                turn: "1182000000000000001".into(),
             },
             CustomId::StopAll,
             CustomId::Now {
-                turn: "1182000000000000001".to_owned(),
+                turn: "1182000000000000001".into(),
             },
             CustomId::Diff {
-                turn: "again-0123456789abcdef01234567".to_owned(),
+                turn: "again-0123456789abcdef01234567".into(),
             },
             CustomId::Reply,
             CustomId::Say,
             CustomId::Ask {
-                ask: ask(),
+                ask: ask().into(),
                 press: Press::Once,
             },
             CustomId::Ask {
-                ask: ask(),
+                ask: ask().into(),
                 press: Press::Always,
             },
             CustomId::Ask {
-                ask: ask(),
+                ask: ask().into(),
                 press: Press::Reject,
             },
             CustomId::Ask {
-                ask: ask(),
+                ask: ask().into(),
                 press: Press::Option(24),
             },
-            CustomId::Pick { ask: ask() },
+            CustomId::Pick { ask: ask().into() },
             CustomId::Form {
-                ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".to_owned(),
+                ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".into(),
                 parts: ["s0.25", "m1.25", "w2.0", "n3.25", "x.9"]
                     .map(|part| Part::parse(part).expect("a part"))
                     .to_vec(),
             },
-            CustomId::Answer { ask: ask() },
+            CustomId::Answer { ask: ask().into() },
         ] {
             assert_eq!(CustomId::parse(&id.text()), Some(id));
         }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn an_id_that_is_too_long_still_fits_and_names_nothing() {
         let text = CustomId::Ask {
-            ask: "x".repeat(500),
+            ask: "x".repeat(500).into(),
             press: Press::Always,
         }
         .text();

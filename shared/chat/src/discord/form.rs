@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(said(components, 0), Said::default());
         let parts = layout(&[question(&[], true), asked]);
         let body: Value =
-            serde_json::from_str(&open("que_1", &parts, components).body).expect("JSON");
+            serde_json::from_str(&open(&"que_1".into(), &parts, components).body).expect("JSON");
         assert_fits(CALLBACK, "post", &body);
         let select = &body["data"]["components"][1];
         assert_eq!(select["label"], "2. D_B");
@@ -387,8 +387,8 @@ mod tests {
                 .map(|part| Part::parse(part).expect("a part"))
                 .collect();
             let components = components.as_array().map_or(&[][..], Vec::as_slice);
-            let body: Value =
-                serde_json::from_str(&open("que_1", &parts, components).body).expect("JSON");
+            let body: Value = serde_json::from_str(&open(&"que_1".into(), &parts, components).body)
+                .expect("JSON");
             assert_fits(CALLBACK, "post", &body);
         }
     }

@@ -33,7 +33,7 @@ pub use client::{
     application,
 };
 pub use commands::{Difference, commands, guild_commands};
-pub use completion::completed;
+pub(crate) use completion::completed;
 pub use inbound::interactions;
 pub(crate) use seam::{off, split};
 pub use verify::{BadKey, verify, verifying_key};

@@ -3,7 +3,7 @@
 //! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
 
 use bobbin_core::access::{Policy, Refusal};
-use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{ThreadKey, TurnId};
 use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::settings::{Change, Kind};

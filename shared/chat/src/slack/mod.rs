@@ -35,6 +35,6 @@ pub use endpoint::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;
 pub use interactivity::interactivity;
 pub(crate) use seam::{off, split};
-pub use suggest::suggested;
+pub(crate) use suggest::suggested;
 pub use verify::{Unverified, looks_signed, verify};
 pub use words::{CONFIG_HELP, HELP};

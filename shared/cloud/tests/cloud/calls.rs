@@ -22,7 +22,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 17\r\n\r\n{\"MessageId\":\"
 
 fn sweep() -> Body {
     Body::Message(Message {
-        id: "sweep-1".to_owned(),
+        id: "sweep-1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
         accepted_at_ms: 1,
         work: Work::Sweep,

@@ -151,7 +151,7 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
         ],
     );
     let sweep = |number: usize| Message {
-        id: format!("sweep-{number}"),
+        id: format!("sweep-{number}").into(),
         thread: thread(u32::try_from(number).unwrap()),
         accepted_at_ms: 1,
         work: Work::Sweep,
@@ -175,7 +175,7 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
     found.sort();
     let mut wanted: Vec<(String, String)> = messages
         .into_iter()
-        .map(|one| (one.thread.to_string(), one.id))
+        .map(|one| (one.thread.to_string(), one.id.to_string()))
         .collect();
     wanted.sort();
     assert_eq!(found, wanted);

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use bobbin_cloud::aws::{ANSWER_BYTES_MAX, ATTEMPTS_MAX};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::ask::{Choice, Settlement};
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
@@ -146,9 +146,15 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     assert_eq!(read("turn#t").await["expires_at"], number(7));
     let (stored, _) = store.record(&session.thread).await.unwrap();
     assert_eq!(stored.unwrap().due_at_ms, session.due_at_ms);
-    let entries = store.entries(&session.thread, &["t".to_owned()]).await;
+    let entries = store.entries(&session.thread, &["t".into()]).await;
     assert_eq!(entries.unwrap(), [entry]);
-    assert!(store.load(&session.thread, "t").await.unwrap().in_ledger);
+    assert!(
+        store
+            .load(&session.thread, &"t".into())
+            .await
+            .unwrap()
+            .in_ledger
+    );
 }
 
 #[tokio::test]
@@ -204,11 +210,17 @@ async fn a_table_that_has_too_much_to_do_is_asked_again_and_then_told_of() {
     let busy = (400, json!({"__type": code, "message": "Slower."}));
     let item = json!({"Item": {"settings": {"S": "{}"}}});
     let (endpoint, asked) = scripted(vec![busy.clone(), (200, item)]).await;
-    store(&endpoint).settings("t").await.unwrap();
+    store(&endpoint)
+        .settings(&Tenant::slack("t"))
+        .await
+        .unwrap();
     assert_eq!(asked.lock().unwrap().len(), 2);
 
     let (endpoint, asked) = scripted(vec![busy]).await;
-    let told = store(&endpoint).settings("t").await.unwrap_err();
+    let told = store(&endpoint)
+        .settings(&Tenant::slack("t"))
+        .await
+        .unwrap_err();
     let expected = format!(
         "the table does not answer: DynamoDB at {endpoint} answered ProvisionedThroughputExceededException: Slower. (status 400, request id none)"
     );
@@ -226,7 +238,7 @@ async fn what_a_batch_leaves_out_is_asked_for_again_and_never_taken_for_what_is_
     let part = json!({"Responses": {"table": []}, "UnprocessedKeys": left(&turn)});
     let rest = json!({"Responses": {"table": [turn]}, "UnprocessedKeys": {}});
     let (endpoint, asked) = scripted(vec![(200, part), (200, rest)]).await;
-    let loaded = store(&endpoint).load(&thread, "t").await.unwrap();
+    let loaded = store(&endpoint).load(&thread, &"t".into()).await.unwrap();
     assert!(loaded.in_ledger && loaded.session.is_none());
     let asked = asked.lock().unwrap().clone();
     let again = json!({"RequestItems": {"table": {"Keys": [turn], "ConsistentRead": true}}});
@@ -263,7 +275,10 @@ async fn an_answer_that_is_not_the_tables_is_no_answer() {
     // An empty one must not be read as "there is none".
     for body in ["", "<html>canary</html>"] {
         let (endpoint, _) = answering(200, body).await;
-        let told = store(&endpoint).settings("t").await.unwrap_err();
+        let told = store(&endpoint)
+            .settings(&Tenant::slack("t"))
+            .await
+            .unwrap_err();
         assert!(matches!(told, StoreError::Later(_)), "{told:?}");
         assert!(!told.to_string().contains("canary"), "{told}");
     }
@@ -383,10 +398,20 @@ async fn a_decision_whose_answer_is_lost_is_still_the_first_one() {
         choice: Choice::Once,
     };
     let first = by("Ada");
-    assert!(store.mark_settled(&thread, "a", &first).await.unwrap());
+    assert!(
+        store
+            .mark_settled(&thread, &"a".into(), &first)
+            .await
+            .unwrap()
+    );
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     let later = by("Robin");
-    assert!(!store.mark_settled(&thread, "a", &later).await.unwrap());
+    assert!(
+        !store
+            .mark_settled(&thread, &"a".into(), &later)
+            .await
+            .unwrap()
+    );
 }
 
 #[tokio::test]
@@ -406,8 +431,9 @@ async fn a_call_of_a_silent_table_is_over_in_time() {
     let silent = store(&endpoint);
     let (session, marks) = (session(1), Marks::default());
     let thread = session.thread.clone();
+    let tenant = Tenant::slack("t");
     let (one, many, write) = tokio::join!(
-        silent.settings("t"),
+        silent.settings(&tenant),
         silent.record(&thread),
         silent.save(&session, 0, &marks, &[], 0)
     );
@@ -449,14 +475,19 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
     let session = session(1);
     let person = Person::default();
     store
-        .mark_cancelled(&session.thread, "t", &person)
+        .mark_cancelled(&session.thread, &"t".into(), &person)
         .await
         .unwrap();
     let (none, marks) = store.record(&session.thread).await.unwrap();
     assert_eq!(none, None);
     assert_eq!(marks.cancelled.keys().collect::<Vec<_>>(), ["t"]);
     // Only beside the one that says that it waits.
-    assert!(!store.mark_now(&session.thread, "t", &person).await.unwrap());
+    assert!(
+        !store
+            .mark_now(&session.thread, &"t".into(), &person)
+            .await
+            .unwrap()
+    );
     let saved = store
         .save(&session, 0, &Marks::default(), &[], 0)
         .await

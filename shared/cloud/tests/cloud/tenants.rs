@@ -1,7 +1,7 @@
 //! The items of tenants in the table: settings under their version, catalogues as they come, each for its own tenant.
 
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{Marks, Session};
@@ -11,6 +11,10 @@ use crate::support::{Cloud, aws, sdk_dynamodb};
 
 const ONE: &str = "discord:111";
 const OTHER: &str = "discord:1111";
+
+fn tenant(text: &str) -> Tenant {
+    text.parse().unwrap()
+}
 
 fn store(cloud: &Cloud) -> Store {
     Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"))
@@ -30,21 +34,25 @@ fn with_model(model: &str) -> Settings {
 async fn of_two_who_write_settings_at_once_one_is_told_that_it_was_too_late() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
-    assert_eq!(store.settings(ONE).await.unwrap(), Settings::default());
+    assert_eq!(
+        store.settings(&tenant(ONE)).await.unwrap(),
+        Settings::default()
+    );
     let (first, second) = (with_model("anthropic/a"), with_model("openai/b"));
+    let one = tenant(ONE);
     let (a, b) = tokio::join!(
-        store.save_settings(ONE, &first, 0),
-        store.save_settings(ONE, &second, 0)
+        store.save_settings(&one, &first, 0),
+        store.save_settings(&one, &second, 0)
     );
     let (a, b) = (a.unwrap(), b.unwrap());
     assert!(a != b, "{a} {b}");
-    let stored = store.settings(ONE).await.unwrap();
+    let stored = store.settings(&tenant(ONE)).await.unwrap();
     assert_eq!(stored.version, 1);
     assert_eq!(stored.defaults, if a { first } else { second }.defaults);
 
-    assert!(!store.save_settings(ONE, &stored, 7).await.unwrap());
-    assert!(store.save_settings(ONE, &stored, 1).await.unwrap());
-    assert_eq!(store.settings(ONE).await.unwrap().version, 2);
+    assert!(!store.save_settings(&tenant(ONE), &stored, 7).await.unwrap());
+    assert!(store.save_settings(&tenant(ONE), &stored, 1).await.unwrap());
+    assert_eq!(store.settings(&tenant(ONE)).await.unwrap().version, 2);
 }
 
 #[tokio::test]
@@ -52,25 +60,39 @@ async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() 
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     let settings = with_model("anthropic/a");
-    assert!(store.save_settings(ONE, &settings, 0).await.unwrap());
+    assert!(
+        store
+            .save_settings(&tenant(ONE), &settings, 0)
+            .await
+            .unwrap()
+    );
     let catalogue = Catalogue {
         agents: vec!["build".to_owned()],
         ..Catalogue::default()
     };
-    store.save_catalogue(ONE, &catalogue).await.unwrap();
+    store
+        .save_catalogue(&tenant(ONE), &catalogue)
+        .await
+        .unwrap();
 
     let thread = ThreadKey::discord("111", "5").unwrap();
-    let loaded = store.load(&thread, "t1").await.unwrap();
+    let loaded = store.load(&thread, &"t1".into()).await.unwrap();
     assert_eq!(loaded.session, None);
-    assert_eq!(loaded.settings, store.settings(ONE).await.unwrap());
+    assert_eq!(loaded.settings, store.settings(&tenant(ONE)).await.unwrap());
     assert_eq!(loaded.settings.defaults, settings.defaults);
-    assert_eq!(store.catalogue(ONE).await.unwrap(), catalogue);
+    assert_eq!(store.catalogue(&tenant(ONE)).await.unwrap(), catalogue);
 
     let stranger = ThreadKey::discord("1111", "5").unwrap();
-    let loaded = store.load(&stranger, "t1").await.unwrap();
+    let loaded = store.load(&stranger, &"t1".into()).await.unwrap();
     assert_eq!(loaded.settings, Settings::default());
-    assert_eq!(store.settings(OTHER).await.unwrap(), Settings::default());
-    assert_eq!(store.catalogue(OTHER).await.unwrap(), Catalogue::default());
+    assert_eq!(
+        store.settings(&tenant(OTHER)).await.unwrap(),
+        Settings::default()
+    );
+    assert_eq!(
+        store.catalogue(&tenant(OTHER)).await.unwrap(),
+        Catalogue::default()
+    );
 }
 
 #[tokio::test]
@@ -78,11 +100,11 @@ async fn what_belongs_to_a_tenant_is_never_due() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     store
-        .save_settings(ONE, &Settings::default(), 0)
+        .save_settings(&tenant(ONE), &Settings::default(), 0)
         .await
         .unwrap();
     store
-        .save_catalogue(ONE, &Catalogue::default())
+        .save_catalogue(&tenant(ONE), &Catalogue::default())
         .await
         .unwrap();
     let thread = ThreadKey::discord("111", "5").unwrap();
@@ -116,9 +138,9 @@ async fn settings_that_cannot_be_read_are_an_error_and_not_the_default_ones() {
         .send()
         .await
         .unwrap();
-    let read = store.settings(ONE).await;
+    let read = store.settings(&tenant(ONE)).await;
     assert!(matches!(read, Err(StoreError::Damaged(_))), "{read:?}");
     let thread = ThreadKey::discord("111", "5").unwrap();
-    let loaded = store.load(&thread, "t1").await;
+    let loaded = store.load(&thread, &"t1".into()).await;
     assert!(matches!(loaded, Err(StoreError::Damaged(_))), "{loaded:?}");
 }

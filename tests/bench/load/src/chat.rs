@@ -44,7 +44,7 @@ fn answer<'a>(
     words: &str,
     posts: &'a [Seen],
 ) -> Result<&'a Seen, String> {
-    let key = post_key(&thread.key, &one.turn, &PostKind::Chunk(0));
+    let key = post_key(&thread.key, &one.turn.as_str().into(), &PostKind::Chunk(0));
     let is_it = |post: &&Seen| post.key.as_deref() == Some(&key);
     let says = |post: &&Seen| post.by_bot && post.text.lines().next() == Some(words);
     match (

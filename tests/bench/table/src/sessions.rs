@@ -38,7 +38,7 @@ pub fn item(number: usize, due: Due, now_ms: Ms) -> Item {
         ("record", text(&session.encode())),
         ("version", count(session.version)),
         ("phase", text(session.phase.word())),
-        ("tenant", text(&session.thread.tenant())),
+        ("tenant", text(session.thread.tenant().as_str())),
         ("due_shard", count(session.thread.due_shard().into())),
         ("due_at", count(due_at)),
     ];
@@ -58,7 +58,9 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         Due::Later => now_ms + LATER_MS + spread_ms,
     };
     let turn = |index: u64| EndedTurn {
-        id: (1_240_000_000_000_000_000 + number * TURNS + index).to_string(),
+        id: (1_240_000_000_000_000_000 + number * TURNS + index)
+            .to_string()
+            .into(),
         outcome: Outcome::Answered,
         at_ms: now_ms - (TURNS - index) * MINUTE_MS,
     };
@@ -72,8 +74,8 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         version: 40,
         phase: Phase::Active,
         generation: 1,
-        briefed: Some(agent_session.clone()),
-        agent_session: Some(agent_session),
+        briefed: Some(agent_session.clone().into()),
+        agent_session: Some(agent_session.into()),
         ended: (0..TURNS).map(turn).collect(),
         due_at_ms: Some(due_at_ms),
         wake_at_ms: Some(due_at_ms),

@@ -3,7 +3,7 @@
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::event::Event;
-use bobbin_core::ids::{Ms, PostKind, PostRef, post_key};
+use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 
 use super::SimThread;
 use crate::promises::{Ending, Fact};
@@ -21,10 +21,10 @@ impl SimThread {
             };
         }
         let kind = PostKind::Artifact(index);
-        let id = post_key(&self.thread, turn, &kind);
+        let id = post_key(&self.thread, &turn.into(), &kind);
         if !self.posts.contains_key(&id) {
             self.posts.insert(id.clone(), kind.clone());
-            if let Some(turn) = self.turn(turn) {
+            if let Some(turn) = self.turn(&turn.into()) {
                 self.history.facts.push(Fact::Posted { turn, kind });
             }
             let times = self.showings.entry(file.path.clone()).or_insert(0);
@@ -43,7 +43,7 @@ impl SimThread {
 
     pub fn post(
         &mut self,
-        turn: &str,
+        turn: &TurnId,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
@@ -102,7 +102,7 @@ impl SimThread {
     }
 
     /// The chat refused a post of this turn.
-    pub fn refused(&mut self, turn: &str) {
+    pub fn refused(&mut self, turn: &TurnId) {
         if let Some(turn) = self.turn(turn) {
             self.history.facts.push(Fact::Refused { turn });
         }

@@ -7,7 +7,7 @@ mod running;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::ids::{Ms, PostKind, ThreadKey};
+use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::session::{Marks, Phase, Queued, Session};
@@ -25,12 +25,12 @@ const CALLS_MAX: u64 = 5_000;
 pub struct SimThread {
     pub thread: ThreadKey,
     pub queue: VecDeque<Entry>,
-    pub known_ids: BTreeMap<String, Ms>,
+    pub known_ids: BTreeMap<TurnId, Ms>,
     /// Messages that the queue has given up, until their burial is on record.
     pub letters: Vec<Message>,
     pub record: Option<Session>,
     pub marks: Marks,
-    pub ledger: BTreeMap<String, LedgerEntry>,
+    pub ledger: BTreeMap<TurnId, LedgerEntry>,
     /// What those who manage the thread's tenant have set.
     pub settings: Settings,
     /// Generations that were deleted.
@@ -46,7 +46,7 @@ pub struct SimThread {
     /// How often each file of the agent was shown.
     showings: BTreeMap<String, u64>,
     /// Accepted turns by place.
-    pub turns: Vec<String>,
+    pub turns: Vec<TurnId>,
     pub history: History,
     pub deliveries_most: u64,
     /// When an agent last took a prompt.
@@ -60,7 +60,7 @@ pub struct SimThread {
     /// Nobody reaches its servers before this time.
     cut_until_ms: Ms,
     calls: u64,
-    ended: Vec<String>,
+    ended: Vec<TurnId>,
 }
 
 impl SimThread {
@@ -152,12 +152,12 @@ impl SimThread {
     }
 
     /// What is said of a dead letter is said of its message.
-    fn turn(&self, id: &str) -> Option<usize> {
+    fn turn(&self, id: &TurnId) -> Option<usize> {
         let id = id.strip_prefix("bury-").unwrap_or(id);
         self.turns.iter().position(|turn| turn == id)
     }
 
-    pub fn has_ended(&self, turn: &str) -> bool {
+    pub fn has_ended(&self, turn: &TurnId) -> bool {
         self.ended.iter().any(|ended| ended == turn)
     }
 
@@ -209,7 +209,7 @@ impl SimThread {
                 }
             }
         }
-        let twice = |id: &String| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
+        let twice = |id: &TurnId| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
         if let Some(turn) = self
             .ended
             .iter()
@@ -233,7 +233,7 @@ impl SimThread {
     }
 
     /// What the ledger holds of these turns.
-    pub fn recalled(&self, turns: &[String]) -> Vec<LedgerEntry> {
+    pub fn recalled(&self, turns: &[TurnId]) -> Vec<LedgerEntry> {
         let found = turns.iter().filter_map(|turn| self.ledger.get(turn));
         found.cloned().collect()
     }
@@ -252,8 +252,8 @@ impl SimThread {
     }
 
     /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
-    pub fn now(&mut self, id: &str) -> bool {
-        let waits = self.queue.iter().find(|entry| entry.message.id == id);
+    pub fn now(&mut self, id: &TurnId) -> bool {
+        let waits = self.queue.iter().find(|entry| entry.message.id == *id);
         let (Some(entry), Some(running)) = (
             waits,
             self.record
@@ -282,7 +282,7 @@ impl SimThread {
     }
 
     /// The present turn, and all prompts that wait.
-    pub fn all_turns(&self) -> Vec<String> {
+    pub fn all_turns(&self) -> Vec<TurnId> {
         let running = self
             .record
             .as_ref()
@@ -291,7 +291,7 @@ impl SimThread {
             matches!(entry.message.work, Work::Prompt(_))
                 && !running.is_some_and(|running| running.covers(&entry.message.id))
         });
-        let mut all: Vec<String> = waits.map(|entry| entry.message.id.clone()).collect();
+        let mut all: Vec<TurnId> = waits.map(|entry| entry.message.id.clone()).collect();
         all.extend(running.map(|turn| turn.id.clone()));
         all.retain(|id| !self.has_ended(id));
         all

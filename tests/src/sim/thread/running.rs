@@ -6,7 +6,7 @@ use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::{Follow, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PromptIds};
+use bobbin_core::ids::{AskId, Ms, PromptIds, TurnId};
 
 use super::SimThread;
 use crate::fuzz::dice::Dice;
@@ -22,7 +22,7 @@ impl SimThread {
             Ok(sandbox) => {
                 sandbox.session = true;
                 Event::AgentSession {
-                    id: format!("ses_{generation}"),
+                    id: format!("ses_{generation}").into(),
                 }
             }
         }
@@ -32,7 +32,7 @@ impl SimThread {
         &mut self,
         generation: u32,
         (ids, sending): (&PromptIds, Sending),
-        turn: &str,
+        turn: &TurnId,
         now_ms: Ms,
         dice: &mut Dice,
         troubled: bool,
@@ -113,10 +113,10 @@ impl SimThread {
     }
 
     /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
-    pub fn to_abort(&self, turn: &str) -> Option<Late> {
+    pub fn to_abort(&self, turn: &TurnId) -> Option<Late> {
         let running = self.record.as_ref()?.turn.as_ref()?;
         let generation = running.stage.prompted()?.generation;
-        (running.id == turn).then(|| Late::Abort(generation, running.messages()))
+        (running.id == *turn).then(|| Late::Abort(generation, running.messages()))
     }
 
     /// Ends the run of these prompts, if it is theirs that the agent works on.
@@ -136,7 +136,7 @@ impl SimThread {
         }
     }
 
-    pub fn decline(&mut self, generation: u32, ask: &str, now_ms: Ms) -> Event {
+    pub fn decline(&mut self, generation: u32, ask: &AskId, now_ms: Ms) -> Event {
         match self.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
@@ -151,7 +151,7 @@ impl SimThread {
     }
 
     /// A person answers what is asked, first come first served.
-    fn answers(&mut self, turn: &str, ask: &str, now_ms: Ms) {
+    fn answers(&mut self, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
         let by = bobbin_core::person::Person {
             id: "bob".into(),
@@ -202,7 +202,7 @@ impl SimThread {
                 by: by.clone(),
             });
         }
-        let ask_id = format!("per_{}", follow.turn);
+        let ask_id = AskId::from(format!("per_{}", follow.turn));
         let settlement = self.marks.settled.get(&ask_id).cloned();
         let sandbox = match self.server(follow.generation, now_ms) {
             Ok(sandbox) => sandbox,
@@ -233,7 +233,7 @@ impl SimThread {
         }
         if open {
             if dice.falls(20) {
-                self.answers(&follow.turn, &ask_id, now_ms);
+                self.answers(&follow.turn, &ask_id.as_str().into(), now_ms);
             }
             return None;
         }

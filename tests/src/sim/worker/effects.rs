@@ -182,7 +182,14 @@ impl Worker {
                     inner.met.insert("digest");
                 }
                 let turn = words.split_whitespace().next().unwrap_or_default();
-                here.send_prompt(*generation, (ids, *sending), turn, now_ms, dice, troubled)
+                here.send_prompt(
+                    *generation,
+                    (ids, *sending),
+                    &turn.into(),
+                    now_ms,
+                    dice,
+                    troubled,
+                )
             }
             Effect::Agent(AgentEffect::FindPrompt {
                 generation,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use bobbin_core::effect::{ChatEffect, Effect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::Work;
 use bobbin_core::ports::{self, Loaded, Saved};
@@ -177,7 +177,7 @@ impl ports::World for Worker {
             + self.skew_ms
     }
 
-    async fn load(&self, _: &ThreadKey, turn: &str) -> Result<Loaded, Failure> {
+    async fn load(&self, _: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
         let (call, luck) = self.begin("load").await;
         if luck == Luck::Fails || self.world.lock().is_out(Out::Table) {
             return Err(away_for_now(Out::Table));
@@ -200,10 +200,7 @@ impl ports::World for Worker {
         let mut pending = self.pending.lock().expect("nobody panics here");
         // The first read is the delivery; a later one only looks at the marks.
         if pending.1.is_none() {
-            *pending = (
-                phase,
-                Some(Transition::before(phase, &self.work, None)),
-            );
+            *pending = (phase, Some(Transition::before(phase, &self.work, None)));
         }
         Ok(found)
     }

@@ -171,7 +171,7 @@ impl Driver {
     pub fn new(kinds: &[Kind]) -> Self {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let message = |id: String, work| Message {
-            id,
+            id: id.into(),
             thread: thread.clone(),
             accepted_at_ms: NOW,
             work,

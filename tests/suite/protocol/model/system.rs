@@ -597,7 +597,11 @@ impl System {
                 let turn = self.driver.id_of(message);
                 let ended = record.ended.iter().any(|ended| ended.id == turn);
                 let prompt = self.kinds[usize::from(message)] == Kind::Prompt;
-                if waits && prompt && !ended && !running.covers(turn) && s.now & (1 << message) == 0
+                if waits
+                    && prompt
+                    && !ended
+                    && !running.covers(&turn.into())
+                    && s.now & (1 << message) == 0
                 {
                     actions.push(Action::Now(message));
                 }

@@ -254,7 +254,7 @@ mod tests {
         let mut session = Session::new(thread, 1);
         assert_eq!(far(Some(&session)), ("has ended", None));
         session.ended.push(bobbin_core::session::EndedTurn {
-            id: "t".to_owned(),
+            id: "t".into(),
             outcome: Outcome::Answered,
             at_ms: 2,
         });

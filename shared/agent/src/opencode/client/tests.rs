@@ -119,13 +119,13 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     .await;
     let thread = ThreadKey::discord("1", "2").unwrap();
     client.create_session(&thread).await.unwrap();
-    let ids = PromptIds::mint(&thread, "t", 1_795_294_965_124);
+    let ids = PromptIds::mint(&thread, &"t".into(), 1_795_294_965_124);
     let with = RunWith {
         model: ModelName::parse("a/b/c").unwrap(),
         agent: Some("plan".to_owned()),
     };
     let prompt = PromptText {
-        turn: "t-1",
+        turn: &"t-1".into(),
         system: "Be brief.",
         text: "hi",
         images: &[],
@@ -268,13 +268,13 @@ async fn an_event_stream_yields_its_events_and_ends() {
 
 /// Sends a prompt; what came of it.
 async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
-    let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), "t", 1);
+    let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), &"t".into(), 1);
     let with = RunWith {
         model: ModelName::parse("a/b").unwrap(),
         agent: None,
     };
     let prompt = PromptText {
-        turn: "t",
+        turn: &"t".into(),
         system: "",
         text: "hi",
         images: &[],

@@ -147,7 +147,7 @@ fn at(id: &str) -> PostRef {
 
 fn open() -> Open {
     Open {
-        id: "5".to_owned(),
+        id: "5".into(),
         guild: "1".to_owned(),
         channel: "20".to_owned(),
         accepted_at_ms: 1_000,
@@ -176,7 +176,7 @@ async fn post(
     post: &Post,
 ) -> Result<PostRef, DiscordError> {
     discord
-        .post(&thread(), "t1", &PostKind::Notice, at, post)
+        .post(&thread(), &"t1".into(), &PostKind::Notice, at, post)
         .await
 }
 
@@ -200,7 +200,7 @@ async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
     );
     assert_eq!(
         body["nonce"],
-        json!(post_key(&thread(), "t1", &PostKind::Notice))
+        json!(post_key(&thread(), &"t1".into(), &PostKind::Notice))
     );
 }
 
@@ -255,13 +255,15 @@ async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
     });
     for index in [0, 1] {
         let kind = PostKind::Artifact(index);
-        let posted = discord.post(&thread(), "t1", &kind, None, &file).await;
+        let posted = discord
+            .post(&thread(), &"t1".into(), &kind, None, &file)
+            .await;
         assert!(posted.is_ok(), "{posted:?}");
     }
     for part in [
         "name=\"files[0]\"; filename=\"chart.png\"",
         "image/png",
-        &post_key(&thread(), "t1", &PostKind::Artifact(0)),
+        &post_key(&thread(), &"t1".into(), &PostKind::Artifact(0)),
     ] {
         assert!(server.asked(0).body.contains(part), "{part}");
     }
@@ -338,7 +340,7 @@ async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_na
         );
         assert_ne!(
             server.asked(1).json()["nonce"],
-            json!(post_key(&thread(), "t1", &PostKind::Notice))
+            json!(post_key(&thread(), &"t1".into(), &PostKind::Notice))
         );
         assert!(server.asked(0).json().get("nonce").is_none());
     }
@@ -393,7 +395,7 @@ async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
         },
         usage: Usage::default(),
     };
-    let card = Post::Card(Card::new("t1", ended, 0, 0, "m"));
+    let card = Post::Card(Card::new(&"t1".into(), ended, 0, 0, "m"));
     assert_eq!(post(&discord, Some(&at("41")), &card).await, Ok(at("41")));
     let sent = server.asked(1).json();
     assert_eq!(sent["flags"], 32_768);
@@ -483,7 +485,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
         12
     ];
     let card = Card {
-        turn: "t1".to_owned(),
+        turn: "t1".into(),
         state: CardState::Working,
         plan: Vec::new(),
         steps,
@@ -506,7 +508,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
 async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
     let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
     let card = Card {
-        turn: "t1".to_owned(),
+        turn: "t1".into(),
         state: CardState::Working,
         plan: Vec::new(),
         steps: Vec::new(),
@@ -567,7 +569,7 @@ async fn a_used_up_limit_is_respected_before_discord_refuses() {
     ));
     let other = ThreadKey::discord("1", "31").unwrap();
     discord
-        .post(&other, "t1", &PostKind::Notice, None, &notice())
+        .post(&other, &"t1".into(), &PostKind::Notice, None, &notice())
         .await
         .unwrap();
     assert_eq!(server.lines().len(), 2, "another channel has its own limit");

@@ -1,3 +1,4 @@
+use bobbin_core::ids::Tenant;
 use std::path::PathBuf;
 
 use bobbin_core::access::Policy;
@@ -395,7 +396,7 @@ fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
     let Some(Body::Control(control)) = &inbound.enqueue else {
         panic!("not a control: {:?}", inbound.enqueue)
     };
-    assert_eq!(control.thread.tenant(), format!("discord:{GUILD}"));
+    assert_eq!(control.thread.tenant(), Tenant::discord(GUILD));
     assert!(matches!(
         &control.want,
         Want::Configure {
@@ -443,7 +444,7 @@ fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
         (want_of(&ask), kind_of(&ask)),
         (
             Want::Settle {
-                ask: "per_01jd2m4q8x".to_owned(),
+                ask: "per_01jd2m4q8x".into(),
                 choice: Choice::Once
             },
             (6, 0)
@@ -454,7 +455,7 @@ fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
         (want_of(&pick), kind_of(&pick)),
         (
             Want::Settle {
-                ask: "que_01jd2m4q8y".to_owned(),
+                ask: "que_01jd2m4q8y".into(),
                 choice: crate::press::picked(vec![7])
             },
             (6, 0)
@@ -525,7 +526,13 @@ fn a_filled_form_settles_its_ask() {
     let ask = "que_01jd2m4q8y".to_owned();
     assert_eq!(
         (want_of(&inbound), kind_of(&inbound)),
-        (Want::Settle { ask, choice }, (6, 0))
+        (
+            Want::Settle {
+                ask: ask.into(),
+                choice
+            },
+            (6, 0)
+        )
     );
     for odd in [
         json!({"type": 4, "custom_id": "prompt", "value": "x"}),
@@ -564,7 +571,7 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
     assert_eq!(
         want_of(&inbound),
         Want::Stop {
-            turn: Some("1240000000000000501".to_owned())
+            turn: Some("1240000000000000501".into())
         }
     );
     let answer = body(&inbound.answer);
@@ -691,7 +698,7 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
         (lookup.tenant, lookup.kind, lookup.typed.as_str()),
-        (format!("discord:{GUILD}"), Kind::Model, "son")
+        (Tenant::discord(GUILD), Kind::Model, "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
     let lookup = send(&event("autocomplete-config"))

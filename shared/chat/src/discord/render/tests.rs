@@ -35,7 +35,7 @@ fn a_card(state: CardState) -> Card {
         },
     ];
     Card {
-        turn: "1182".to_owned(),
+        turn: "1182".into(),
         state,
         plan: Vec::new(),
         steps,
@@ -75,14 +75,14 @@ fn states() -> Vec<CardState> {
         }),
         ended(Outcome::Lost),
         ended(Outcome::Joined {
-            turn: "1181".to_owned(),
+            turn: "1181".into(),
         }),
     ]
 }
 
 fn an_ask(about: About) -> Ask {
     Ask {
-        id: "per_01".to_owned(),
+        id: "per_01".into(),
         about,
         expires_at_ms: 1_795_300_000_000,
         post: None,
@@ -92,7 +92,7 @@ fn an_ask(about: About) -> Ask {
 
 fn an_open(text: &str, name: &str) -> Open {
     Open {
-        id: "1".to_owned(),
+        id: "1".into(),
         guild: "2".to_owned(),
         channel: "3".to_owned(),
         accepted_at_ms: 0,
@@ -734,7 +734,7 @@ proptest! {
                 };
             }
             let mut shown = a_card(state);
-            shown.turn = other.clone();
+            shown.turn = other.clone().into();
             shown.model = other.clone();
             shown.earlier = count;
             shown.plan = (0..count).map(|_| PlanItem { text: text.clone(), state: PlanState::Now }).collect();
@@ -756,7 +756,7 @@ proptest! {
         ] {
             rules(CREATE, &ask(&an_ask(about.clone()), None));
             let mut odd = an_ask(about);
-            odd.id = text.clone();
+            odd.id = text.clone().into();
             rules(CREATE, &ask(&odd, Some(&other)));
         }
         rules(CREATE, &chunk(&text, true, Some(&other)).body);

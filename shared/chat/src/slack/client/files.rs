@@ -153,14 +153,14 @@ impl Slack {
             return Ok(Some(ts.clone()));
         }
         // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
-        self.memory().forget(&key.as_str().into());
+        self.memory().forget(&key);
         let done = self.upload(wanted.channel, wanted.root, file).await;
         match &done {
             Ok(()) => {
                 posts.insert(name, String::new());
-                self.memory().learn(&key.as_str().into(), posts);
+                self.memory().learn(&key, posts);
             }
-            Err(error) if !error.passes() => self.memory().learn(&key.as_str().into(), posts),
+            Err(error) if !error.passes() => self.memory().learn(&key, posts),
             Err(_) => {}
         }
         done.map(|()| None)

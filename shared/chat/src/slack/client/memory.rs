@@ -1,6 +1,5 @@
 //! What this process knows of the posts in a thread: what it has posted, and what it read back.
 
-use bobbin_core::ids::TurnId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 
@@ -25,27 +24,27 @@ pub(super) const CUT_OFF: &str = "";
 /// What this process knows of the posts of recent turns, by name.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    turns: VecDeque<(TurnId, BTreeMap<String, String>)>,
+    turns: VecDeque<(String, BTreeMap<String, String>)>,
 }
 
 impl Memory {
-    pub(super) fn posts(&mut self, turn: &TurnId) -> Option<&mut BTreeMap<String, String>> {
+    pub(super) fn posts(&mut self, turn: &str) -> Option<&mut BTreeMap<String, String>> {
         self.turns
             .iter_mut()
             .find(|(known, _)| known == turn)
             .map(|(_, posts)| posts)
     }
 
-    pub(super) fn learn(&mut self, turn: &TurnId, posts: BTreeMap<String, String>) {
+    pub(super) fn learn(&mut self, turn: &str, posts: BTreeMap<String, String>) {
         self.forget(turn);
         if self.turns.len() == TURNS_MAX {
             self.turns.pop_front();
         }
-        self.turns.push_back((turn.clone(), posts));
+        self.turns.push_back((turn.to_owned(), posts));
     }
 
     /// What is known of the turn may be wrong: read it again before the next post.
-    pub(super) fn forget(&mut self, turn: &TurnId) {
+    pub(super) fn forget(&mut self, turn: &str) {
         self.turns.retain(|(known, _)| known != turn);
     }
 }
@@ -62,12 +61,12 @@ impl Slack {
         wanted: &Wanted<'_>,
     ) -> Result<BTreeMap<String, String>, SlackError> {
         let key = wanted.memory_key();
-        let known = self.memory().posts(&key.as_str().into()).cloned();
+        let known = self.memory().posts(&key).cloned();
         if let Some(posts) = known {
             return Ok(posts);
         }
         let posts = self.read_back(wanted).await?;
-        self.memory().learn(&key.as_str().into(), posts.clone());
+        self.memory().learn(&key, posts.clone());
         Ok(posts)
     }
 
@@ -75,18 +74,14 @@ impl Slack {
     pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
         let key = wanted.memory_key();
         let mut memory = self.memory();
-        let known = memory
-            .posts(&key.as_str().into())
-            .cloned()
-            .unwrap_or_default();
-        memory.forget(&key.as_str().into());
+        let known = memory.posts(&key).cloned().unwrap_or_default();
+        memory.forget(&key);
         known
     }
 
     /// Knows the turn's posts again.
     pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
-        self.memory()
-            .learn(&wanted.memory_key().as_str().into(), posts);
+        self.memory().learn(&wanted.memory_key(), posts);
     }
 
     /// The names of our posts in the thread, with their `ts`, from the turn's own message on.

@@ -227,7 +227,7 @@ fn chunk(text: &str) -> Post {
 
 fn card(state: CardState) -> Post {
     Post::Card(Card {
-        turn: TURN.to_owned(),
+        turn: TURN.into(),
         state,
         plan: Vec::new(),
         steps: Vec::new(),
@@ -241,7 +241,7 @@ fn card(state: CardState) -> Post {
 }
 
 fn key(kind: &PostKind) -> String {
-    post_key(&thread(), TURN, kind)
+    post_key(&thread(), &TURN.into(), kind)
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_card_is_posted_once_with_its_name_then_edited() {
     let at = slack
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Card,
             None,
             &card(CardState::Working),
@@ -277,7 +277,7 @@ async fn a_card_is_posted_once_with_its_name_then_edited() {
     let again = slack
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Card,
             Some(&at),
             &card(CardState::Stopping),
@@ -294,14 +294,20 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
     let fake = Fake::start().await;
     let first = fake
         .client()
-        .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Chunk(0),
+            None,
+            &chunk("one"),
+        )
         .await
         .unwrap();
     let second = fake.client();
     let found = second
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Chunk(0),
             None,
             &chunk("one, complete"),
@@ -315,7 +321,13 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
         "one, complete"
     );
     second
-        .post(&thread(), TURN, &PostKind::Chunk(1), None, &chunk("two"))
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Chunk(1),
+            None,
+            &chunk("two"),
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -353,14 +365,26 @@ async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
         );
         let slack = fake.client();
         let at = slack
-            .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+            .post(
+                &thread(),
+                &TURN.into(),
+                &PostKind::Chunk(0),
+                None,
+                &chunk("one"),
+            )
             .await
             .unwrap();
         assert_eq!(at.id, "1790000009.000000");
         assert_eq!(fake.sent("chat.postMessage").len(), 1);
         fake.will_answer("chat.postMessage", status, body);
         let next = slack
-            .post(&thread(), TURN, &PostKind::Chunk(1), None, &chunk("two"))
+            .post(
+                &thread(),
+                &TURN.into(),
+                &PostKind::Chunk(1),
+                None,
+                &chunk("two"),
+            )
             .await
             .unwrap();
         assert_eq!(next.id, "1790000009.000001");
@@ -375,7 +399,13 @@ async fn a_name_in_another_apps_message_is_not_ours() {
         "metadata": { "event_type": "bobbin", "event_payload": { "op_id": key(&PostKind::Chunk(0)) } } });
     fake.script.lock().unwrap().messages.push(forged);
     fake.client()
-        .post(&thread(), TURN, &PostKind::Chunk(0), None, &chunk("one"))
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Chunk(0),
+            None,
+            &chunk("one"),
+        )
         .await
         .unwrap();
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
@@ -393,7 +423,7 @@ async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
         let at = slack
             .post(
                 &thread(),
-                TURN,
+                &TURN.into(),
                 &PostKind::Card,
                 None,
                 &card(CardState::Working),
@@ -404,7 +434,7 @@ async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
         let anew = slack
             .post(
                 &thread(),
-                TURN,
+                &TURN.into(),
                 &PostKind::Card,
                 Some(&at),
                 &card(CardState::Stopping),
@@ -432,7 +462,7 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
     slack
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Notice,
             Some(&at),
             &Post::Notice("x".into()),
@@ -448,7 +478,7 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
     let error = slack
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Notice,
             Some(&at),
             &Post::Notice("x".into()),
@@ -471,7 +501,7 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
     let error = slack
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Notice,
             Some(&at),
             &Post::Notice("x".into()),
@@ -491,7 +521,7 @@ async fn blocks_that_slack_does_not_take_are_sent_as_words() {
     fake.client()
         .post(
             &thread(),
-            TURN,
+            &TURN.into(),
             &PostKind::Notice,
             None,
             &Post::Notice("Paused.".into()),
@@ -514,7 +544,7 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
         file: Some("the whole answer, ä".into()),
     };
     fake.client()
-        .post(&thread(), TURN, &PostKind::Chunk(0), None, &long)
+        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)
         .await
         .unwrap();
     assert_eq!(
@@ -525,7 +555,7 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
         fake.sent("files.getUploadURLExternal")[0],
         format!(
             "filename=answer-{}.md&length=20",
-            &post_key(&thread(), TURN, &PostKind::Chunk(0))[..8]
+            &post_key(&thread(), &TURN.into(), &PostKind::Chunk(0))[..8]
         )
     );
     let complete = &fake.sent("files.completeUploadExternal")[0];
@@ -555,19 +585,23 @@ async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_
     // It stands, but its answer is lost.
     fake.will_answer("files.completeUploadExternal", 500, json!("<html>"));
     let first = fake.client();
-    let unclear = first.post(&thread(), TURN, &kind, None, &file).await;
+    let unclear = first
+        .post(&thread(), &TURN.into(), &kind, None, &file)
+        .await;
     assert!(unclear.unwrap_err().passes());
-    let again = first.post(&thread(), TURN, &kind, None, &file).await;
+    let again = first
+        .post(&thread(), &TURN.into(), &kind, None, &file)
+        .await;
     assert_eq!(again.unwrap().id, "1790000009.000000");
     let other_worker = fake.client();
     other_worker
-        .post(&thread(), TURN, &kind, None, &file)
+        .post(&thread(), &TURN.into(), &kind, None, &file)
         .await
         .unwrap();
     assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
     // Another file of the same name is another one.
     other_worker
-        .post(&thread(), TURN, &PostKind::Artifact(1), None, &file)
+        .post(&thread(), &TURN.into(), &PostKind::Artifact(1), None, &file)
         .await
         .unwrap();
     let completed = fake.sent("files.completeUploadExternal");
@@ -581,11 +615,21 @@ async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
     let slack = fake.client();
     let summary = "1 file changed, +1 -0\n  a (new, +1 -0)";
     let patch = format!("{summary}\n\ndiff --git a/a b/a\n{}", "+x\n".repeat(3_000));
-    assert!(!slack.post_diff(&thread(), TURN, &patch).await.unwrap());
-    assert!(slack.post_diff(&thread(), TURN, &patch).await.unwrap());
+    assert!(
+        !slack
+            .post_diff(&thread(), &TURN.into(), &patch)
+            .await
+            .unwrap()
+    );
+    assert!(
+        slack
+            .post_diff(&thread(), &TURN.into(), &patch)
+            .await
+            .unwrap()
+    );
     assert!(
         fake.client()
-            .post_diff(&thread(), TURN, &patch)
+            .post_diff(&thread(), &TURN.into(), &patch)
             .await
             .unwrap()
     );
@@ -609,7 +653,7 @@ async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
         file: Some("all".into()),
     };
     fake.client()
-        .post(&thread(), TURN, &PostKind::Chunk(0), None, &long)
+        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)
         .await
         .unwrap();
     let text = fake.sent("chat.postMessage")[0]["blocks"][0]["text"]

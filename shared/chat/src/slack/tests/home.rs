@@ -29,14 +29,14 @@ fn picture() -> Picture {
         runs: vec![
             Run {
                 thread: thread("C1"),
-                turn: "slack_T1_C1_1.1".to_owned(),
+                turn: "slack_T1_C1_1.1".into(),
                 state: "Waiting for a decision",
                 since_ms: 100_000,
                 asks: vec!["May it bash: rm -rf <x>".to_owned()],
             },
             Run {
                 thread: thread("D1"),
-                turn: "slack_T1_D1_1.1".to_owned(),
+                turn: "slack_T1_D1_1.1".into(),
                 state: "Stopping",
                 since_ms: 190_000,
                 asks: Vec::new(),
@@ -209,7 +209,7 @@ fn a_run_is_stopped_from_the_home_in_its_own_thread() {
     else {
         panic!("no control")
     };
-    let turn = Some("slack_T1_C1_1.1".to_owned());
+    let turn = Some("slack_T1_C1_1.1".into());
     assert_eq!(
         (control.thread, control.want),
         (thread("C1"), Want::Stop { turn })

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_core::access::Refusal;
 use bobbin_core::ask::{Choice, Field};
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::message::{
     Attachment, Body, Control, Message, Place, Prompt, Quote, Reply, Want, Work,
 };
@@ -320,7 +320,10 @@ fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant()
     assert!(
         matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
     );
-    assert_eq!(control(&foreign).thread.tenant(), "slack:T0BOBBIN01");
+    assert_eq!(
+        control(&foreign).thread.tenant(),
+        Tenant::slack("T0BOBBIN01")
+    );
     // The sender's own team being on the list does not make it the tenant.
     assert_eq!(sent("connect_foreign_user", "T0FOREIGN01").enqueue, None);
     let mut not_shared = stored("connect_foreign_user");
@@ -336,7 +339,7 @@ fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant()
 fn an_organisation_wide_installation_is_its_enterprise() {
     assert_eq!(
         control(&admitted("org_install")).thread.tenant(),
-        "slack:E0BOBBIN01"
+        Tenant::slack("E0BOBBIN01")
     );
     assert_eq!(sent("org_install", TEAM).enqueue, None);
 }
@@ -541,7 +544,7 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
 fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
     let inbound = admitted("message_deleted");
     let expected = Want::Withdraw {
-        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]),
+        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into(),
     };
     assert_eq!(control(&inbound).want, expected);
     assert_eq!(control(&inbound).thread, thread("1790000000.000100"));
@@ -589,7 +592,7 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
     };
     let control = control(&inbound);
     assert_eq!((&control.want, &control.reply), (&expected, &reply));
-    assert_eq!(control.thread.tenant(), format!("slack:{TEAM}"));
+    assert_eq!(control.thread.tenant(), Tenant::slack(TEAM));
 }
 
 #[test]

@@ -520,7 +520,7 @@ fn any_post() -> impl Strategy<Value = Post> {
     let outcome = prop_oneof![
         Just(Outcome::Answered),
         Just(Outcome::Lost),
-        hostile().prop_map(|turn| Outcome::Joined { turn }),
+        hostile().prop_map(|turn| Outcome::Joined { turn: turn.into() }),
         hostile().prop_map(|reason| Outcome::Failed { reason }),
         hostile().prop_map(|by| Outcome::Cancelled { by }),
     ];
@@ -564,7 +564,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 .map(|(text, state)| CardStep { text, state })
                 .collect();
             Post::Card(Card {
-                turn,
+                turn: turn.into(),
                 state,
                 plan,
                 earlier: usize::try_from(since_ms % 1_000).unwrap_or(0),
@@ -592,7 +592,7 @@ fn any_post() -> impl Strategy<Value = Post> {
     let ask = (hostile(), about, any::<u64>(), prop::option::of(hostile())).prop_map(
         |(id, about, expires_at_ms, settled)| Post::Ask {
             ask: Ask {
-                id,
+                id: id.into(),
                 about,
                 expires_at_ms,
                 post: None,

@@ -184,7 +184,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
                 name: "dev",
                 id: "a",
             },
-            ours,
+            &ours.parse().unwrap(),
         )
         .await;
     assert_eq!(listed.map(|all| all.len()), Ok(4));
@@ -208,7 +208,7 @@ async fn a_count_of_a_list_without_end_is_bounded() {
                     name: "dev",
                     id: "a"
                 },
-                "slack:T1"
+                &Tenant::slack("T1")
             )
             .await
             .map(|all| all.len()),

@@ -128,7 +128,7 @@ impl System {
                 match self.reached(s, *generation) {
                     Some(failed) => failed,
                     None => Event::AgentSession {
-                        id: format!("ses_{generation}"),
+                        id: format!("ses_{generation}").into(),
                     },
                 }
             }
@@ -307,12 +307,12 @@ impl System {
         if let Some(known) = &follow.steers {
             let wanted = (0..s.accepted).find(|message| {
                 let id = self.driver.id_of(*message);
-                let is_new = id != follow.turn && !known.iter().any(|known| known == id);
+                let is_new = follow.turn != id && !known.iter().any(|known| known == id);
                 s.now & (1 << message) != 0 && is_new
             });
             if let Some(message) = wanted {
                 return Event::SteerSeen {
-                    turn: self.driver.id_of(message).to_owned(),
+                    turn: self.driver.id_of(message).into(),
                     queued: self.driver.queued(message),
                     by: ann(),
                 };

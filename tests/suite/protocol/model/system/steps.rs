@@ -255,10 +255,10 @@ impl System {
         for message in 0..s.accepted {
             let id = self.driver.id_of(message);
             let turn = session.turn.as_ref();
-            let steered = turn.is_some_and(|turn| turn.id != id && turn.covers(id));
+            let steered = turn.is_some_and(|turn| turn.id != id && turn.covers(&id.into()));
             let ended = session.ended.iter().any(|ended| ended.id == id);
             s.steered |= u8::from(steered) << message;
-            if ended || turn.is_some_and(|turn| turn.covers(id)) {
+            if ended || turn.is_some_and(|turn| turn.covers(&id.into())) {
                 s.now &= !(1 << message);
             }
         }

@@ -20,7 +20,9 @@ fn client(fake: &Fake) -> Slack {
 
 async fn answer(slack: &Slack, text: &str) -> Result<PostRef, SlackError> {
     let kind = PostKind::Chunk(0);
-    slack.post(&thread(), TURN, &kind, None, &chunk(text)).await
+    slack
+        .post(&thread(), &TURN.into(), &kind, None, &chunk(text))
+        .await
 }
 
 /// The messages of the bot in the thread, by name.
@@ -76,7 +78,7 @@ async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_strea
     slack
         .post(
             &thread(),
-            "slack_T1_C1_1.1",
+            &"slack_T1_C1_1.1".into(),
             &PostKind::Chunk(0),
             None,
             &part,
@@ -95,7 +97,13 @@ async fn a_workspace_that_refuses_streams_gets_a_post_and_is_asked_once() {
     answer(&slack, "one").await.unwrap();
     let other = "slack_T1_C1_1790000000.000200";
     slack
-        .post(&thread(), other, &PostKind::Chunk(0), None, &chunk("two"))
+        .post(
+            &thread(),
+            &other.into(),
+            &PostKind::Chunk(0),
+            None,
+            &chunk("two"),
+        )
         .await
         .unwrap();
     assert_eq!(fake.sent("chat.startStream").len(), 1);
@@ -150,7 +158,7 @@ async fn who_is_not_known_is_answered_by_a_post() {
     let fake = asked().await;
     let kind = PostKind::Chunk(0);
     client(&fake)
-        .post(&thread(), "again-0123", &kind, None, &chunk("one"))
+        .post(&thread(), &"again-0123".into(), &kind, None, &chunk("one"))
         .await
         .unwrap();
     assert!(fake.sent("chat.startStream").is_empty());

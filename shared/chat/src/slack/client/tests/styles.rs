@@ -34,11 +34,23 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
     let slack = fake.client();
     fake.refuses("chat.postMessage", "invalid_blocks");
     let at = slack
-        .post(&thread(), TURN, &PostKind::Card, None, &with_steps())
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Card,
+            None,
+            &with_steps(),
+        )
         .await
         .unwrap();
     slack
-        .post(&thread(), TURN, &PostKind::Card, Some(&at), &with_steps())
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Card,
+            Some(&at),
+            &with_steps(),
+        )
         .await
         .unwrap();
     assert_eq!(
@@ -48,7 +60,7 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
     assert_eq!(first_blocks(&fake.sent("chat.update")), ["section"]);
     let other = ThreadKey::slack("T2", "C9", "1790000000.000100").unwrap();
     slack
-        .post(&other, TURN, &PostKind::Card, None, &with_steps())
+        .post(&other, &TURN.into(), &PostKind::Card, None, &with_steps())
         .await
         .unwrap();
     assert_eq!(
@@ -63,13 +75,25 @@ async fn an_edit_that_is_refused_twice_still_shows_the_words() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let at = slack
-        .post(&thread(), TURN, &PostKind::Card, None, &with_steps())
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Card,
+            None,
+            &with_steps(),
+        )
         .await
         .unwrap();
     fake.refuses("chat.update", "invalid_blocks");
     fake.refuses("chat.update", "invalid_blocks");
     slack
-        .post(&thread(), TURN, &PostKind::Card, Some(&at), &with_steps())
+        .post(
+            &thread(),
+            &TURN.into(),
+            &PostKind::Card,
+            Some(&at),
+            &with_steps(),
+        )
         .await
         .unwrap();
     let edits = fake.sent("chat.update");
