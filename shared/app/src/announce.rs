@@ -1,6 +1,6 @@
 //! A prompt that has been put behind others is shown as waiting, or refused where too many wait.
 //!
-//! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one mark, on
+//! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one flag, on
 //! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
 //! waiting. Repeatable as a whole.
 
@@ -56,14 +56,14 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         let version = found.session.as_ref().map_or(0, |session| session.version);
         let judged = admit(
             found.session.as_ref(),
-            &found.marks,
+            &found.flags,
             found.in_ledger,
             announce,
             lane.limits,
         );
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
-            // A redelivery: the mark stands, its card may not.
+            // A redelivery: the flag stands, its card may not.
             Admission::Known { queued, .. } if queued.card.is_some() => {
                 hasten(lane, announce).await?;
                 return Ok(true);
@@ -77,7 +77,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             accepted_at_ms: announce.accepted_at_ms,
             card: None,
             refused,
-            prompt: kept(&found.marks, announce, lane.limits).filter(|_| !refused),
+            prompt: kept(&found.flags, announce, lane.limits).filter(|_| !refused),
         };
         if !mark(lane, announce, &queued, version).await? {
             continue;
@@ -123,15 +123,15 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
     Ok(false)
 }
 
-/// Who asked did not want to wait: the mark that "Send now" sets, where something runs that it can be sent into.
+/// Who asked did not want to wait: the flag that "Send now" sets, where something runs that it can be sent into.
 async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
     let is_hasty = |prompt: &Prompt| prompt.now && prompt.standing.outside.is_none();
     if !announce.prompt.as_ref().is_some_and(is_hasty) {
         return Ok(());
     }
     let later = |e: bobbin_cloud::store::StoreError| e.failure();
-    let (session, marks) = lane.store.record(&announce.thread).await.map_err(later)?;
-    if steer(session.as_ref(), &marks, &announce.turn) == Steering::Mark {
+    let (session, flags) = lane.store.record(&announce.thread).await.map_err(later)?;
+    if steer(session.as_ref(), &flags, &announce.turn) == Steering::Flag {
         let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
         lane.store.mark_now(thread, turn, by).await.map_err(later)?;
     }

@@ -1,4 +1,4 @@
-//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but marks, by condition.
+//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but control flags, by condition.
 
 mod configure;
 
@@ -23,7 +23,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::ports::Loaded;
-use bobbin_core::session::{Marks, Queued, Session, Turn};
+use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::CONTROL_DROPPED;
 use bobbin_core::status;
@@ -138,7 +138,7 @@ impl Lane<'_> {
                 self.configure(control, change, found.settings, now_ms)
                     .await
             }
-            Want::Withdraw { turn } => self.take_back(control, turn, &found.marks, now_ms).await,
+            Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, arrival).await,
@@ -149,8 +149,8 @@ impl Lane<'_> {
         }
     }
 
-    /// The record, if there is one, and the marks beside it.
-    async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), Failure> {
+    /// The record, if there is one, and the control flags beside it.
+    async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, ControlFlags), Failure> {
         self.store.record(thread).await.map_err(|e| e.failure())
     }
 
@@ -160,12 +160,12 @@ impl Lane<'_> {
     }
 
     async fn status(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
-        let Loaded { session, marks, .. } = found;
+        let Loaded { session, flags, .. } = found;
         let wanted = session.as_ref().map(status::wanted);
         let entries = self
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
-        let words = status::words(session.as_ref(), marks, &entries, now_ms);
+        let words = status::words(session.as_ref(), flags, &entries, now_ms);
         self.answer(control, &words).await
     }
 
@@ -263,7 +263,7 @@ impl Lane<'_> {
         chat.answer(control, words).await
     }
 
-    /// The mark first: whoever follows the run sees it, even if the abort does not get through.
+    /// The flag first: whoever follows the run sees it, even if the abort does not get through.
     async fn stop(
         &self,
         control: &Control,
@@ -272,7 +272,7 @@ impl Lane<'_> {
         arrival: Arrival,
     ) -> Result<(), Failure> {
         let now_ms = arrival.now_ms;
-        let Loaded { session, marks, .. } = found;
+        let Loaded { session, flags, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
             (Some(id), Some(turn)) if turn.id != id && turn.covers(&id.into()) => {
@@ -283,7 +283,7 @@ impl Lane<'_> {
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
                     None => {
-                        self.withdraw(control, &id.into(), marks.queued.get(id), now_ms)
+                        self.withdraw(control, &id.into(), flags.queued.get(id), now_ms)
                             .await
                     }
                 };
@@ -317,7 +317,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Marks the running turn as cancelled, and ends its run.
+    /// Control flags the running turn as cancelled, and ends its run.
     async fn cancel(
         &self,
         control: &Control,
@@ -342,7 +342,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// The queue first, so that nothing of it begins when the run ends: a mark each, and its card changes at once.
+    /// The queue first, so that nothing of it begins when the run ends: a flag each, and its card changes at once.
     async fn stop_all(
         &self,
         control: &Control,
@@ -350,10 +350,10 @@ impl Lane<'_> {
         arrival: Arrival,
     ) -> Result<(), Failure> {
         let now_ms = arrival.now_ms;
-        let Loaded { session, marks, .. } = found;
+        let Loaded { session, flags, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let running = running.filter(|turn| arrival.may_mean(turn.accepted_at_ms));
-        let waiting = marks.waiting();
+        let waiting = flags.waiting();
         let behind: Vec<_> = waiting
             .into_iter()
             .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
@@ -370,10 +370,10 @@ impl Lane<'_> {
         self.chat.tell(&control.reply, &words).await
     }
 
-    /// The mark alone: whoever follows the run puts the intent on record and sends the words.
+    /// The flag alone: whoever follows the run puts the intent on record and sends the words.
     async fn now(&self, control: &Control, found: &Loaded, turn: &TurnId) -> Result<(), Failure> {
-        let words = match steer(found.session.as_ref(), &found.marks, turn) {
-            Steering::Mark => {
+        let words = match steer(found.session.as_ref(), &found.flags, turn) {
+            Steering::Flag => {
                 let marked = self
                     .store
                     .mark_now(&control.thread, turn, &control.by)
@@ -454,16 +454,16 @@ impl Lane<'_> {
         &self,
         control: &Control,
         turn: &TurnId,
-        marks: &Marks,
+        flags: &ControlFlags,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        match marks.queued.get(turn).filter(|queued| !queued.refused) {
+        match flags.queued.get(turn).filter(|queued| !queued.refused) {
             Some(queued) => self.withdraw(control, turn, Some(queued), now_ms).await,
             None => Ok(()),
         }
     }
 
-    /// It still waits in the queue: it is told at once, and ends by the mark when its message comes.
+    /// It still waits in the queue: it is told at once, and ends by the flag when its message comes.
     async fn withdraw(
         &self,
         control: &Control,
@@ -507,8 +507,8 @@ impl Lane<'_> {
         receive: u32,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let Loaded { session, marks, .. } = found;
-        let record = session.as_ref().map(|session| (session, marks));
+        let Loaded { session, flags, .. } = found;
+        let record = session.as_ref().map(|session| (session, flags));
         let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
         let (generation, ask, settlement) = match ruling {
             Ruling::Mark {
@@ -533,8 +533,8 @@ impl Lane<'_> {
                 .carry_out(control, generation, ask, &settlement.choice)
                 .await;
         }
-        let (_, marks) = self.record(&control.thread).await?;
-        let words = marks
+        let (_, flags) = self.record(&control.thread).await?;
+        let words = flags
             .settled
             .get(&ask.id)
             .map_or_else(|| asks::OVER.to_owned(), |first| asks::too_late(ask, first));

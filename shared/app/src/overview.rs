@@ -12,7 +12,7 @@ use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Overview, Place, Reply, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::person::Standing;
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 
 use crate::arrival::Arrival;
 use crate::control::{Lane, dropped};
@@ -119,8 +119,8 @@ async fn picture(
         now_ms,
         ..Picture::default()
     };
-    for (session, marks) in &records {
-        picture.runs.extend(overview::runs(session, marks, user));
+    for (session, flags) in &records {
+        picture.runs.extend(overview::runs(session, flags, user));
     }
     picture.runs.sort_by_key(|run| run.since_ms);
     for (session, _) in records.iter().take(THREADS_WITH_ENDED_MAX) {
@@ -148,7 +148,7 @@ async fn records(
     lane: &Lane<'_>,
     team: &str,
     channel: Option<&str>,
-) -> Result<Vec<(Session, Marks)>, Failure> {
+) -> Result<Vec<(Session, ControlFlags)>, Failure> {
     let prefix = match channel {
         Some(channel) => format!("slack:{team}:{channel}:"),
         None => format!("slack:{team}:"),

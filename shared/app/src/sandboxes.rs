@@ -2,7 +2,7 @@
 //!
 //! Promised: an effect that was done before is found and not done twice; every failure comes back as an event of a
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
-//! do them), the record and its marks (see [`Beside`]), and any decision.
+//! do them), the record and its control flags (see [`Beside`]), and any decision.
 
 mod attach;
 mod clone;
@@ -30,7 +30,7 @@ use bobbin_core::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, ThreadKey, TurnId, sandbox_name, sandbox_password,
 };
 use bobbin_core::limits::Limits;
-use bobbin_core::session::{Marks, StrayRun};
+use bobbin_core::session::{ControlFlags, StrayRun};
 use bobbin_core::settings::Offer;
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};
@@ -46,18 +46,18 @@ const CANCEL_LOOK_MS: u64 = 1_000;
 /// Clients kept in memory; more are forgotten, and made again when needed.
 const CLIENTS_MAX: usize = 64;
 
-/// What lies beside the sandbox while a run is followed: the record's marks, the platform, the queue, the clock.
+/// What lies beside the sandbox while a run is followed: the record's control flags, the platform, the queue, the clock.
 pub trait Beside: Sync {
     /// The time as the worker's clock has it, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
-    /// The marks as the last read or write of the record told them, where that is at hand: a look that costs no call.
-    fn known(&self) -> Option<Marks> {
+    /// The control flags as the last read or write of the record told them, where that is at hand: a look that costs no call.
+    fn known(&self) -> Option<ControlFlags> {
         None
     }
-    /// The marks beside the record. A failed read counts as none: they are asked for again soon.
-    fn marks(&self, thread: &ThreadKey) -> impl Future<Output = Marks> + Send;
+    /// The control flags beside the record. A failed read counts as none: they are asked for again soon.
+    fn flags(&self, thread: &ThreadKey) -> impl Future<Output = ControlFlags> + Send;
     /// Shows the living card. Best effort: the next picture replaces it. Where it stands now, if that is elsewhere.
     fn show(
         &self,
@@ -352,7 +352,7 @@ impl Sandboxes {
         about: &About,
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
-        match beside.marks(thread).await.settled.remove(ask) {
+        match beside.flags(thread).await.settled.remove(ask) {
             Some(settlement) => {
                 self.settle(thread, generation, ask, about, &settlement.choice)
                     .await?;
@@ -438,7 +438,7 @@ async fn unless_cancelled<B: Beside>(
     };
     let cancelled = async {
         loop {
-            if let Some(by) = beside.marks(thread).await.cancelled.remove(turn) {
+            if let Some(by) = beside.flags(thread).await.cancelled.remove(turn) {
                 return by;
             }
             sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;

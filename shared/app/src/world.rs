@@ -24,7 +24,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::Offer;
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
@@ -100,8 +100,8 @@ impl Visibility {
 pub struct Live {
     parts: Parts,
     visibility: Visibility,
-    /// Marks that stand beside the record: removed with the write that makes them superfluous.
-    marks: Mutex<Marks>,
+    /// Control flags that stand beside the record: removed with the write that makes them superfluous.
+    flags: Mutex<ControlFlags>,
     /// The record as it was last read or written: what a write has changed is what has happened.
     recorded: Mutex<Option<Session>>,
     /// The first read, where it was begun before anybody asked for it.
@@ -139,7 +139,7 @@ impl Live {
             trace: parts.spans.present(),
             parts,
             visibility,
-            marks: Mutex::default(),
+            flags: Mutex::default(),
             recorded: Mutex::default(),
             ahead: Mutex::default(),
         }
@@ -190,12 +190,12 @@ impl Live {
         turn.map(|turn| turn.id.to_string()).unwrap_or_default()
     }
 
-    fn note(&self, marks: &Marks) {
-        marks.clone_into(&mut self.marks.lock().unwrap_or_else(PoisonError::into_inner));
+    fn note(&self, flags: &ControlFlags) {
+        flags.clone_into(&mut self.flags.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn known_marks(&self) -> Marks {
-        self.marks
+    fn known_marks(&self) -> ControlFlags {
+        self.flags
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -224,7 +224,7 @@ impl World for Live {
                 read.map_err(|e| self.counted(&e))?
             }
         };
-        self.note(&found.marks);
+        self.note(&found.flags);
         self.recorded
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -247,11 +247,11 @@ impl World for Live {
             .await
             .map_err(|e| self.counted(&e))?;
         Ok(match written {
-            Written::Yes(marks) => {
+            Written::Yes(flags) => {
                 self.tell(session, entries);
-                let marks = marks.unwrap_or_else(|| self.known_marks().without(&stale));
-                self.note(&marks);
-                Saved::Written(marks)
+                let flags = flags.unwrap_or_else(|| self.known_marks().without(&stale));
+                self.note(&flags);
+                Saved::Written(flags)
             }
             Written::Conflict => Saved::Conflict,
         })
@@ -420,19 +420,19 @@ impl Beside for Live {
         now_ms()
     }
 
-    fn known(&self) -> Option<Marks> {
+    fn known(&self) -> Option<ControlFlags> {
         Some(self.known_marks())
     }
 
-    async fn marks(&self, thread: &ThreadKey) -> Marks {
+    async fn flags(&self, thread: &ThreadKey) -> ControlFlags {
         match self.parts.store.record(thread).await {
-            Ok((_, marks)) => {
-                self.note(&marks);
-                marks
+            Ok((_, flags)) => {
+                self.note(&flags);
+                flags
             }
             Err(error) => {
-                tracing::warn!(event = "marks.unread", %thread, %error, "the marks could not be read");
-                Marks::default()
+                tracing::warn!(event = "flags.unread", %thread, %error, "the flags could not be read");
+                ControlFlags::default()
             }
         }
     }

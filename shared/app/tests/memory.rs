@@ -21,7 +21,7 @@ use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
-use bobbin_core::session::Marks;
+use bobbin_core::session::ControlFlags;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use bobbin_sandbox::labels::{Stack, labels};
 use futures::StreamExt as _;
@@ -44,8 +44,8 @@ impl Beside for Desk {
         Ms::MAX
     }
 
-    async fn marks(&self, _: &ThreadKey) -> Marks {
-        Marks::default()
+    async fn flags(&self, _: &ThreadKey) -> ControlFlags {
+        ControlFlags::default()
     }
 
     async fn show(&self, _: &ThreadKey, _: &PostKind, _: &PostRef, _: Card) -> Option<PostRef> {

@@ -27,7 +27,7 @@ use bobbin_core::message::Attachment;
 use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{Marks, Queued, StrayRun};
+use bobbin_core::session::{ControlFlags, Queued, StrayRun};
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -60,10 +60,10 @@ fn now_ms() -> Ms {
     .unwrap()
 }
 
-/// What lies beside the sandbox: a clock, a visibility, a cancel mark, and the cards that were shown.
+/// What lies beside the sandbox: a clock, a visibility, a cancel flag, and the cards that were shown.
 struct Desk {
     visible_until_ms: AtomicU64,
-    marks: Mutex<Marks>,
+    flags: Mutex<ControlFlags>,
     cards: Mutex<Vec<Card>>,
 }
 
@@ -76,8 +76,8 @@ impl Beside for Desk {
         self.visible_until_ms.load(Ordering::SeqCst)
     }
 
-    async fn marks(&self, _: &ThreadKey) -> Marks {
-        self.marks.lock().unwrap().clone()
+    async fn flags(&self, _: &ThreadKey) -> ControlFlags {
+        self.flags.lock().unwrap().clone()
     }
 
     async fn show(&self, _: &ThreadKey, _: &PostKind, _: &PostRef, card: Card) -> Option<PostRef> {
@@ -417,7 +417,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
     .unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
-        marks: Mutex::default(),
+        flags: Mutex::default(),
         cards: Mutex::default(),
     };
     let thread = ThreadKey::discord("1", "2").unwrap();
@@ -832,9 +832,9 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             name: "Ada".to_owned(),
         };
         {
-            let mut marks = scene.desk.marks.lock().unwrap();
-            marks.queued.insert("waits".into(), queued.clone());
-            marks.now.insert("waits".into(), by.clone());
+            let mut flags = scene.desk.flags.lock().unwrap();
+            flags.queued.insert("waits".into(), queued.clone());
+            flags.now.insert("waits".into(), by.clone());
         }
         let deaf = Follow {
             steers: None,
@@ -877,7 +877,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             .send_as(&further, "echo: the second", Sending::Again)
             .await;
         assert_eq!(scene.finished(both).await.text, wanted);
-        *scene.desk.marks.lock().unwrap() = Marks::default();
+        *scene.desk.flags.lock().unwrap() = ControlFlags::default();
     }
 }
 
@@ -1107,7 +1107,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     };
     scene
         .desk
-        .marks
+        .flags
         .lock()
         .unwrap()
         .cancelled
@@ -1131,7 +1131,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         ..scene.follow(&ids)
     };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
-    scene.desk.marks.lock().unwrap().cancelled.clear();
+    scene.desk.flags.lock().unwrap().cancelled.clear();
     // What comes late for that turn does not hit the next one.
     let next = scene.send("t3-next", "slow: 40 a b c d", FIRST).await;
     let slice = Follow {
@@ -1279,7 +1279,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     };
     scene
         .desk
-        .marks
+        .flags
         .lock()
         .unwrap()
         .settled
@@ -1317,7 +1317,7 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
     };
     scene
         .desk
-        .marks
+        .flags
         .lock()
         .unwrap()
         .settled
@@ -1334,7 +1334,7 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
             settlement: Some(settlement)
         }
     );
-    scene.desk.marks.lock().unwrap().settled.clear();
+    scene.desk.flags.lock().unwrap().settled.clear();
     open.settled = true;
     let rest = Follow {
         asks: vec![open],

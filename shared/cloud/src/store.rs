@@ -1,7 +1,7 @@
-//! DynamoDB: the record of a thread, written by condition only, and the marks of the control lane beside it.
+//! DynamoDB: the record of a thread, written by condition only, and the control flags of the control lane beside it.
 //!
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
-//! due `due_shard` and `due_at`, and a mark each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
+//! due `due_shard` and `due_at`, and a flag each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
 //! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
@@ -21,7 +21,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::person::Person;
 use bobbin_core::ports::Loaded;
 use bobbin_core::schema::{self, Kept, Shape, Unreadable};
-use bobbin_core::session::{Marks, Queued, Session};
+use bobbin_core::session::{ControlFlags, Queued, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -107,8 +107,8 @@ impl StoreError {
 /// What a write came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// Written; the marks that stand beside the record, where the table tells.
-    Yes(Option<Marks>),
+    /// Written; the control flags that stand beside the record, where the table tells.
+    Yes(Option<ControlFlags>),
     /// Somebody else wrote first.
     Conflict,
 }
@@ -128,7 +128,7 @@ impl Store {
         }
     }
 
-    /// Reads a record consistently, with the marks beside it, whether the ledger knows `turn` as ended, and the
+    /// Reads a record consistently, with the control flags beside it, whether the ledger knows `turn` as ended, and the
     /// settings of the tenant: one call.
     ///
     /// # Errors
@@ -144,14 +144,17 @@ impl Store {
         loaded(&items)
     }
 
-    /// Reads a record consistently, with the marks beside it; a mark can stand beside no record yet.
+    /// Reads a record consistently, with the control flags beside it; a flag can stand beside no record yet.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn record(&self, thread: &ThreadKey) -> Result<(Option<Session>, Marks), StoreError> {
+    pub async fn record(
+        &self,
+        thread: &ThreadKey,
+    ) -> Result<(Option<Session>, ControlFlags), StoreError> {
         match self.read([key(thread, SESSION)]).await?.first() {
             Some(item) => record(item),
-            None => Ok((None, Marks::default())),
+            None => Ok((None, ControlFlags::default())),
         }
     }
 
@@ -162,7 +165,7 @@ impl Store {
     pub async fn records(
         &self,
         threads: &[ThreadKey],
-    ) -> Result<Vec<(Session, Marks)>, StoreError> {
+    ) -> Result<Vec<(Session, ControlFlags)>, StoreError> {
         if threads.is_empty() {
             return Ok(Vec::new());
         }
@@ -173,7 +176,7 @@ impl Store {
         let items = self.read(keys).await?;
         // One record that cannot be read costs its line, not the whole picture.
         let read = |item: &Item| match record(item) {
-            Ok((session, marks)) => Some((session?, marks)),
+            Ok((session, flags)) => Some((session?, flags)),
             Err(_) => None,
         };
         Ok(items.iter().filter_map(read).collect())
@@ -267,10 +270,10 @@ impl Store {
         Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
-    /// Writes the record if the stored version is `expected` (0: none is stored), removes the marks in `stale`, and
+    /// Writes the record if the stored version is `expected` (0: none is stored), removes the control flags in `stale`, and
     /// with it, in one piece, writes these entries of the ledger.
     ///
-    /// Answers the marks that stand beside the record afterwards; `None` where the table does not say, which is so when
+    /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so when
     /// entries were written.
     ///
     /// # Errors
@@ -279,14 +282,14 @@ impl Store {
         &self,
         session: &Session,
         expected: u64,
-        stale: &Marks,
+        stale: &ControlFlags,
         entries: &[Entry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
         let update = record_write(session, expected, stale);
         if entries.is_empty() {
             return match self.table.update(update).await? {
-                Some(item) => Ok(Written::Yes(Some(marks(&item)?))),
+                Some(item) => Ok(Written::Yes(Some(flags(&item)?))),
                 None => Ok(Written::Conflict),
             };
         }
@@ -303,7 +306,7 @@ impl Store {
         }
     }
 
-    /// Sets a cancel mark for a turn. The first one stands.
+    /// Sets a cancel flag for a turn. The first one stands.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -313,7 +316,7 @@ impl Store {
         turn: &TurnId,
         by: &Person,
     ) -> Result<(), StoreError> {
-        self.mark(thread, &format!("{CANCEL}{turn}"), mark_text(by))
+        self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by))
             .await
             .map(|_| ())
     }
@@ -328,11 +331,11 @@ impl Store {
         ask: &AskId,
         settlement: &Settlement,
     ) -> Result<bool, StoreError> {
-        self.mark(thread, &format!("{ASK}{ask}"), mark_text(settlement))
+        self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement))
             .await
     }
 
-    /// Marks a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
+    /// Control flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
     /// meanwhile. False if it is not.
     ///
     /// # Errors
@@ -346,12 +349,12 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
             .name("#mark", format!("{QUEUED}{turn}"))
-            .value(":mark", s(mark_text(queued)?))
+            .value(":mark", s(flag_text(queued)?))
             .if_version(version);
         Ok(self.table.write(update).await?)
     }
 
-    /// Marks a waiting prompt as one that shall be sent into the running turn: only beside the mark that says that it waits,
+    /// Control flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
     /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
     ///
     /// # Errors
@@ -365,7 +368,7 @@ impl Store {
         let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
             .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
             .name("#queued", format!("{QUEUED}{turn}"));
-        let (name, value) = (format!("{NOW}{turn}"), mark_text(by)?);
+        let (name, value) = (format!("{NOW}{turn}"), flag_text(by)?);
         self.stands(thread, &name, value, update).await
     }
 
@@ -380,8 +383,8 @@ impl Store {
         self.stands(thread, name, value?, update).await
     }
 
-    /// Whether the mark of this update stands. One whose answer was lost is repeated by the SDK and then told that
-    /// somebody was first: who that was is looked up, because it may have been this very mark.
+    /// Whether the flag of this update stands. One whose answer was lost is repeated by the SDK and then told that
+    /// somebody was first: who that was is looked up, because it may have been this very flag.
     async fn stands(
         &self,
         thread: &ThreadKey,
@@ -460,7 +463,7 @@ impl Store {
 }
 
 /// The write of a record in the place of the one of version `expected`.
-fn record_write(session: &Session, expected: u64, stale: &Marks) -> Write {
+fn record_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
     let stored = Session {
         version: expected + 1,
         ..session.clone()
@@ -536,7 +539,7 @@ fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     for item in items {
         match text(item, ITEM) {
-            Some(SESSION) => (loaded.session, loaded.marks) = record(item)?,
+            Some(SESSION) => (loaded.session, loaded.flags) = record(item)?,
             Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
             _ => loaded.in_ledger = true,
         }
@@ -544,10 +547,10 @@ fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
     Ok(loaded)
 }
 
-/// What the item of a thread holds: without a version there is no record, only marks.
-fn record(item: &Item) -> Result<(Option<Session>, Marks), StoreError> {
+/// What the item of a thread holds: without a version there is no record, only control flags.
+fn record(item: &Item) -> Result<(Option<Session>, ControlFlags), StoreError> {
     let stored = item.contains_key("version").then(|| session(item));
-    Ok((stored.transpose()?, marks(item)?))
+    Ok((stored.transpose()?, flags(item)?))
 }
 
 fn session(item: &Item) -> Result<Session, StoreError> {
@@ -556,33 +559,33 @@ fn session(item: &Item) -> Result<Session, StoreError> {
     Ok(Session::decode(record)?)
 }
 
-/// The marks beside a record. One that is damaged is none, as it always was; one of a newer shape is no mark that can be
+/// The control flags beside a record. One that is damaged is none, as it always was; one of a newer shape is no flag that can be
 /// passed over.
-fn marks(item: &Item) -> Result<Marks, StoreError> {
-    let mut marks = Marks::default();
+fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
+    let mut flags = ControlFlags::default();
     for (name, value) in item {
         let Ok(value) = value.as_s() else { continue };
         if let Some(turn) = name.strip_prefix(CANCEL) {
-            note(&mut marks.cancelled, turn, value)?;
+            note(&mut flags.cancelled, turn, value)?;
         } else if let Some(ask) = name.strip_prefix(ASK) {
-            note(&mut marks.settled, ask, value)?;
+            note(&mut flags.settled, ask, value)?;
         } else if let Some(turn) = name.strip_prefix(QUEUED) {
-            note(&mut marks.queued, turn, value)?;
+            note(&mut flags.queued, turn, value)?;
         } else if let Some(turn) = name.strip_prefix(NOW) {
-            note(&mut marks.now, turn, value)?;
+            note(&mut flags.now, turn, value)?;
         }
     }
-    Ok(marks)
+    Ok(flags)
 }
 
-fn note<K, T>(marks: &mut BTreeMap<K, T>, name: &str, text: &str) -> Result<(), StoreError>
+fn note<K, T>(flags: &mut BTreeMap<K, T>, name: &str, text: &str) -> Result<(), StoreError>
 where
     K: for<'a> From<&'a str> + Ord,
     T: DeserializeOwned + Serialize,
 {
     match schema::read(Shape::Mark, text) {
         Ok((mark, _)) => {
-            marks.insert(name.into(), mark);
+            flags.insert(name.into(), mark);
             Ok(())
         }
         Err(newer @ Unreadable::Newer { .. }) => Err(newer.into()),
@@ -590,16 +593,16 @@ where
     }
 }
 
-fn mark_text(mark: &impl Serialize) -> Result<String, StoreError> {
+fn flag_text(mark: &impl Serialize) -> Result<String, StoreError> {
     schema::write(Shape::Mark, mark, &Kept::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))
 }
 
-fn names(marks: &Marks) -> Vec<String> {
-    let cancelled = marks.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
+fn names(flags: &ControlFlags) -> Vec<String> {
+    let cancelled = flags.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
     cancelled
-        .chain(marks.settled.keys().map(|ask| format!("{ASK}{ask}")))
-        .chain(marks.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
-        .chain(marks.now.keys().map(|turn| format!("{NOW}{turn}")))
+        .chain(flags.settled.keys().map(|ask| format!("{ASK}{ask}")))
+        .chain(flags.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
+        .chain(flags.now.keys().map(|turn| format!("{NOW}{turn}")))
         .collect()
 }

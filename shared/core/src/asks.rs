@@ -7,7 +7,7 @@
 use crate::ask::{About, Ask, Choice, Field, QUESTIONS_MAX, Question, Settlement, WORDS_CHARS_MAX};
 use crate::ids::Ms;
 use crate::person::Person;
-use crate::session::{Marks, Session};
+use crate::session::{ControlFlags, Session};
 use crate::text::{one_line, shorten};
 
 /// What was filled in for one ask: an option and own words for each question.
@@ -196,7 +196,7 @@ fn name(person: &Person) -> &str {
 /// What comes of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling<'a> {
-    /// It is the first, as far as is known: it is marked, and if the mark is ours, the agent is told.
+    /// It is the first, as far as is known: it is marked, and if the flag is ours, the agent is told.
     Mark {
         /// The generation whose agent asks.
         generation: u32,
@@ -228,16 +228,16 @@ pub const EXPIRED: &str =
 /// Rules on somebody's decision about an ask. `receive` counts the deliveries of their word, from 1.
 #[must_use]
 pub fn rule<'a>(
-    found: Option<(&'a Session, &'a Marks)>,
+    found: Option<(&'a Session, &'a ControlFlags)>,
     (ask, choice): (&str, &Choice),
     by: &Person,
     receive: u32,
     now_ms: Ms,
 ) -> Ruling<'a> {
-    let known = found.and_then(|(session, marks)| {
+    let known = found.and_then(|(session, flags)| {
         let turn = session.turn.as_ref()?;
         let ask = turn.asks.iter().find(|known| known.id == ask)?;
-        let mark = marks.settled.get(&ask.id);
+        let mark = flags.settled.get(&ask.id);
         Some((turn, turn.stage.prompted()?.generation, ask, mark))
     });
     let Some((turn, generation, ask, mark)) = known else {
@@ -456,8 +456,8 @@ mod tests {
         }
     }
 
-    /// A running turn with one open question, and no marks.
-    fn asking() -> (Session, Marks) {
+    /// A running turn with one open question, and no control flags.
+    fn asking() -> (Session, ControlFlags) {
         let thread = crate::ids::ThreadKey::discord("1", "2").expect("valid");
         let mut session = Session::new(thread, 0);
         let ask = Ask {
@@ -475,7 +475,7 @@ mod tests {
             "asks": [ask],
         });
         session.turn = serde_json::from_value(turn).expect("a turn");
-        (session, Marks::default())
+        (session, ControlFlags::default())
     }
 
     fn words_of(ruling: Ruling<'_>) -> String {
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn the_first_who_decides_in_time_is_marked_and_everybody_else_is_told() {
         let press = Choice::Form(vec![picked(0, &[1])]);
-        let ruled = |found: &(Session, Marks), by: &str, receive, now_ms| {
+        let ruled = |found: &(Session, ControlFlags), by: &str, receive, now_ms| {
             let ruling = rule(
                 Some((&found.0, &found.1)),
                 ("que_1", &press),
@@ -523,9 +523,9 @@ mod tests {
     #[test]
     fn what_is_over_or_does_not_fit_changes_nothing() {
         let press = Choice::Form(vec![picked(0, &[1])]);
-        let told = |found: Option<&(Session, Marks)>, ask: &str, choice: &Choice| {
+        let told = |found: Option<&(Session, ControlFlags)>, ask: &str, choice: &Choice| {
             words_of(rule(
-                found.map(|(session, marks)| (session, marks)),
+                found.map(|(session, flags)| (session, flags)),
                 (ask, choice),
                 &person("Ada"),
                 1,

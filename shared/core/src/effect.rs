@@ -58,7 +58,7 @@ pub enum SandboxEffect {
         generation: u32,
         /// Milliseconds to wait first.
         after_ms: u64,
-        /// A cancel mark of this turn ends the wait.
+        /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
     /// Look, start if it is stopped, look again. Answers `Observed`.
@@ -84,7 +84,7 @@ pub enum SandboxEffect {
         repo: String,
         /// How long it may take.
         within_ms: u64,
-        /// A cancel mark of this turn ends the wait.
+        /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
@@ -95,7 +95,7 @@ pub enum SandboxEffect {
         restart: bool,
         /// How long it may take.
         within_ms: u64,
-        /// A cancel mark of this turn ends the wait.
+        /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
 }
@@ -263,7 +263,7 @@ pub struct Follow {
     pub since_ms: Ms,
     /// Asks that are already in the thread: only others are news.
     pub asks: Vec<Ask>,
-    /// A cancel mark is already known: do not report it again.
+    /// A cancel flag is already known: do not report it again.
     pub cancel_known: bool,
     /// A waiting prompt may be sent into the run. None: not now. Else those whose wish is known already.
     pub steers: Option<Vec<TurnId>>,

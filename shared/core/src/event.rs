@@ -78,7 +78,7 @@ pub enum Event {
     Finished(Answer),
     /// The time for following was over before the run was.
     StillRunning,
-    /// A cancel mark for this turn stands beside the record.
+    /// A cancel flag for this turn stands beside the record.
     CancelSeen {
         /// Who pressed Stop, for the words at the end.
         by: Person,

@@ -13,7 +13,7 @@ use crate::ids::Ms;
 use crate::ledger::Entry;
 use crate::ports::{Loaded, Saved};
 use crate::run::RunEnd;
-use crate::session::{Marks, Session};
+use crate::session::{ControlFlags, Session};
 use crate::settings::Settings;
 
 /// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
@@ -84,8 +84,8 @@ pub enum Outcome {
 pub struct Known {
     /// The record, as it was read or last written, with what was seen since.
     pub session: Session,
-    /// The marks beside it, as they were last seen.
-    pub marks: Marks,
+    /// The control flags beside it, as they were last seen.
+    pub flags: ControlFlags,
     /// What those who manage the thread's server or workspace have set.
     pub settings: Settings,
     /// How often something was decided.
@@ -97,7 +97,7 @@ pub struct Known {
 pub enum Machine {
     /// Before the first read.
     Start,
-    /// A run was ended; before the marks are read once more.
+    /// A run was ended; before the control flags are read once more.
     Look {
         /// What is known so far.
         known: Box<Known>,
@@ -132,7 +132,7 @@ impl Machine {
                 return Step::Write {
                     session: &decision.session,
                     expected: known.session.version,
-                    entries: &decision.session.seen.entries,
+                    entries: &decision.session.observed.entries,
                     prepare: decision.next.work(),
                 };
             }
@@ -162,10 +162,10 @@ impl Machine {
             (Self::Start, Outcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let mut session = found.session.unwrap_or_else(fresh);
-                session.seen.in_ledger = found.in_ledger;
+                session.observed.in_ledger = found.in_ledger;
                 let known = Known {
                     session,
-                    marks: found.marks,
+                    flags: found.flags,
                     settings: found.settings,
                     decisions: 0,
                 };
@@ -174,7 +174,7 @@ impl Machine {
             (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, failure, "read"),
             (Self::Look { mut known, cause }, Outcome::Loaded(found)) => {
                 if let Ok(found) = found {
-                    known.marks = found.marks;
+                    known.flags = found.flags;
                 }
                 Self::decided(known, *cause, now, delivery)
             }
@@ -183,12 +183,12 @@ impl Machine {
                     mut known,
                     decision,
                 },
-                Outcome::Saved(Ok(Saved::Written(marks))),
+                Outcome::Saved(Ok(Saved::Written(flags))),
             ) => {
                 let Decision { mut session, next } = *decision;
                 session.version = known.session.version + 1;
-                session.seen.entries.clear();
-                (known.session, known.marks) = (session, marks);
+                session.observed.entries.clear();
+                (known.session, known.flags) = (session, flags);
                 Self::Act {
                     known,
                     next: Box::new(next),
@@ -241,7 +241,7 @@ impl Machine {
             ));
         }
         match cause {
-            // Whether a run was stopped by a person is judged by the marks as they stand when it is over: the abort can be
+            // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
             // quicker than the next look at them. One that came to its own end was not.
             Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
                 Self::Look {
@@ -259,7 +259,7 @@ impl Machine {
             now_ms: now.ms,
             visible_until_ms: now.visible_until_ms,
             delivery,
-            marks: &known.marks,
+            flags: &known.flags,
             settings: &known.settings,
         };
         let decision = decide(known.session.clone(), cause, &context);

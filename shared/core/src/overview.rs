@@ -8,7 +8,7 @@ use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
-use crate::session::{Marks, Session};
+use crate::session::{ControlFlags, Session};
 use crate::stage::Stage;
 use crate::text::{one_line, shorten, span};
 
@@ -55,7 +55,7 @@ pub struct Picture {
 
 /// What of a thread's record belongs to `user`.
 #[must_use]
-pub fn runs(session: &Session, marks: &Marks, user: &str) -> Vec<Run> {
+pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
     let mut runs = Vec::new();
     if let Some(turn) = session.turn.as_ref().filter(|turn| turn.by.id == user) {
         let asks: Vec<String> = turn
@@ -79,7 +79,7 @@ pub fn runs(session: &Session, marks: &Marks, user: &str) -> Vec<Run> {
             asks,
         });
     }
-    let waiting = marks
+    let waiting = flags
         .queued
         .iter()
         .filter(|(_, one)| !one.refused && one.by.id == user);
@@ -159,11 +159,11 @@ mod tests {
             let queued = serde_json::json!({ "by": person(by), "accepted_at_ms": 7 });
             serde_json::from_value(queued).expect("a waiting prompt")
         };
-        let mut marks = Marks::default();
-        marks.queued.insert("two".into(), queued("U2"));
-        marks.queued.insert("three".into(), queued("U1"));
+        let mut flags = ControlFlags::default();
+        flags.queued.insert("two".into(), queued("U2"));
+        flags.queued.insert("three".into(), queued("U1"));
         let of = |user: &str| -> Vec<(String, &str)> {
-            let runs = runs(&session("U1"), &marks, user);
+            let runs = runs(&session("U1"), &flags, user);
             runs.into_iter()
                 .map(|run| (run.turn.to_string(), run.state))
                 .collect()
@@ -197,7 +197,7 @@ mod tests {
         };
         let turn = session.turn.as_mut().expect("a turn");
         turn.asks = vec![ask("rm -rf\n/tmp/x", false), ask("ls", true)];
-        let run = runs(&session, &Marks::default(), "U1").remove(0);
+        let run = runs(&session, &ControlFlags::default(), "U1").remove(0);
         assert_eq!(run.state, "Waiting for a decision");
         assert_eq!(run.asks, ["May it bash: rm -rf /tmp/x"]);
     }

@@ -7,14 +7,14 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
-use crate::session::{Marks, Session};
+use crate::session::{ControlFlags, Session};
 use crate::settings::Settings;
 
 /// What a write came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// Written; these marks stand beside the record.
-    Written(Marks),
+    /// Written; these control flags stand beside the record.
+    Written(ControlFlags),
     /// Somebody else wrote first.
     Conflict,
 }
@@ -24,8 +24,8 @@ pub enum Saved {
 pub struct Loaded {
     /// The record, if the thread has one.
     pub session: Option<Session>,
-    /// The marks beside it, which may stand there before the record does.
-    pub marks: Marks,
+    /// The control flags beside it, which may stand there before the record does.
+    pub flags: ControlFlags,
     /// The ledger knows the message in hand as a turn that has ended.
     pub in_ledger: bool,
     /// What those who manage the thread's server or workspace have set.
@@ -40,7 +40,7 @@ pub trait World: Sync {
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
 
-    /// Reads the record consistently, with the marks beside it, whether the ledger knows `turn` as ended, and the
+    /// Reads the record consistently, with the control flags beside it, whether the ledger knows `turn` as ended, and the
     /// settings of the thread's tenant.
     fn load(
         &self,

@@ -27,7 +27,7 @@ pub const NEWER: &str = "schema.newer";
 pub enum Shape {
     /// The record of a thread.
     Record,
-    /// A mark of the control lane beside it.
+    /// A flag of the control lane beside it.
     Mark,
     /// A turn in the ledger.
     Entry,

@@ -1,6 +1,6 @@
 //! The record of a thread: one item, written under its version.
 //!
-//! What one delivery has seen so far ([`Seen`]) is kept beside the record in memory and never stored: a redelivery
+//! What one delivery has seen so far ([`Observations`]) is kept beside the record in memory and never stored: a redelivery
 //! finds out by observation what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,7 +138,7 @@ pub struct Session {
     pub kept: Kept,
     /// What this delivery has seen; never stored.
     #[serde(skip)]
-    pub seen: Seen,
+    pub observed: Observations,
 }
 
 /// A run whose turn has ended without having seen its end.
@@ -353,7 +353,7 @@ pub struct TimelineEntry {
 
 /// What this delivery has seen so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Seen {
+pub struct Observations {
     /// The sandbox, when last looked at.
     pub sandbox: Option<SandboxState>,
     /// A start was asked for in this delivery.
@@ -431,7 +431,7 @@ pub enum Aside {
 
 /// What the control lane wrote beside the record: it may conflict with nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Marks {
+pub struct ControlFlags {
     /// Who cancelled which turn (by turn id).
     pub cancelled: BTreeMap<TurnId, Person>,
     /// How asks were settled (by ask id).
@@ -450,9 +450,9 @@ impl Turn {
     }
 }
 
-impl Marks {
+impl ControlFlags {
     /// Those that this record makes superfluous: of turns that have begun or ended, and of asks whose turn is over.
-    /// What still waits in the queue keeps its marks.
+    /// What still waits in the queue keeps its control flags.
     #[must_use]
     pub fn spent(&self, session: &Session) -> Self {
         let ended = |id: &TurnId| session.ended.iter().any(|turn| turn.id == *id);
@@ -555,7 +555,7 @@ impl Session {
             timeline: Vec::new(),
             operated: Vec::new(),
             kept: Kept::default(),
-            seen: Seen::default(),
+            observed: Observations::default(),
         }
     }
 
@@ -564,7 +564,7 @@ impl Session {
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
             kept: Kept::default(),
-            seen: Seen::default(),
+            observed: Observations::default(),
             ..s.clone()
         };
         strip(self) == strip(other)
@@ -597,10 +597,10 @@ mod tests {
     fn a_record_survives_the_round_trip_without_what_was_only_seen() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let mut session = Session::new(thread, 5);
-        session.seen.healthy = true;
+        session.observed.healthy = true;
         let read = Session::decode(&session.encode()).expect("valid");
         assert!(read.same_record(&session));
-        assert!(!read.seen.healthy);
+        assert!(!read.observed.healthy);
     }
 
     #[test]

@@ -233,7 +233,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
         });
-        if after.seen.untold.as_ref() == Some(&ended.id) {
+        if after.observed.untold.as_ref() == Some(&ended.id) {
             told.push(Signal {
                 kind: Kind::TurnUntold,
                 turn: Some(ended.id.clone()),

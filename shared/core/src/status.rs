@@ -4,7 +4,7 @@ use crate::ids::{Ms, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::selection::Selection;
-use crate::session::{Marks, Phase, Session};
+use crate::session::{ControlFlags, Phase, Session};
 use crate::stage::Stage;
 use crate::text::{shorten, span};
 
@@ -17,7 +17,12 @@ const ASKED_UNITS_MAX: usize = 80;
 
 /// What a session is doing, as Markdown that both platforms show. `None`: the thread has no record.
 #[must_use]
-pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms: Ms) -> String {
+pub fn words(
+    session: Option<&Session>,
+    flags: &ControlFlags,
+    entries: &[Entry],
+    now_ms: Ms,
+) -> String {
     let Some(session) = session else {
         return "No sandbox yet. Send a task and this thread gets one.".to_owned();
     };
@@ -50,7 +55,7 @@ pub fn words(session: Option<&Session>, marks: &Marks, entries: &[Entry], now_ms
             )
         }
     });
-    lines.extend(behind(marks));
+    lines.extend(behind(flags));
     let mut last: Vec<&Entry> = entries.iter().collect();
     last.sort_by_key(|entry| std::cmp::Reverse(entry.ended_at_ms));
     lines.extend(last.into_iter().take(ENDED_SHOWN).map(|turn| {
@@ -88,8 +93,8 @@ pub fn wanted(session: &Session) -> Vec<TurnId> {
 }
 
 /// The queue behind the present turn.
-fn behind(marks: &Marks) -> Option<String> {
-    let waiting = marks.waiting();
+fn behind(flags: &ControlFlags) -> Option<String> {
+    let waiting = flags.waiting();
     let names: Vec<&str> = waiting
         .iter()
         .map(|(_, one)| one.by.name.as_str())
@@ -156,7 +161,7 @@ mod tests {
     #[test]
     fn a_thread_without_a_record_is_told_how_to_begin() {
         assert_eq!(
-            words(None, &Marks::default(), &[], 0),
+            words(None, &ControlFlags::default(), &[], 0),
             "No sandbox yet. Send a task and this thread gets one."
         );
     }
@@ -173,9 +178,9 @@ mod tests {
             generation: 1,
             ..Session::new(thread, 0)
         };
-        let mut marks = Marks::default();
+        let mut flags = ControlFlags::default();
         for (id, name, at) in [("b", "Bo", 2), ("a", "Al", 1)] {
-            marks.queued.insert(
+            flags.queued.insert(
                 id.into(),
                 crate::session::Queued {
                     by: person(name),
@@ -207,7 +212,7 @@ mod tests {
             patch: None,
         };
         assert_eq!(
-            words(Some(&session), &marks, &[entry], 91_000),
+            words(Some(&session), &flags, &[entry], 91_000),
             "Sandbox 1 is running, for 1 min 31 s.\nNothing is running.\n2 tasks wait behind it: of Al, Bo.\n\
              - 1 min 0 s ago, Cy: answered (30 s, 12 tokens, $0.0015): fix the build"
         );
@@ -227,7 +232,7 @@ mod tests {
             ..Session::new(thread, 0)
         };
         assert_eq!(
-            words(Some(&session), &Marks::default(), &[], 5_000),
+            words(Some(&session), &ControlFlags::default(), &[], 5_000),
             "Sandbox 1 is running, for 5 s.\nIt works on acme/api.\n\
              The task of Cy is working, for 5 s so far, with anthropic/a as plan."
         );
@@ -243,7 +248,7 @@ mod tests {
             ..Session::new(thread, 0)
         };
         assert_eq!(
-            words(Some(&session), &Marks::default(), &[], 62_000),
+            words(Some(&session), &ControlFlags::default(), &[], 62_000),
             "Sandbox 2 is paused, for 1 min 1 s. A message wakes it; its files are kept.\nNothing is running."
         );
     }

@@ -2,7 +2,7 @@
 
 use bobbin_core::message::Body;
 use bobbin_core::schema::{FIELD, Shape, Unreadable};
-use bobbin_core::session::{Seen, Session};
+use bobbin_core::session::{Observations, Session};
 use serde_json::Value;
 
 /// An input is the text of a queue record.
@@ -34,8 +34,8 @@ pub(super) fn session(input: &[u8]) {
         return;
     };
     assert_eq!(
-        session.seen,
-        Seen::default(),
+        session.observed,
+        Observations::default(),
         "seen before it was looked at"
     );
     let written = session.encode();
@@ -44,8 +44,8 @@ pub(super) fn session(input: &[u8]) {
     assert_eq!(read.encode(), written, "written twice alike");
 
     let mut looked = session.clone();
-    looked.seen.healthy = true;
-    looked.seen.attached = Some("what a delivery saw".to_owned());
+    looked.observed.healthy = true;
+    looked.observed.attached = Some("what a delivery saw".to_owned());
     assert_eq!(looked.encode(), written, "what was only seen is stored");
 
     let mut newer: Value = serde_json::from_str(&written).expect("JSON");

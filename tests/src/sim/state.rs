@@ -242,7 +242,7 @@ impl Inner {
         self.next_wake_ms = self.next_wake_ms.min(at_ms);
     }
 
-    /// A person stops a turn: the mark, and the abort.
+    /// A person stops a turn: the flag, and the abort.
     pub(super) fn stop(&mut self, place: usize, turn: &TurnId) {
         let here = &mut self.places[place];
         if !here.has_ended(turn) && here.turns.iter().any(|known| known == turn) {
@@ -250,7 +250,7 @@ impl Inner {
                 id: "bob".into(),
                 name: "bob".into(),
             };
-            here.marks.cancelled.insert(turn.to_owned(), by);
+            here.flags.cancelled.insert(turn.to_owned(), by);
             if let Some(abort) = here.to_abort(turn) {
                 let now_ms = self.now_ms;
                 let late_ms = if self.troubled() {

@@ -44,7 +44,7 @@ struct Answer {
 
 /// Does one of the three.
 pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, CommandError> {
-    let (session, marks) = show::record(stack, &what.thread).await?;
+    let (session, flags) = show::record(stack, &what.thread).await?;
     let queues = stack.queues()?;
     let mut halted = None;
     match (outlook(&session, want), &session.turn) {
@@ -64,7 +64,7 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, C
         }
         _ => {}
     }
-    let behind = marks.waiting().len();
+    let behind = flags.waiting().len();
     if behind > 0 {
         eprintln!("{behind} prompts of this thread wait before it; they run first.");
     }

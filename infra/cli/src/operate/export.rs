@@ -73,8 +73,8 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
 /// Names and reasons leave the record by the thread's own group; then the ledger's items, which nobody writes any more.
 pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError> {
     let thread = &what.thread;
-    let (session, marks) = show::record(stack, thread).await?;
-    let waiting = marks.waiting().len();
+    let (session, flags) = show::record(stack, thread).await?;
+    let waiting = flags.waiting().len();
     let refused = match outlook(&session, Operation::Forget) {
         Outlook::Pointless(why) => Some(why.to_owned()),
         Outlook::Busy => Some("a turn is under way there".to_owned()),

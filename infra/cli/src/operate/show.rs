@@ -5,7 +5,7 @@ use bobbin_core::ask::About;
 use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{Marks, Phase, Session, Turn};
+use bobbin_core::session::{ControlFlags, Phase, Session, Turn};
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
@@ -74,8 +74,11 @@ struct Event {
 }
 
 /// The record of a thread.
-pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks), CommandError> {
-    let (session, marks) = stack.store.record(thread).await.map_err(|e| {
+pub async fn record(
+    stack: &Stack,
+    thread: &ThreadKey,
+) -> Result<(Session, ControlFlags), CommandError> {
+    let (session, flags) = stack.store.record(thread).await.map_err(|e| {
         format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
     })?;
     let session = session.ok_or_else(|| {
@@ -84,11 +87,11 @@ pub async fn record(stack: &Stack, thread: &ThreadKey) -> Result<(Session, Marks
             stack.said
         ))
     })?;
-    Ok((session, marks))
+    Ok((session, flags))
 }
 
 pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
-    let (session, marks) = record(stack, &what.thread).await?;
+    let (session, flags) = record(stack, &what.thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
     let turns: Vec<TurnId> = newest.map(|ended| ended.id.clone()).collect();
     let entries = stack
@@ -99,14 +102,14 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let now_ms = now_ms();
     let alive = !matches!(session.phase, Phase::Destroyed | Phase::Error);
     let answer = Answer {
-        line: line(&session, &marks),
+        line: line(&session, &flags),
         sandbox: alive
             .then(|| sandbox_name(&stack.name, &session.thread.sandbox(), session.generation)),
         agent_session: session.agent_session.clone(),
         wake_at_ms: session.wake_at_ms.filter(|at| *at > now_ms),
         lease_until_ms: session.lease.as_ref().map(|lease| lease.until_ms),
         asks: session.turn.as_ref().map(asks).unwrap_or_default(),
-        queue: queue(&marks),
+        queue: queue(&flags),
         timeline: timeline(&session, &entries, what.content),
     };
     let words = words(&answer, &session, now_ms);
@@ -126,15 +129,15 @@ fn asks(turn: &Turn) -> Vec<AskLine> {
     .collect()
 }
 
-fn queue(marks: &Marks) -> Vec<Waiting> {
-    let mut queue: Vec<Waiting> = marks
+fn queue(flags: &ControlFlags) -> Vec<Waiting> {
+    let mut queue: Vec<Waiting> = flags
         .queued
         .iter()
         .map(|(id, queued)| Waiting {
             id: id.to_string(),
             by: queued.by.name.clone(),
             accepted_at_ms: queued.accepted_at_ms,
-            refused: queued.refused || marks.cancelled.contains_key(id),
+            refused: queued.refused || flags.cancelled.contains_key(id),
         })
         .collect();
     queue.sort_by_key(|one| one.accepted_at_ms);

@@ -2,7 +2,7 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::session::{Marks, Phase, Session, Turn};
+use bobbin_core::session::{ControlFlags, Phase, Session, Turn};
 use bobbin_core::stage::Stage;
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ fn turn_line(turn: &Turn) -> TurnLine {
 }
 
 /// A record as a line.
-pub fn line(session: &Session, marks: &Marks) -> Line {
+pub fn line(session: &Session, flags: &ControlFlags) -> Line {
     Line {
         thread: session.thread.to_string(),
         tenant: session.thread.tenant().to_string(),
@@ -95,7 +95,7 @@ pub fn line(session: &Session, marks: &Marks) -> Line {
         phase_since_ms: session.phase_since_ms,
         generation: session.generation,
         turn: session.turn.as_ref().map(turn_line),
-        waiting: marks.waiting().len(),
+        waiting: flags.waiting().len(),
         last_activity_ms: session.last_activity_ms,
         due_at_ms: session.due_at_ms,
         repo: session.repo.clone(),
@@ -163,7 +163,7 @@ async fn armed(
         for (at, key) in batch.iter().enumerate() {
             match found.iter().find(|(session, _)| session.thread == *key) {
                 None => unreadable.push(key.to_string()),
-                Some((session, marks)) if wanted(session) => threads.push(line(session, marks)),
+                Some((session, flags)) if wanted(session) => threads.push(line(session, flags)),
                 Some(_) => {}
             }
             if threads.len() == most {
@@ -209,7 +209,7 @@ async fn everywhere(
         let found = page.threads.iter().filter(|(session, _)| wanted(session));
         answer
             .threads
-            .extend(found.map(|(session, marks)| line(session, marks)));
+            .extend(found.map(|(session, flags)| line(session, flags)));
         after = page.next;
         answer.next = after.as_ref().map(ToString::to_string);
         if after.is_none() || answer.threads.len() >= most {

@@ -13,7 +13,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostRef, ThreadKey, TurnId};
 use bobbin_core::run::{Answer, RunEnd};
-use bobbin_core::session::{Marks, Queued};
+use bobbin_core::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Beside, Sandboxes};
@@ -163,7 +163,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         }
     }
 
-    /// What does not depend on the stream: the time that is given, and the marks.
+    /// What does not depend on the stream: the time that is given, and the control flags.
     async fn around(&mut self) -> Option<Event> {
         if self.beside.now_ms() >= self.what.until_ms {
             return Some(Event::StillRunning);
@@ -176,20 +176,20 @@ impl<'a, B: Beside> Watch<'a, B> {
         let is_first = self.asked_marks.is_none();
         self.asked_marks = Some(Instant::now());
         // The write before has told them.
-        let mut marks = match self.beside.known().filter(|_| is_first) {
-            Some(marks) => marks,
-            None => self.beside.marks(self.thread).await,
+        let mut flags = match self.beside.known().filter(|_| is_first) {
+            Some(flags) => flags,
+            None => self.beside.flags(self.thread).await,
         };
-        if let Some(by) = marks.cancelled.remove(&self.what.turn) {
+        if let Some(by) = flags.cancelled.remove(&self.what.turn) {
             return Some(Event::CancelSeen { by });
         }
         if let Some(known) = &self.what.steers
-            && let Some(wish) = steer(&marks, &self.what.turn, known)
+            && let Some(wish) = steer(&flags, &self.what.turn, known)
         {
             return Some(wish);
         }
         let behind = |(turn, _): &&(&TurnId, &Queued)| **turn != self.what.turn;
-        self.waiting = marks.waiting().iter().filter(behind).count();
+        self.waiting = flags.waiting().iter().filter(behind).count();
         None
     }
 
@@ -201,7 +201,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            let settlement = self.beside.marks(self.thread).await.settled.remove(&ask.id);
+            let settlement = self.beside.flags(self.thread).await.settled.remove(&ask.id);
             return Some(Event::AskClosed {
                 id: ask.id.clone(),
                 settlement,
@@ -345,13 +345,13 @@ impl<'a, B: Beside> Watch<'a, B> {
 }
 
 /// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.
-fn steer(marks: &Marks, turn: &TurnId, known: &[TurnId]) -> Option<Event> {
+fn steer(flags: &ControlFlags, turn: &TurnId, known: &[TurnId]) -> Option<Event> {
     let wanted = |(id, queued): &(&TurnId, &Queued)| {
         *id != turn && queued.prompt.is_some() && !known.contains(id)
     };
-    let mut waiting = marks.waiting().into_iter().filter(wanted);
+    let mut waiting = flags.waiting().into_iter().filter(wanted);
     waiting.find_map(|(id, queued)| {
-        let by = marks.now.get(id)?.clone();
+        let by = flags.now.get(id)?.clone();
         Some(Event::SteerSeen {
             turn: id.clone(),
             queued: queued.clone(),

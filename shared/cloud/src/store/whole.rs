@@ -3,7 +3,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Map, Value};
 
 use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record};
@@ -17,8 +17,8 @@ const THREAD_PAGES_MAX: usize = 500;
 /// A part of all threads.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Their records, with the marks beside them.
-    pub threads: Vec<(Session, Marks)>,
+    /// Their records, with the control flags beside them.
+    pub threads: Vec<(Session, ControlFlags)>,
     /// Those whose record cannot be read.
     pub unreadable: Vec<String>,
     /// Where the next page begins, if there is one.
@@ -64,7 +64,7 @@ impl Store {
             for item in &answer.items {
                 let thread = text(item, "thread").unwrap_or_default();
                 match record(item) {
-                    Ok((Some(session), marks)) => page.threads.push((session, marks)),
+                    Ok((Some(session), flags)) => page.threads.push((session, flags)),
                     Ok((None, _)) => {}
                     Err(_) => page.unreadable.push(thread.to_owned()),
                 }

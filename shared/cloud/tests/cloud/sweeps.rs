@@ -10,7 +10,7 @@ use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{Marks, Phase, Session};
+use bobbin_core::session::{ControlFlags, Phase, Session};
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 
@@ -72,7 +72,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
             ..Session::new(thread(number), 1)
         };
         let nothing: [Entry; 0] = [];
-        let none = Marks::default();
+        let none = ControlFlags::default();
         store.save(&record, 0, &none, &nothing, 0).await.unwrap();
     }
     let young = made(NOW_MS - 60_000, &thread(4), 1);

@@ -14,7 +14,7 @@ use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -118,7 +118,7 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
         .save(
             &session,
             0,
-            &Marks::default(),
+            &ControlFlags::default(),
             std::slice::from_ref(&entry),
             7_000,
         )
@@ -164,7 +164,9 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     for number in 0..5 {
         let mut session = session(number);
         session.due_at_ms = Some(1_000 + u64::from(number));
-        let saved = store.save(&session, 0, &Marks::default(), &[], 0).await;
+        let saved = store
+            .save(&session, 0, &ControlFlags::default(), &[], 0)
+            .await;
         assert!(matches!(saved, Ok(Written::Yes(Some(_)))), "{saved:?}");
     }
     let (mut found, mut pages, mut after) = (Vec::new(), 0, None);
@@ -336,7 +338,7 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
     let save = async |answer| {
         let (endpoint, asked) = scripted(vec![answer]).await;
         let saved = store(&endpoint)
-            .save(&session(1), 0, &Marks::default(), &entry, 0)
+            .save(&session(1), 0, &ControlFlags::default(), &entry, 0)
             .await;
         (saved, asked.lock().unwrap().clone())
     };
@@ -366,7 +368,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let first = session(1);
     let entry = [entry()];
     let saved = store
-        .save(&first, 0, &Marks::default(), &entry, u64::MAX / 2)
+        .save(&first, 0, &ControlFlags::default(), &entry, u64::MAX / 2)
         .await;
     assert_eq!(saved.unwrap(), Written::Yes(None));
     assert_eq!(lost.load(Ordering::SeqCst), 1);
@@ -377,7 +379,9 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let second = session(2);
-    let saved = store.save(&second, 0, &Marks::default(), &[], 0).await;
+    let saved = store
+        .save(&second, 0, &ControlFlags::default(), &[], 0)
+        .await;
     assert_eq!(saved.unwrap(), Written::Conflict);
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     let (stored, _) = direct_store.record(&second.thread).await.unwrap();
@@ -419,8 +423,8 @@ async fn a_transaction_of_the_same_content_is_another_one() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let entry = [entry()];
-    let (session, marks) = (session(1), Marks::default());
-    let save = || store.save(&session, 0, &marks, &entry, u64::MAX / 2);
+    let (session, flags) = (session(1), ControlFlags::default());
+    let save = || store.save(&session, 0, &flags, &entry, u64::MAX / 2);
     assert_eq!(save().await.unwrap(), Written::Yes(None));
     assert_eq!(save().await.unwrap(), Written::Conflict);
 }
@@ -429,13 +433,13 @@ async fn a_transaction_of_the_same_content_is_another_one() {
 async fn a_call_of_a_silent_table_is_over_in_time() {
     let (endpoint, _listener) = silent().await;
     let silent = store(&endpoint);
-    let (session, marks) = (session(1), Marks::default());
+    let (session, flags) = (session(1), ControlFlags::default());
     let thread = session.thread.clone();
     let tenant = Tenant::slack("t");
     let (one, many, write) = tokio::join!(
         silent.settings(&tenant),
         silent.record(&thread),
-        silent.save(&session, 0, &marks, &[], 0)
+        silent.save(&session, 0, &flags, &[], 0)
     );
     for told in [one.unwrap_err(), many.unwrap_err(), write.unwrap_err()] {
         assert_eq!(
@@ -478,9 +482,9 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
         .mark_cancelled(&session.thread, &"t".into(), &person)
         .await
         .unwrap();
-    let (none, marks) = store.record(&session.thread).await.unwrap();
+    let (none, flags) = store.record(&session.thread).await.unwrap();
     assert_eq!(none, None);
-    assert_eq!(marks.cancelled.keys().collect::<Vec<_>>(), ["t"]);
+    assert_eq!(flags.cancelled.keys().collect::<Vec<_>>(), ["t"]);
     // Only beside the one that says that it waits.
     assert!(
         !store
@@ -489,17 +493,20 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
             .unwrap()
     );
     let saved = store
-        .save(&session, 0, &Marks::default(), &[], 0)
+        .save(&session, 0, &ControlFlags::default(), &[], 0)
         .await
         .unwrap();
-    assert_eq!(saved, Written::Yes(Some(marks.clone())));
-    let saved = store.save(&session, 1, &marks, &[], 0).await.unwrap();
-    assert_eq!(saved, Written::Yes(Some(Marks::default())));
+    assert_eq!(saved, Written::Yes(Some(flags.clone())));
+    let saved = store.save(&session, 1, &flags, &[], 0).await.unwrap();
+    assert_eq!(saved, Written::Yes(Some(ControlFlags::default())));
     let late = store
-        .save(&session, 1, &Marks::default(), &[], 0)
+        .save(&session, 1, &ControlFlags::default(), &[], 0)
         .await
         .unwrap();
     assert_eq!(late, Written::Conflict);
-    let (stored, marks) = store.record(&session.thread).await.unwrap();
-    assert_eq!((stored.unwrap().version, marks), (2, Marks::default()));
+    let (stored, flags) = store.record(&session.thread).await.unwrap();
+    assert_eq!(
+        (stored.unwrap().version, flags),
+        (2, ControlFlags::default())
+    );
 }

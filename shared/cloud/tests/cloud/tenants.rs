@@ -4,7 +4,7 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 
 use crate::support::{Cloud, aws, sdk_dynamodb};
@@ -112,7 +112,7 @@ async fn what_belongs_to_a_tenant_is_never_due() {
     session.due_at_ms = Some(5);
     let nothing: [Entry; 0] = [];
     store
-        .save(&session, 0, &Marks::default(), &nothing, 0)
+        .save(&session, 0, &ControlFlags::default(), &nothing, 0)
         .await
         .unwrap();
     let (mut due, mut armed) = (Vec::new(), Vec::new());

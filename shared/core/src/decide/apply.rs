@@ -1,6 +1,8 @@
 //! Folds what happened into the session.
 
-use super::{Context, Next, aside, choose, failed, mark, outage, provision, results, steer, words};
+use super::{
+    Context, Next, aside, choose, failed, outage, provision, record, results, steer, words,
+};
 use crate::ask::Ask;
 use crate::effect::Effect;
 use crate::event::{Cause, Event};
@@ -8,7 +10,7 @@ use crate::ids::{PostKind, PostRef};
 use crate::ledger;
 use crate::outcome::Outcome;
 use crate::run::{Answer, PromptState, RunEnd};
-use crate::session::{Phase, Seen, Session};
+use crate::session::{Observations, Phase, Session};
 
 /// Folds in what happened; a step is returned only where that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
@@ -27,47 +29,47 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
     match event {
         Event::Observed(coarse) => {
             outage::provider_answered(session);
-            session.seen.sandbox = Some(coarse);
+            session.observed.sandbox = Some(coarse);
         }
         Event::Counted(sandboxes) => {
             outage::provider_answered(session);
-            session.seen.tenant_sandboxes = Some(sandboxes);
+            session.observed.tenant_sandboxes = Some(sandboxes);
         }
         Event::Cloned => {
             outage::provider_answered(session);
-            session.seen.cloned = true;
+            session.observed.cloned = true;
         }
         Event::NotCloned { why } => {
             outage::provider_answered(session);
             provision::not_cloned(session, &why, context);
         }
         Event::Surveyed(offer) => choose::surveyed(session, offer),
-        Event::Recalled(entries) => session.seen.digest = Some(ledger::digest(&entries)),
+        Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
         Event::Healthy => {
             outage::provider_answered(session);
-            session.seen.healthy = true;
-            session.seen.restart_server = false;
+            session.observed.healthy = true;
+            session.observed.restart_server = false;
         }
         Event::AgentSession { id } => {
             session.agent_session = Some(id);
-            session.seen.agent_session = true;
+            session.observed.agent_session = true;
         }
         Event::Attached {
             note,
             missed,
             images,
         } => {
-            session.seen.attached = Some(note);
-            session.seen.missed = missed;
-            session.seen.images = images;
+            session.observed.attached = Some(note);
+            session.observed.missed = missed;
+            session.observed.images = images;
         }
         Event::PromptFound(state) => prompt_found(session, state),
         Event::Prompted => {
             // Who takes a prompt is there, and knows the session.
-            session.seen.healthy = true;
-            session.seen.agent_session = true;
-            session.seen.found = None;
+            session.observed.healthy = true;
+            session.observed.agent_session = true;
+            session.observed.found = None;
             if let Some(turn) = &mut session.turn
                 && turn.stage.is_with_agent()
             {
@@ -104,12 +106,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             }
         }
         Event::AskClosed { id, settlement } => {
-            session.seen.closed_asks.insert(id, settlement);
+            session.observed.closed_asks.insert(id, settlement);
         }
         Event::Declined { id } => {
-            session.seen.closed_asks.insert(id, None);
+            session.observed.closed_asks.insert(id, None);
         }
-        Event::Aborted => session.seen.abort_sent = true,
+        Event::Aborted => session.observed.abort_sent = true,
         Event::RunEnded => session.stray = None,
         Event::Changed(changes) => results::changed(session, changes),
         Event::Listed(listed) => results::listed(session, listed, context),
@@ -138,7 +140,7 @@ fn both(
     let of_work = done(session, &work.0, work.1, context);
     let of_card = done(session, &card.0, card.1, context);
     // It showed how the turn went on, even if that has ended meanwhile.
-    session.seen.final_card = false;
+    session.observed.final_card = false;
     match (of_work, of_card) {
         (
             Some(Next::Hold { delay_ms, why }),
@@ -165,7 +167,7 @@ fn prompt_found(session: &mut Session, state: PromptState) {
         // Accepted is not yet begun: who follows finds out whether it ever does.
         PromptState::Idle if !was_cut => {}
         PromptState::Idle | PromptState::Absent => {
-            session.seen.found = Some(state);
+            session.observed.found = Some(state);
             return;
         }
     }
@@ -187,13 +189,13 @@ fn withdraw(session: &mut Session) {
         session.briefed = None;
     }
     // Another sandbox may have to be given its files anew.
-    (session.seen.attached, session.seen.images) = (None, Vec::new());
+    (session.observed.attached, session.observed.images) = (None, Vec::new());
 }
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
-    session.seen = Seen {
-        in_ledger: session.seen.in_ledger,
-        ..Seen::default()
+    session.observed = Observations {
+        in_ledger: session.observed.in_ledger,
+        ..Observations::default()
     };
     if matches!(session.phase, Phase::Creating | Phase::Resuming) {
         session.phase_since_ms = context.now_ms;
@@ -205,7 +207,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         .is_some_and(|turn| turn.id == context.delivery.message.id);
     // A sign of life: what has none for longer than a slice is found by the sweeper.
     if ours {
-        mark::arm(session, context);
+        record::arm(session, context);
     }
     if let Some(turn) = &mut session.turn
         && ours
@@ -217,13 +219,13 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         turn.attempts += 1;
         if turn.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
             let reason = words::kept_failing(turn.trouble.as_deref());
-            mark::fail(session, &reason);
+            record::fail(session, &reason);
         }
     }
 }
 
 fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
-    mark::see_cancel(session, context);
+    record::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
         (Some(reason), _, _) => Outcome::Failed {
@@ -242,13 +244,13 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
         },
         (None, _, RunEnd::Completed | RunEnd::Rejected) => Outcome::Answered,
     };
-    session.seen.answer = Some(answer);
-    mark::end_with(session, outcome);
+    session.observed.answer = Some(answer);
+    record::end_with(session, outcome);
 }
 
 fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let aborted = session.seen.abort_sent;
+    let aborted = session.observed.abort_sent;
     let turn = session.turn.as_mut()?;
     if aborted {
         // Told to end and still busy after its bound: the thread does not wait for it.
@@ -260,7 +262,7 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
                 by: by.clone().unwrap_or_default().name,
             },
         };
-        mark::end_with(session, outcome);
+        record::end_with(session, outcome);
         return None;
     }
     let prompted = turn.stage.prompted();
@@ -297,13 +299,13 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
             if !edited {
                 turn.card_since_ms = Some(context.now_ms);
             }
-            session.seen.final_card = ending && edited;
+            session.observed.final_card = ending && edited;
         }
         (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
         (Some(PostKind::Artifact(_)), _) => results::dealt_with(session),
         (Some(PostKind::Unshown), Some(turn)) => turn.unshown.clear(),
         (Some(PostKind::Ask(id)), Some(turn)) => {
-            let closed = session.seen.closed_asks.contains_key(&id);
+            let closed = session.observed.closed_asks.contains_key(&id);
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
                 let edited = ask.post.replace(at).is_some();
                 ask.settled = closed && edited;
@@ -312,7 +314,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
                 }
             }
         }
-        (Some(PostKind::Notice), _) => session.seen.noticed = true,
+        (Some(PostKind::Notice), _) => session.observed.noticed = true,
         _ => {}
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
             }
             steered.shown = true;
             if ending {
-                session.seen.asides_over.insert(aside);
+                session.observed.asides_over.insert(aside);
             }
         }
         Aside::OldCard => turn.old_card = None,
@@ -148,7 +148,7 @@ pub(super) fn refused(
             });
         }
     }
-    session.seen.asides_over.insert(aside);
+    session.observed.asides_over.insert(aside);
     None
 }
 
@@ -162,7 +162,7 @@ fn of(steered: &Steered) -> Aside {
 }
 
 fn is_over(session: &Session, aside: &Aside) -> bool {
-    session.seen.asides_over.contains(aside)
+    session.observed.asides_over.contains(aside)
 }
 
 fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> Next {

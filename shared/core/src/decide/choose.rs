@@ -83,7 +83,7 @@ pub(super) fn survey(session: &Session) -> Option<Effect> {
     let known = session.surveyed.as_ref().is_some_and(|surveyed| {
         surveyed.generation == session.generation && surveyed.selection == turn.selection
     });
-    if known || session.seen.offer.is_some() {
+    if known || session.observed.offer.is_some() {
         return None;
     }
     Some(Effect::Survey {
@@ -95,7 +95,7 @@ pub(super) fn survey(session: &Session) -> Option<Effect> {
 /// The agent has said what it offers, or nothing.
 pub(super) fn surveyed(session: &mut Session, offer: Offer) {
     let said = !offer.models.is_empty() && !offer.agents.is_empty();
-    session.seen.offer = Some(offer);
+    session.observed.offer = Some(offer);
     if said
         && unoffered(session).is_none()
         && let Some(turn) = &session.turn
@@ -109,7 +109,7 @@ pub(super) fn surveyed(session: &mut Session, offer: Offer) {
 
 /// Why the agent cannot run the turn with what was chosen, as far as it said what it offers.
 pub(super) fn unoffered(session: &Session) -> Option<String> {
-    let offer = session.seen.offer.as_ref()?;
+    let offer = session.observed.offer.as_ref()?;
     let turn = session
         .turn
         .as_ref()

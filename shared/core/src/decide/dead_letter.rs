@@ -1,6 +1,6 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, mark, prompt, teardown, tell, words};
+use super::{Context, Next, choose, prompt, record, teardown, tell, words};
 use crate::ids::TurnId;
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
@@ -20,14 +20,14 @@ pub(super) fn next(
         {
             return next;
         }
-        if mark::has_ended(session, turn) {
-            return mark::at_rest(session, Next::Done, context);
+        if record::has_ended(session, turn) {
+            return record::at_rest(session, Next::Done, context);
         }
         if let Some(dead) = dead {
             begin(session, turn, dead, context);
         }
     }
-    if !session.seen.noticed {
+    if !session.observed.noticed {
         return teardown::notice(session, words::BURIED, context);
     }
     let outcome = Outcome::Failed {
@@ -38,13 +38,13 @@ pub(super) fn next(
         outcome,
         at_ms: context.now_ms,
     };
-    mark::remember(session, ended, context);
+    record::remember(session, ended, context);
     Next::Done
 }
 
 /// A prompt ends as any that has failed does: on its card, with its words in the ledger.
 fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Context<'_>) {
-    let waited = context.marks.queued.get(turn);
+    let waited = context.flags.queued.get(turn);
     let card = waited.and_then(|queued| queued.card.clone());
     let DeadPrompt {
         accepted_at_ms,
@@ -52,6 +52,6 @@ fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Cont
     } = dead;
     let selection = choose::asked_for(asked, context);
     let turn = prompt::new_turn((turn, *accepted_at_ms), asked, selection, card);
-    mark::begin(session, turn, context);
-    mark::fail(session, words::BURIED_PROMPT);
+    record::begin(session, turn, context);
+    record::fail(session, words::BURIED_PROMPT);
 }

@@ -1,6 +1,6 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
-use super::{Context, Next, aside, mark, operate, outage, results, stray, words};
+use super::{Context, Next, aside, operate, outage, record, results, stray, words};
 use crate::effect::{AgentEffect, Effect, Sending};
 use crate::failure::Failure;
 use crate::ids::PostKind;
@@ -47,15 +47,15 @@ pub(super) fn failed(
             // First its end, which notes the run by the session's id.
             let turn = session.turn.as_ref();
             if turn.is_some_and(|turn| turn.stage.is_running()) {
-                mark::fail(session, words::SESSION_VANISHED);
+                record::fail(session, words::SESSION_VANISHED);
             }
             session.agent_session = None;
-            session.seen.agent_session = false;
+            session.observed.agent_session = false;
         }
         Failure::SandboxDown { seen } => {
             sandbox_down(session, &seen, is_first_sending(of), context);
         }
-        Failure::SandboxGone => session.seen.sandbox = Some(SandboxState::Gone),
+        Failure::SandboxGone => session.observed.sandbox = Some(SandboxState::Gone),
         Failure::ResumeFailed { seen } => return resume_failed(session, seen, context),
         Failure::NonRecoverable { advice } => {
             if posting_is_decoration(session, posting.as_ref(), context) {
@@ -66,7 +66,7 @@ pub(super) fn failed(
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
         Failure::TurnFailed { reason } => match &mut session.turn {
             Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
-            _ => mark::fail(session, &reason),
+            _ => record::fail(session, &reason),
         },
     }
     None
@@ -146,8 +146,8 @@ fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
 /// The server came up and never became healthy: it is ended and started anew, a bounded number of times.
 fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    session.seen.healthy = false;
-    session.seen.restart_server = true;
+    session.observed.healthy = false;
+    session.observed.restart_server = true;
     let spent = session.turn.as_mut().is_none_or(|turn| {
         turn.server_restarts += 1;
         turn.trouble = Some(seen.clone());
@@ -165,14 +165,14 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && turn.stage.is_running()
         && turn.aborting.is_none()
-        && !session.seen.abort_sent
+        && !session.observed.abort_sent
     {
         turn.aborting = Some(seen);
-        session.seen.card_retry_ms = Some(context.now_ms + context.delivery.limits.stop_ms);
+        session.observed.card_retry_ms = Some(context.now_ms + context.delivery.limits.stop_ms);
         return;
     }
-    mark::close_untold(session, &seen, context);
-    session.seen.noticed = true;
+    record::close_untold(session, &seen, context);
+    session.observed.noticed = true;
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.
@@ -186,7 +186,7 @@ fn posting_is_decoration(
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
             if turn.card.is_none() && turn.stage.is_running() =>
         {
-            session.seen.card_retry_ms =
+            session.observed.card_retry_ms =
                 Some(context.now_ms + context.delivery.limits.backoff_ms_max);
             true
         }
@@ -194,7 +194,7 @@ fn posting_is_decoration(
             turn.card.is_some() && !turn.stage.is_ending()
         }
         (Some(PostKind::Notice), None) => {
-            session.seen.noticed = true;
+            session.observed.noticed = true;
             true
         }
         _ => false,
@@ -228,19 +228,19 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
             }
         };
         if spent {
-            mark::fail(session, &words::server_went_away(seen));
+            record::fail(session, &words::server_went_away(seen));
         }
     } else {
-        session.seen.downs += 1;
-        session.seen.trouble = Some(seen.to_owned());
+        session.observed.downs += 1;
+        session.observed.trouble = Some(seen.to_owned());
     }
-    session.seen.healthy = false;
-    session.seen.agent_session = false;
-    session.seen.found = None;
-    session.seen.sandbox = None;
-    session.seen.start_asked = false;
+    session.observed.healthy = false;
+    session.observed.agent_session = false;
+    session.observed.found = None;
+    session.observed.sandbox = None;
+    session.observed.start_asked = false;
     if session.phase == Phase::Active {
-        mark::enter(
+        record::enter(
             session,
             Phase::Resuming,
             "the server does not answer",
@@ -261,32 +261,32 @@ fn give_up(
         Some(Stage::Ending {
             outcome: Outcome::Answered,
             ..
-        }) if !posting && session.seen.answer.is_none() => {
-            mark::fail(session, reason);
+        }) if !posting && session.observed.answer.is_none() => {
+            record::fail(session, reason);
         }
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
         Some(Stage::Ending { .. }) => {
-            session.seen.untold = session.turn.as_ref().map(|turn| turn.id.clone());
-            mark::close_untold(session, reason, context);
+            session.observed.untold = session.turn.as_ref().map(|turn| turn.id.clone());
+            record::close_untold(session, reason, context);
         }
-        Some(_) => mark::fail(session, reason),
+        Some(_) => record::fail(session, reason),
         None => operate::refused(session, reason, context),
     }
     match session.phase {
         Phase::Creating => {
-            session.seen.sandbox = None;
-            mark::enter(
+            session.observed.sandbox = None;
+            record::enter(
                 session,
                 Phase::Destroying,
                 "it could not be made ready",
                 context,
             );
-            mark::lease(session, context);
+            record::lease(session, context);
         }
         // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
         Phase::Destroying if session.turn.is_none() => {
-            mark::enter(session, Phase::Error, reason, context);
-            session.seen.trouble = Some(reason.to_owned());
+            record::enter(session, Phase::Error, reason, context);
+            session.observed.trouble = Some(reason.to_owned());
         }
         Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
         _ => {}

@@ -1,6 +1,6 @@
 //! What only the holder of the sandbox's lease asks the provider for.
 
-use super::{Context, Next, mark};
+use super::{Context, Next, record};
 use crate::effect::{Effect, SandboxEffect};
 use crate::sandbox::SandboxState;
 use crate::session::Session;
@@ -10,29 +10,31 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
     let limits = context.delivery.limits;
     let generation = session.generation;
     own(session, context);
-    Some(match (&session.seen.sandbox, session.seen.stop_asked_ms) {
-        (Some(SandboxState::Gone), _) => {
-            mark::gone(session, "deleted", context);
-            session.seen.stop_asked_ms = None;
-            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
-            session.seen.sandbox = Some(SandboxState::Gone);
-            return None;
-        }
-        (_, None) => guarded(
-            session,
-            Effect::Sandbox(SandboxEffect::Delete { generation }),
-            context,
-        ),
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
-            delay_ms: limits.backoff_ms_max,
-            why: "the sandbox has not been deleted within its bound".to_owned(),
+    Some(
+        match (&session.observed.sandbox, session.observed.stop_asked_ms) {
+            (Some(SandboxState::Gone), _) => {
+                record::gone(session, "deleted", context);
+                session.observed.stop_asked_ms = None;
+                // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+                session.observed.sandbox = Some(SandboxState::Gone);
+                return None;
+            }
+            (_, None) => guarded(
+                session,
+                Effect::Sandbox(SandboxEffect::Delete { generation }),
+                context,
+            ),
+            (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+                delay_ms: limits.backoff_ms_max,
+                why: "the sandbox has not been deleted within its bound".to_owned(),
+            },
+            (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
+                generation,
+                after_ms: record::pause_ms(asked, context),
+                watch: None,
+            })),
         },
-        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-            generation,
-            after_ms: mark::pause_ms(asked, context),
-            watch: None,
-        })),
-    })
+    )
 }
 
 /// Takes the lease over when its holder is gone: everybody else goes on waiting.
@@ -42,7 +44,7 @@ pub(super) fn own(session: &mut Session, context: &Context<'_>) {
         .as_ref()
         .is_none_or(|lease| lease.holder != context.delivery.id)
     {
-        mark::lease(session, context);
+        record::lease(session, context);
     }
 }
 
@@ -56,6 +58,6 @@ pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'
             why: "too little visibility is left for the call".to_owned(),
         };
     }
-    session.seen.stop_asked_ms = Some(context.now_ms);
+    session.observed.stop_asked_ms = Some(context.now_ms);
     Next::Do(effect)
 }

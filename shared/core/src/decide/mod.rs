@@ -10,13 +10,13 @@ mod choose;
 mod dead_letter;
 mod failed;
 mod lease;
-mod mark;
 pub mod operate;
 pub mod orphan;
 mod outage;
 mod prompt;
 mod provision;
 pub mod queue;
+mod record;
 pub mod replay;
 mod results;
 mod steer;
@@ -33,7 +33,7 @@ use crate::effect::Effect;
 use crate::event::Cause;
 use crate::ids::Ms;
 use crate::message::Work;
-use crate::session::{Marks, Session};
+use crate::session::{ControlFlags, Session};
 use crate::settings::Settings;
 
 /// What a decision may look at besides session and cause.
@@ -46,7 +46,7 @@ pub struct Context<'a> {
     /// The delivery in hand.
     pub delivery: &'a Delivery<'a>,
     /// What the control lane wrote beside the record.
-    pub marks: &'a Marks,
+    pub flags: &'a ControlFlags,
     /// What those who manage the thread's server or workspace have set.
     pub settings: &'a Settings,
 }

@@ -1,10 +1,10 @@
 //! What who runs the stack wants of a thread's sandbox: pause it, bring it back, delete it.
 //!
 //! It travels through the thread's own group like everything else, so when it comes to the head no turn runs: it cannot hit
-//! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel mark. What came of it
+//! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel flag. What came of it
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
-use super::{Context, Next, lease, mark, provision, teardown, tell, words};
+use super::{Context, Next, lease, provision, record, teardown, tell, words};
 use crate::message::{Operation, Work};
 use crate::outcome::Outcome;
 use crate::sandbox::SandboxState;
@@ -20,7 +20,7 @@ pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>
     if known(session, context).is_some() {
         return over(session, want, context);
     }
-    if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
+    if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
         return Next::Hold {
             delay_ms,
             why: "another delivery may still be stopping the sandbox".to_owned(),
@@ -42,8 +42,8 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Pause;
     match session.phase {
         Phase::Active | Phase::Resuming => {
-            mark::enter(session, Phase::Pausing, "paused by the operator", context);
-            mark::lease(session, context);
+            record::enter(session, Phase::Pausing, "paused by the operator", context);
+            record::lease(session, context);
         }
         Phase::Pausing => {}
         Phase::Paused => return end(session, want, None, context),
@@ -77,11 +77,11 @@ fn destroy(session: &mut Session, context: &Context<'_>) -> Next {
 fn resume(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Resume;
     let limits = context.delivery.limits;
-    match (session.phase, &session.seen.sandbox) {
-        (Phase::Active, _) if session.seen.healthy => {
+    match (session.phase, &session.observed.sandbox) {
+        (Phase::Active, _) if session.observed.healthy => {
             // Who wants it to run wants to use it: its idle time begins now.
             session.last_activity_ms = context.now_ms;
-            mark::arm(session, context);
+            record::arm(session, context);
             return end(session, want, None, context);
         }
         (Phase::Destroyed | Phase::Error, _) => return end(session, want, Some(NONE), context),
@@ -90,7 +90,7 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
         }
         (Phase::Destroying, _) => return end(session, want, Some("it is being deleted"), context),
         (_, Some(SandboxState::Gone)) => {
-            mark::gone(session, "the sandbox vanished", context);
+            record::gone(session, "the sandbox vanished", context);
             return end(session, want, Some("it does not exist any more"), context);
         }
         (_, Some(SandboxState::Broken { reason, .. })) => {
@@ -99,8 +99,8 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
         }
         _ => {}
     }
-    if session.seen.downs > limits.server_restarts + 1 {
-        let seen = session.seen.trouble.take().unwrap_or_default();
+    if session.observed.downs > limits.server_restarts + 1 {
+        let seen = session.observed.trouble.take().unwrap_or_default();
         let trouble = format!("its server does not answer: {seen}");
         return end(session, want, Some(&trouble), context);
     }
@@ -193,10 +193,10 @@ fn end(
 fn over(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
     let deleted = known(session, context).is_some_and(|known| known.trouble.is_none());
     if want == Operation::Destroy && deleted {
-        session.seen.trouble = None;
+        session.observed.trouble = None;
         return teardown::notice(session, words::DESTROYED, context);
     }
-    mark::at_rest(session, Next::Done, context)
+    record::at_rest(session, Next::Done, context)
 }
 
 fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {

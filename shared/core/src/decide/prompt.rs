@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, aside, choose, mark, provision, steer, stray, tell, words};
+use super::{Context, Next, aside, choose, provision, record, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
@@ -23,11 +23,11 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 Some(next) => return next,
                 None => continue,
             },
-            None if mark::has_ended(session, id) => {
+            None if record::has_ended(session, id) => {
                 let next = super::teardown::finish_half_made(session, context);
-                return mark::at_rest(session, next, context);
+                return record::at_rest(session, next, context);
             }
-            None => match mark::foreign_lease_ms(session, context) {
+            None => match record::foreign_lease_ms(session, context) {
                 Some(delay_ms) => {
                     return Next::Hold {
                         delay_ms,
@@ -46,7 +46,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
 
 /// Puts the turn on record, with the card that it may have had while it waited.
 fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
-    let waited = context.marks.queued.get(&context.delivery.message.id);
+    let waited = context.flags.queued.get(&context.delivery.message.id);
     let card = waited.and_then(|queued| queued.card.clone());
     let (selection, refusal) = match choose::selection(session, prompt, context) {
         Ok(selection) => (selection, None),
@@ -59,11 +59,11 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
         selection,
         card,
     );
-    mark::begin(session, turn, context);
+    record::begin(session, turn, context);
     if waited.is_some_and(|queued| queued.refused) {
-        mark::fail(session, words::QUEUE_FULL);
+        record::fail(session, words::QUEUE_FULL);
     } else if let Some(words) = refusal {
-        mark::fail(session, &words);
+        record::fail(session, &words);
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn new_turn(
 
 /// The step that the present turn needs; none when it was closed or its stage changed.
 fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
-    mark::see_cancel(session, context);
+    record::see_cancel(session, context);
     let turn = session.turn.as_ref()?;
     if turn.stage.is_ending() {
         return tell::step(session, context);
@@ -122,7 +122,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         let outcome = crate::outcome::Outcome::Cancelled {
             by: by.name.clone(),
         };
-        mark::end_with(session, outcome);
+        record::end_with(session, outcome);
         return tell::step(session, context);
     }
     roll(session, context);
@@ -172,7 +172,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
     });
     untroubled
         && session.phase == Phase::Active
-        && session.seen.sandbox.is_none()
+        && session.observed.sandbox.is_none()
         && session.agent_session.is_some()
         && session.stray.is_none()
         && choose::survey(session).is_none()
@@ -203,7 +203,7 @@ fn roll(session: &mut Session, context: &Context<'_>) {
 fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     let turn = session.turn.as_ref()?;
     if session
-        .seen
+        .observed
         .card_retry_ms
         .is_some_and(|at| context.now_ms < at)
     {
@@ -217,13 +217,13 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
         }
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
-    let shown = turn.stage.is_running() || session.seen.card_state.as_ref() == Some(&state);
+    let shown = turn.stage.is_running() || session.observed.card_state.as_ref() == Some(&state);
     (turn.card.is_none() || !shown).then_some(state)
 }
 
 fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect> {
     let state = card_to_show(session, context)?;
-    session.seen.card_state = Some(state.clone());
+    session.observed.card_state = Some(state.clone());
     let turn = session.turn.as_ref()?;
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
@@ -247,14 +247,14 @@ fn gather(
     digest: bool,
     context: &Context<'_>,
 ) -> Option<Next> {
-    if !prompt.attachments.is_empty() && session.seen.attached.is_none() {
+    if !prompt.attachments.is_empty() && session.observed.attached.is_none() {
         return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
             generation: session.generation,
             turn: context.delivery.message.id.clone(),
             files: prompt.attachments.clone(),
         })));
     }
-    if digest && session.seen.digest.is_none() {
+    if digest && session.observed.digest.is_none() {
         return Some(Next::Do(Effect::Recall {
             turns: past(session),
         }));
@@ -309,15 +309,15 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
         return Some(Next::Do(survey));
     }
     if let Some(words) = choose::unoffered(session) {
-        mark::fail(session, &words);
+        record::fail(session, &words);
         return tell::step(session, context);
     }
     let with_digest = needs_digest(session);
     if let Some(next) = gather(session, prompt, with_digest, context) {
         return Some(next);
     }
-    if !session.seen.missed.is_empty() {
-        let word = words::missed(&std::mem::take(&mut session.seen.missed));
+    if !session.observed.missed.is_empty() {
+        let word = words::missed(&std::mem::take(&mut session.observed.missed));
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
@@ -336,7 +336,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     turn.with_digest = with_digest;
     session.briefed.clone_from(&session.agent_session);
     let sending = Sending::First {
-        within_ms: (!session.seen.healthy).then_some(context.delivery.limits.health_active_ms),
+        within_ms: (!session.observed.healthy).then_some(context.delivery.limits.health_active_ms),
     };
     Some(send(session, (&ids, sending), prompt, context))
 }
@@ -355,10 +355,10 @@ fn send(
     };
     let quoted = words::quoted(&prompt.quotes);
     let parts = [
-        session.seen.digest.as_deref(),
+        session.observed.digest.as_deref(),
         Some(&quoted),
         Some(&prompt.text),
-        session.seen.attached.as_deref(),
+        session.observed.attached.as_deref(),
     ];
     let text = parts
         .into_iter()
@@ -374,7 +374,7 @@ fn send(
         text,
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
-        images: session.seen.images.clone(),
+        images: session.observed.images.clone(),
         sending,
     }))
 }
@@ -384,12 +384,12 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     let limits = context.delivery.limits;
     let generation = session.generation;
     let Some(agent_session) = session.agent_session.clone() else {
-        mark::fail(session, words::SESSION_VANISHED);
+        record::fail(session, words::SESSION_VANISHED);
         return tell::step(session, context);
     };
     if let Some(turn) = &session.turn
         && (turn.cancelled_by.is_some() || turn.aborting.is_some())
-        && !session.seen.abort_sent
+        && !session.observed.abort_sent
     {
         let newest = turn.steered.iter().rfind(|one| one.sent);
         let ids = newest.map_or(&prompted.ids, |one| &one.ids);
@@ -413,14 +413,14 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         .map(|ask| ask.expires_at_ms)
         .min()
         .unwrap_or(u64::MAX);
-    let aborted = if session.seen.abort_sent {
+    let aborted = if session.observed.abort_sent {
         context.now_ms + limits.stop_ms
     } else {
         u64::MAX
     };
     // A wait for the bound of an abort is not cut short by a card.
-    let card = match (turn.card_since_ms, session.seen.card_retry_ms) {
-        _ if session.seen.abort_sent => u64::MAX,
+    let card = match (turn.card_since_ms, session.observed.card_retry_ms) {
+        _ if session.observed.abort_sent => u64::MAX,
         (Some(at), _) if turn.old_card.is_none() => at + limits.card_roll_ms,
         (None, Some(retry)) => retry,
         _ => u64::MAX,
@@ -462,7 +462,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
 fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
-        let decision = session.seen.closed_asks.get(&ask.id);
+        let decision = session.observed.closed_asks.get(&ask.id);
         let closed = decision.is_some();
         if !closed && ask.post.is_some() && context.now_ms < ask.expires_at_ms {
             continue;

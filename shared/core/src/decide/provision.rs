@@ -1,6 +1,6 @@
 //! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
 
-use super::{Context, Next, mark, words};
+use super::{Context, Next, record, words};
 use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::ids::TurnId;
@@ -15,32 +15,32 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     loop {
         let generation = session.generation;
         let late = |bound_ms: u64| context.now_ms >= session.phase_since_ms + bound_ms;
-        return match (session.phase, session.seen.sandbox.clone()) {
+        return match (session.phase, session.observed.sandbox.clone()) {
             (Phase::Destroyed | Phase::Error, _)
-                if limits.tenant_sandboxes > 0 && session.seen.tenant_sandboxes.is_none() =>
+                if limits.tenant_sandboxes > 0 && session.observed.tenant_sandboxes.is_none() =>
             {
                 act(Effect::Sandbox(SandboxEffect::Count { older_than: None }))
             }
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0
-                    && session.seen.tenant_sandboxes >= Some(limits.tenant_sandboxes) =>
+                    && session.observed.tenant_sandboxes >= Some(limits.tenant_sandboxes) =>
             {
-                mark::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
+                record::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
                 None
             }
             (Phase::Destroyed | Phase::Error, _) => {
                 session.generation += 1;
                 session.agent_session = None;
                 session.surveyed = None;
-                session.seen.cloned = false;
+                session.observed.cloned = false;
                 if let Some(turn) = &session.turn {
                     session.repo.clone_from(&turn.selection.repo);
                 }
-                session.seen.sandbox = None;
+                session.observed.sandbox = None;
                 // It has been counted for: what counts from here on is who came before it.
-                session.seen.tenant_sandboxes = None;
-                session.seen.start_asked = false;
-                mark::enter(
+                session.observed.tenant_sandboxes = None;
+                session.observed.start_asked = false;
+                record::enter(
                     session,
                     Phase::Creating,
                     &format!("sandbox {}", session.generation),
@@ -65,11 +65,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.start_ms) =>
             {
-                mark::fail(session, &words::not_ready(limits.start_ms));
+                record::fail(session, &words::not_ready(limits.start_ms));
                 None
             }
             (Phase::Resuming, Some(SandboxState::Broken { reason, .. })) => {
-                mark::fail(session, &words::broken(&reason));
+                record::fail(session, &words::broken(&reason));
                 None
             }
             (
@@ -77,7 +77,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 Some(SandboxState::Provisioning | SandboxState::Busy),
             ) => act(Effect::Sandbox(SandboxEffect::Observe {
                 generation,
-                after_ms: mark::pause_ms(session.phase_since_ms, context),
+                after_ms: record::pause_ms(session.phase_since_ms, context),
                 watch: watch(session),
             })),
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
@@ -90,7 +90,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                         within_quota(session, context)
                     }
                     None => {
-                        mark::enter(session, Phase::Active, "ready", context);
+                        record::enter(session, Phase::Active, "ready", context);
                         None
                     }
                 }
@@ -108,16 +108,16 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 }
             }
             (Phase::Pausing | Phase::Paused, _) => {
-                session.seen.sandbox = None;
-                mark::enter(session, Phase::Resuming, "a message came", context);
+                session.observed.sandbox = None;
+                record::enter(session, Phase::Resuming, "a message came", context);
                 continue;
             }
             (Phase::Destroying, Some(SandboxState::Gone)) => {
-                mark::gone(session, "deleted", context);
+                record::gone(session, "deleted", context);
                 continue;
             }
             (Phase::Destroying, _) => super::lease::delete(session, context),
-            (Phase::Active, _) if !session.seen.healthy => {
+            (Phase::Active, _) if !session.observed.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     generation,
                     within_ms: limits.health_active_ms,
@@ -132,7 +132,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 /// Only now, because the provider's list lags behind, and every moment helps.
 fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let bound = context.delivery.limits.tenant_sandboxes;
-    match session.seen.tenant_sandboxes {
+    match session.observed.tenant_sandboxes {
         None => act(Effect::Sandbox(SandboxEffect::Count {
             older_than: Some(session.generation),
         })),
@@ -140,7 +140,7 @@ fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             abandon(session, &words::too_many_sandboxes(bound), context)
         }
         Some(_) => {
-            mark::enter(session, Phase::Active, "ready", context);
+            record::enter(session, Phase::Active, "ready", context);
             None
         }
     }
@@ -154,24 +154,24 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     let generation = session.generation;
     let limits = context.delivery.limits;
     if late {
-        mark::fail(session, &words::not_ready(limits.start_ms));
+        record::fail(session, &words::not_ready(limits.start_ms));
         return None;
     }
-    if session.seen.start_asked {
+    if session.observed.start_asked {
         return act(Effect::Sandbox(SandboxEffect::Observe {
             generation,
-            after_ms: mark::pause_ms(session.phase_since_ms, context),
+            after_ms: record::pause_ms(session.phase_since_ms, context),
             watch: watch(session),
         }));
     }
-    session.seen.start_asked = true;
+    session.observed.start_asked = true;
     act(Effect::Sandbox(SandboxEffect::Start { generation }))
 }
 
 /// A new sandbox gets its repository before its server starts in it. What was active once has it.
 fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.repo.as_ref()?;
-    if session.phase != Phase::Creating || session.seen.cloned || session.seen.healthy {
+    if session.phase != Phase::Creating || session.observed.cloned || session.observed.healthy {
         return None;
     }
     act(Effect::Sandbox(SandboxEffect::Clone {
@@ -190,8 +190,8 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
 }
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if !session.seen.healthy {
-        let (generation, restart) = (session.generation, session.seen.restart_server);
+    if !session.observed.healthy {
+        let (generation, restart) = (session.generation, session.observed.restart_server);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation,
             restart,
@@ -210,7 +210,7 @@ fn watch(session: &Session) -> Option<TurnId> {
 }
 
 fn find_agent_session(session: &mut Session) -> Option<Next> {
-    if session.seen.agent_session {
+    if session.observed.agent_session {
         return None;
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
@@ -221,33 +221,33 @@ fn find_agent_session(session: &mut Session) -> Option<Next> {
 
 /// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
 fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
-    mark::fail(session, reason);
-    session.seen.sandbox = None;
-    mark::enter(
+    record::fail(session, reason);
+    session.observed.sandbox = None;
+    record::enter(
         session,
         Phase::Destroying,
         "it could not be made ready",
         context,
     );
-    mark::lease(session, context);
+    record::lease(session, context);
     None
 }
 
 /// The provider does not know the sandbox any more.
 fn vanished(session: &mut Session, context: &Context<'_>) {
     let generation = session.generation;
-    mark::gone(session, "the sandbox vanished", context);
+    record::gone(session, "the sandbox vanished", context);
     let Some(turn) = &mut session.turn else {
         return;
     };
     // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
     let prompted = turn.stage.prompted();
     if prompted.is_some_and(|prompted| prompted.generation == generation) {
-        mark::end_with(session, Outcome::Lost);
+        record::end_with(session, Outcome::Lost);
         return;
     }
     turn.attempts += 1;
     if turn.attempts > context.delivery.limits.attempts {
-        mark::fail(session, &words::kept_failing(Some("the sandbox vanished")));
+        record::fail(session, &words::kept_failing(Some("the sandbox vanished")));
     }
 }

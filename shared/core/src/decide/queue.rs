@@ -3,7 +3,7 @@
 use crate::ids::TurnId;
 use crate::limits::Limits;
 use crate::message::{Announce, Prompt};
-use crate::session::{Marks, Queued, Session};
+use crate::session::{ControlFlags, Queued, Session};
 
 /// What becomes of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Admission {
 #[must_use]
 pub fn admit(
     session: Option<&Session>,
-    marks: &Marks,
+    flags: &ControlFlags,
     in_ledger: bool,
     announce: &Announce,
     limits: &Limits,
@@ -40,11 +40,11 @@ pub fn admit(
     if turn.is_some_and(|turn| turn.covers(&announce.turn)) {
         return Admission::Over;
     }
-    if let Some(queued) = marks.queued.get(&announce.turn) {
+    if let Some(queued) = flags.queued.get(&announce.turn) {
         let earlier = |one: &&Queued| !one.refused && one.accepted_at_ms < queued.accepted_at_ms;
         return Admission::Known {
             queued: queued.clone(),
-            ahead: marks.queued.values().filter(earlier).count() + running,
+            ahead: flags.queued.values().filter(earlier).count() + running,
         };
     }
     let ended = in_ledger
@@ -52,7 +52,7 @@ pub fn admit(
     if ended {
         return Admission::Over;
     }
-    let waiting = marks.queued.values().filter(|one| !one.refused).count();
+    let waiting = flags.queued.values().filter(|one| !one.refused).count();
     if waiting >= limits.thread_queue {
         return Admission::Full;
     }
@@ -64,13 +64,13 @@ pub fn admit(
 /// What of the prompt is kept beside the record while it waits, so that it can be sent at once: all of it or nothing. None
 /// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
 #[must_use]
-pub fn kept(marks: &Marks, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
+pub fn kept(flags: &ControlFlags, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
     let prompt = announce
         .prompt
         .as_ref()
         .filter(|prompt| prompt.is_plain())?;
     let bytes = prompt.bytes();
-    let others = marks
+    let others = flags
         .queued
         .iter()
         .filter(|(turn, _)| **turn != announce.turn);
@@ -85,7 +85,7 @@ pub fn kept(marks: &Marks, announce: &Announce, limits: &Limits) -> Option<Box<P
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steering {
     /// It is marked: whoever follows the run sends it.
-    Mark,
+    Flag,
     /// It has been sent already.
     Sent,
     /// Its turn has begun, or ended, or was withdrawn.
@@ -98,20 +98,20 @@ pub enum Steering {
 
 /// Judges that wish by what is on record.
 #[must_use]
-pub fn steer(session: Option<&Session>, marks: &Marks, turn: &TurnId) -> Steering {
+pub fn steer(session: Option<&Session>, flags: &ControlFlags, turn: &TurnId) -> Steering {
     let running = session.and_then(|session| session.turn.as_ref());
     if running.is_some_and(|running| running.id != *turn && running.covers(turn)) {
         return Steering::Sent;
     }
-    let waits = marks.queued.get(turn).filter(|queued| !queued.refused);
+    let waits = flags.queued.get(turn).filter(|queued| !queued.refused);
     match (waits, running) {
         (None, _) => Steering::Over,
-        (Some(_), _) if marks.cancelled.contains_key(turn) => Steering::Over,
+        (Some(_), _) if flags.cancelled.contains_key(turn) => Steering::Over,
         (Some(_), Some(running)) if running.id == *turn => Steering::Over,
         (Some(_), None) => Steering::NothingRuns,
         (Some(_), Some(running)) if running.stage.is_ending() => Steering::NothingRuns,
         (Some(queued), Some(_)) if queued.prompt.is_none() => Steering::NotKept,
-        (Some(_), Some(_)) => Steering::Mark,
+        (Some(_), Some(_)) => Steering::Flag,
     }
 }
 
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    fn marks(waiting: usize) -> Marks {
-        let mut marks = Marks::default();
+    fn flags(waiting: usize) -> ControlFlags {
+        let mut flags = ControlFlags::default();
         for n in 0..waiting {
             let queued = Queued {
                 by: Person::default(),
@@ -141,25 +141,25 @@ mod tests {
                 refused: false,
                 prompt: None,
             };
-            marks.queued.insert(format!("w{n}").into(), queued);
+            flags.queued.insert(format!("w{n}").into(), queued);
         }
-        marks
+        flags
     }
 
     #[test]
     fn a_prompt_is_counted_behind_those_before_it_and_once() {
         let limits = Limits::DEFAULT;
         let judged =
-            |marks: &Marks, turn: &str| admit(None, marks, false, &announce(turn), &limits);
-        assert_eq!(judged(&marks(0), "a"), Admission::Waits { ahead: 0 });
-        assert_eq!(judged(&marks(3), "a"), Admission::Waits { ahead: 3 });
+            |flags: &ControlFlags, turn: &str| admit(None, flags, false, &announce(turn), &limits);
+        assert_eq!(judged(&flags(0), "a"), Admission::Waits { ahead: 0 });
+        assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
         assert!(matches!(
-            judged(&marks(3), "w1"),
+            judged(&flags(3), "w1"),
             Admission::Known { ahead: 1, .. }
         ));
-        assert_eq!(judged(&marks(limits.thread_queue), "a"), Admission::Full);
+        assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
         assert_eq!(
-            admit(None, &marks(0), true, &announce("a"), &limits),
+            admit(None, &flags(0), true, &announce("a"), &limits),
             Admission::Over
         );
     }

@@ -25,11 +25,11 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
         .filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
         || matches!(outcome, Outcome::Cancelled { .. })
-        || session.seen.answer.is_some();
+        || session.observed.answer.is_some();
     if !there {
         return None;
     }
-    if session.seen.changes.is_none()
+    if session.observed.changes.is_none()
         && let Some(agent_session) = session.agent_session.clone()
     {
         let message = prompted.ids.message.clone();
@@ -50,7 +50,7 @@ fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     let generation = session.generation;
     let turn = session.turn.as_ref()?;
     let Some(files) = &turn.artifacts else {
-        if session.seen.nothing_to_show || context.delivery.limits.artifacts == 0 {
+        if session.observed.nothing_to_show || context.delivery.limits.artifacts == 0 {
             return None;
         }
         return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts {
@@ -87,7 +87,7 @@ pub(super) fn changed(session: &mut Session, changes: Changes) {
     {
         *usage = changes.counted(*usage);
     }
-    session.seen.changes = Some(changes);
+    session.observed.changes = Some(changes);
 }
 
 /// The files are known: from here on they are this turn's to show, and nobody else's.
@@ -99,7 +99,7 @@ pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Con
     };
     let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
     if files.is_empty() && left_out.is_empty() {
-        session.seen.nothing_to_show = true;
+        session.observed.nothing_to_show = true;
         return;
     }
     turn.artifacts = Some(files);
@@ -133,9 +133,9 @@ pub(super) fn dealt_with(session: &mut Session) {
 pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     match of {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
-            session.seen.changes = Some(Changes::default());
+            session.observed.changes = Some(Changes::default());
         }
-        Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.seen.nothing_to_show = true,
+        Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.observed.nothing_to_show = true,
         _ => return false,
     }
     true

@@ -1,10 +1,10 @@
 //! Prompts that waited and were sent into the run of the turn before them, because somebody did not want to wait.
 //!
-//! The intent goes on record first, with the words and the ids under which the agent gets them; the mark beside the
+//! The intent goes on record first, with the words and the ids under which the agent gets them; the flag beside the
 //! record is spent with that write. What is on record is sent, also when the run has ended meanwhile: the agent then
 //! begins anew in the same session, and the turn ends with that.
 
-use super::{Context, Next, mark, words};
+use super::{Context, Next, record, words};
 use crate::effect::{AgentEffect, Effect, Sending};
 use crate::ids::{PromptIds, TurnId};
 use crate::person::Person;
@@ -42,7 +42,7 @@ pub(super) fn take(
             sent: false,
             shown: false,
         }),
-        _ => session.seen.not_steered.push(id.to_owned()),
+        _ => session.observed.not_steered.push(id.to_owned()),
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) fn take(
 pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<TurnId>> {
     let room = turn.steered.len() < context.delivery.limits.steers;
     let steered = turn.steered.iter().map(|one| &one.turn);
-    let known = steered.chain(&session.seen.not_steered).cloned();
+    let known = steered.chain(&session.observed.not_steered).cloned();
     (is_open(turn) && room).then(|| known.collect())
 }
 
@@ -68,7 +68,7 @@ pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next
     let newest = session.turn.as_ref()?.steered.last()?.clone();
     // Another agent session knows nothing of what this turn was about.
     if session.briefed != session.agent_session {
-        mark::fail(session, words::SESSION_VANISHED);
+        record::fail(session, words::SESSION_VANISHED);
         return None;
     }
     send(session, &newest, context)
@@ -103,7 +103,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
 /// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
 /// it is the newest one that makes the run go on.
 pub(super) fn look_for(session: &Session) -> Option<Next> {
-    if session.seen.found.is_some() {
+    if session.observed.found.is_some() {
         return None;
     }
     let message = session.turn.as_ref()?.messages().pop()?;

@@ -3,14 +3,17 @@
 //! Promised: no run goes on that no turn owns. The intent to end it goes on record with the end of its turn; it is ended
 //! before that is told, and where it cannot be reached then, by sweeps, and before the agent is given anything else.
 
-use super::{Context, Next, mark};
+use super::{Context, Next, record};
 use crate::effect::{AgentEffect, Effect};
 use crate::failure::Failure;
 use crate::session::Session;
 
 /// Ends it, once in a delivery as long as that does not work.
 pub(super) fn end(session: &Session) -> Option<Next> {
-    let run = session.stray.clone().filter(|_| !session.seen.run_left)?;
+    let run = session
+        .stray
+        .clone()
+        .filter(|_| !session.observed.run_left)?;
     Some(Next::Do(Effect::Agent(AgentEffect::EndRun(run))))
 }
 
@@ -25,8 +28,8 @@ pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Cont
         .as_mut()
         .filter(|turn| turn.stage.is_received());
     let Some(turn) = waits else {
-        session.seen.run_left = true;
-        mark::arm(session, context);
+        session.observed.run_left = true;
+        record::arm(session, context);
         return true;
     };
     if matches!(failure, Failure::SandboxDown { .. }) {

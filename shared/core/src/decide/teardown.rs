@@ -1,6 +1,6 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, mark, stray, tell, words};
+use super::{Context, Next, lease, record, stray, tell, words};
 use crate::card::Post;
 use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
@@ -12,14 +12,14 @@ use crate::session::{EndedTurn, Phase, Session};
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
     let next = sweep_step(session, context);
-    mark::at_rest(session, next, context)
+    record::at_rest(session, next, context)
 }
 
 /// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
 pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
     let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
     let generation = session.generation;
-    match &session.seen.sandbox {
+    match &session.observed.sandbox {
         _ if !idle => {}
         None => {
             return Next::Do(Effect::Sandbox(SandboxEffect::Observe {
@@ -28,9 +28,9 @@ pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
                 watch: None,
             }));
         }
-        Some(SandboxState::Gone) => mark::gone(session, "the sandbox vanished", context),
+        Some(SandboxState::Gone) => record::gone(session, "the sandbox vanished", context),
         Some(SandboxState::Stopped) if session.phase == Phase::Active => {
-            mark::enter(session, Phase::Paused, "stopped by the provider", context);
+            record::enter(session, Phase::Paused, "stopped by the provider", context);
         }
         Some(_) => {}
     }
@@ -44,7 +44,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     {
         return next;
     }
-    if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
+    if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
         return Next::Hold {
             delay_ms,
             why: "another delivery may still be stopping the sandbox".to_owned(),
@@ -58,13 +58,13 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     let due = session.due_at_ms.is_none_or(|due| context.now_ms >= due);
     match session.phase {
         Phase::Active if context.now_ms >= session.last_activity_ms + limits.idle_pause_ms => {
-            mark::enter(session, Phase::Pausing, "idle", context);
-            mark::lease(session, context);
+            record::enter(session, Phase::Pausing, "idle", context);
+            record::lease(session, context);
             pause(session, context)
         }
         Phase::Resuming if due => {
-            mark::enter(session, Phase::Pausing, "nobody waits for it", context);
-            mark::lease(session, context);
+            record::enter(session, Phase::Pausing, "nobody waits for it", context);
+            record::lease(session, context);
             pause(session, context)
         }
         Phase::Pausing => pause(session, context),
@@ -77,11 +77,11 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             destroy(session, None, context)
         }
         Phase::Destroying => destroy(session, Some(words::EXPIRED), context),
-        Phase::Destroyed if session.seen.sandbox.is_some() => {
+        Phase::Destroyed if session.observed.sandbox.is_some() => {
             destroy(session, Some(words::EXPIRED), context)
         }
         Phase::Active | Phase::Resuming | Phase::Paused | Phase::Creating => {
-            mark::arm(session, context);
+            record::arm(session, context);
             Next::Done
         }
         Phase::Destroyed | Phase::Error => {
@@ -106,10 +106,10 @@ pub(super) fn reset(
     {
         return next;
     }
-    if mark::has_ended(session, &message.id) {
+    if record::has_ended(session, &message.id) {
         return notice(session, words::RESET, context);
     }
-    if let Some(delay_ms) = mark::foreign_lease_ms(session, context) {
+    if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
         return Next::Hold {
             delay_ms,
             why: "another delivery may still be stopping the sandbox".to_owned(),
@@ -125,7 +125,7 @@ pub(super) fn reset(
                 outcome: Outcome::Answered,
                 at_ms: context.now_ms,
             };
-            mark::remember(session, ended, context);
+            record::remember(session, ended, context);
             notice(session, words::RESET, context)
         }
         Phase::Destroying => match lease::delete(session, context) {
@@ -144,16 +144,16 @@ pub(super) fn reset(
 
 /// After a turn has ended with a sandbox that could not be made ready: delete it within the same delivery.
 pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> Next {
-    if session.phase != Phase::Destroying || mark::foreign_lease_ms(session, context).is_some() {
+    if session.phase != Phase::Destroying || record::foreign_lease_ms(session, context).is_some() {
         return Next::Done;
     }
     lease::delete(session, context).unwrap_or(Next::Done)
 }
 
 pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
-    session.seen.sandbox = None;
-    mark::enter(session, Phase::Destroying, note, context);
-    mark::lease(session, context);
+    session.observed.sandbox = None;
+    record::enter(session, Phase::Destroying, note, context);
+    record::lease(session, context);
 }
 
 /// The next step of a pause; the phase has changed once it is over.
@@ -161,19 +161,19 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let generation = session.generation;
     lease::own(session, context);
-    match (&session.seen.sandbox, session.seen.stop_asked_ms) {
+    match (&session.observed.sandbox, session.observed.stop_asked_ms) {
         (Some(SandboxState::Stopped), _) => {
-            mark::enter(session, Phase::Paused, "stopped, the disk is kept", context);
+            record::enter(session, Phase::Paused, "stopped, the disk is kept", context);
             Next::Done
         }
         // What is broken cannot be stopped; its time as a paused one ends it.
         (Some(SandboxState::Broken { reason, .. }), _) => {
             let note = format!("the provider reports an error: {reason}");
-            mark::enter(session, Phase::Paused, &note, context);
+            record::enter(session, Phase::Paused, &note, context);
             Next::Done
         }
         (Some(SandboxState::Gone), _) => {
-            mark::gone(session, "the sandbox vanished", context);
+            record::gone(session, "the sandbox vanished", context);
             Next::Done
         }
         (_, None) => lease::guarded(
@@ -187,7 +187,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             generation,
-            after_ms: mark::pause_ms(asked, context),
+            after_ms: record::pause_ms(asked, context),
             watch: None,
         })),
     }
@@ -207,11 +207,11 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
 
 /// A word in the thread, once.
 pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
-    if session.seen.noticed {
+    if session.observed.noticed {
         return Next::Done;
     }
     let word = session
-        .seen
+        .observed
         .trouble
         .take()
         .map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));

@@ -1,6 +1,6 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use super::{Context, Next, aside, mark, provision, results, stray, words};
+use super::{Context, Next, aside, provision, record, results, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;
@@ -33,13 +33,13 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if let Some(next) = aside::ending(session, &outcome, context) {
         return Some(next);
     }
-    if !session.seen.final_card {
+    if !session.observed.final_card {
         return final_card(session, context);
     }
     if let Some(next) = aside::told(session, &outcome) {
         return Some(next);
     }
-    mark::close_turn(session, context);
+    record::close_turn(session, context);
     None
 }
 
@@ -49,7 +49,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if turn.parts.is_some_and(|parts| turn.posted.len() >= parts) {
         return None;
     }
-    let Some(answer) = session.seen.answer.clone() else {
+    let Some(answer) = session.observed.answer.clone() else {
         if let Some(next) = provision::step(session, context) {
             return Some(next);
         }
@@ -103,7 +103,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let (Some(prompted), Some(agent_session)) = (turn.stage.prompted(), &session.agent_session)
     else {
-        mark::fail(session, words::SESSION_VANISHED);
+        record::fail(session, words::SESSION_VANISHED);
         return None;
     };
     Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
@@ -133,7 +133,7 @@ fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
     let state = CardState::Ended { outcome, usage };
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let mut card = Card::new(&turn.id, state, since_ms, context.now_ms, model);
-    if let Some(answer) = &session.seen.answer {
+    if let Some(answer) = &session.observed.answer {
         card.plan.clone_from(&answer.plan);
         card.steps.clone_from(&answer.steps);
         card.earlier = answer.earlier;
@@ -154,7 +154,7 @@ pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<N
         .as_ref()
         .is_some_and(|turn| turn.stage.is_ending())
     {
-        mark::fail(session, words::LOST_ITS_PLACE);
+        record::fail(session, words::LOST_ITS_PLACE);
     }
     step(session, context)
 }

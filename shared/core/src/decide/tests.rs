@@ -36,7 +36,7 @@ use crate::ports::{Loaded, Saved, World};
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::SandboxState;
 use crate::selection::Selection;
-use crate::session::{Marks, Phase, Queued, Session, StrayRun};
+use crate::session::{ControlFlags, Phase, Queued, Session, StrayRun};
 use crate::settings::{Change, Kind, List, Offer, Settings};
 use crate::usage::Usage;
 use fake::*;
@@ -247,7 +247,7 @@ fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
 fn a_stop_before_the_prompt_cancels_without_prompting() {
     let world = Fake::new();
     world.with(|s| {
-        s.marks.cancelled.insert("m1".into(), person("bob"));
+        s.flags.cancelled.insert("m1".into(), person("bob"));
         s.record = Some(Session {
             version: 1,
             ..Session::new(thread(), 0)
@@ -264,7 +264,7 @@ fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
     // The card is posted, then the worker dies: load, save, post.
     world.with(|s| s.crash_at = Some((3, true)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m1"), 1))).is_err());
-    world.with(|s| s.marks.cancelled.insert("m1".into(), person("bob")));
+    world.with(|s| s.flags.cancelled.insert("m1".into(), person("bob")));
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     world.with(|s| {
@@ -557,7 +557,7 @@ fn who_has_outlived_its_visibility_does_nothing_more() {
 fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     let world = active();
     later(&world, Limits::DEFAULT.idle_pause_ms);
-    // Crash right after the mark was saved: load, save, then the stop.
+    // Crash right after the flag was saved: load, save, then the stop.
     world.with(|s| s.crash_at = Some((s.calls + 3, false)));
     assert!(
         catch_unwind(AssertUnwindSafe(|| deliver(
@@ -788,7 +788,7 @@ fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run()
             refused: true,
             prompt: None,
         };
-        s.marks.queued.insert("m2".into(), queued);
+        s.flags.queued.insert("m2".into(), queued);
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(
@@ -806,18 +806,18 @@ fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run()
 #[test]
 fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
     let world = active();
-    let mut marks = Marks::default();
+    let mut flags = ControlFlags::default();
     for turn in ["m1", "m2"] {
-        marks.cancelled.insert(turn.into(), person("bob"));
+        flags.cancelled.insert(turn.into(), person("bob"));
     }
-    let spent = marks.spent(&record(&world));
+    let spent = flags.spent(&record(&world));
     assert_eq!(spent.cancelled.keys().collect::<Vec<_>>(), ["m1"]);
 }
 
 #[test]
 fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
     let world = active();
-    world.with(|s| s.marks.cancelled.insert("m2".into(), person("bob")));
+    world.with(|s| s.flags.cancelled.insert("m2".into(), person("bob")));
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
     assert_eq!(world.with(|s| s.prompted.len()), 1);
@@ -828,9 +828,9 @@ fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
     let world = Fake::new();
     world.with(|s| {
         s.sandboxes.insert(1, SandboxState::Provisioning);
-        s.marks.cancelled.insert("m1".into(), person("bob"));
-        // The mark comes after the message was read.
-        s.late_marks = true;
+        s.flags.cancelled.insert("m1".into(), person("bob"));
+        // The flag comes after the message was read.
+        s.late_flags = true;
     });
     assert_eq!(deliver(&world, &prompt("m1"), 1), Verdict::Done);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);

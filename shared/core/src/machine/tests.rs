@@ -92,7 +92,7 @@ fn answer(effect: &Effect) -> Event {
 fn outcome(step: &Step<'_>) -> Option<Outcome> {
     Some(match step {
         Step::Read => Outcome::Loaded(Ok(Loaded::default())),
-        Step::Write { .. } => Outcome::Saved(Ok(Saved::Written(Marks::default()))),
+        Step::Write { .. } => Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
         Step::Perform(effect) => Outcome::Done(answer(effect)),
         Step::PerformBoth { work, card } => {
             let [work, card] = [work, card].map(|effect| answer(effect));
@@ -232,8 +232,8 @@ fn what_is_got_ready_during_a_write_is_what_is_asked_for_after_it() {
 #[test]
 fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written_again() {
     with(|delivery| {
-        let mut marks = Marks::default();
-        marks.cancelled.insert("m2".into(), ann());
+        let mut flags = ControlFlags::default();
+        flags.cancelled.insert("m2".into(), ann());
         let mut written = 0;
         for machine in places(delivery) {
             let Step::Write {
@@ -243,13 +243,13 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
                 continue;
             };
             written += entries.len();
-            let saved = Outcome::Saved(Ok(Saved::Written(marks.clone())));
+            let saved = Outcome::Saved(Ok(Saved::Written(flags.clone())));
             let Machine::Act { known, .. } = machine.clone().after(saved, NOW, delivery) else {
                 panic!("{machine:?}")
             };
             assert_eq!(known.session.version, expected + 1);
-            assert_eq!(known.marks, marks);
-            assert!(known.session.seen.entries.is_empty());
+            assert_eq!(known.flags, flags);
+            assert!(known.session.observed.entries.is_empty());
         }
         assert_eq!(written, 1, "the turn that ended");
     });
@@ -331,8 +331,8 @@ fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_ove
             .after(Outcome::Done(finished(RunEnd::Aborted)), NOW, delivery);
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
-        found.marks.cancelled.insert("m1".into(), ann());
-        // Only the marks count: what else was read is not what the delivery stands on.
+        found.flags.cancelled.insert("m1".into(), ann());
+        // Only the control flags count: what else was read is not what the delivery stands on.
         let stopped = look
             .clone()
             .after(Outcome::Loaded(Ok(found)), NOW, delivery);
@@ -380,7 +380,7 @@ fn an_outcome_of_what_was_not_asked_for_changes_nothing() {
         let all = || {
             [
                 Outcome::Loaded(Ok(Loaded::default())),
-                Outcome::Saved(Ok(Saved::Written(Marks::default()))),
+                Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
                 Outcome::Done(Event::Woken),
                 Outcome::BothDone {
                     work: Event::Woken,

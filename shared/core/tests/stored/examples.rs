@@ -16,7 +16,7 @@ use bobbin_core::person::{Outside, Person, Standing};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    EndedTurn, Lease, Operated, Phase, Queued, Seen, Session, Steered, StrayRun, Surveyed,
+    EndedTurn, Lease, Observations, Operated, Phase, Queued, Session, Steered, StrayRun, Surveyed,
     TimelineEntry, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
@@ -287,7 +287,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
             trouble: Some("it runs a turn".to_owned()),
         }],
         kept: Kept::default(),
-        seen: Seen::default(),
+        observed: Observations::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Prompt, Work};
 use bobbin_core::ports::{Loaded, Saved, World};
-use bobbin_core::session::{Marks, Session};
+use bobbin_core::session::{ControlFlags, Session};
 
 /// Where the newer thing is met.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ impl World for Place {
             return Err(newer());
         }
         *self.saved.lock().unwrap() += 1;
-        Ok(Saved::Written(Marks::default()))
+        Ok(Saved::Written(ControlFlags::default()))
     }
 
     async fn perform(&self, _: &ThreadKey, _: &Effect) -> Event {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::session::{Marks, Phase, Queued, Session};
+use bobbin_core::session::{ControlFlags, Phase, Queued, Session};
 use bobbin_core::settings::Settings;
 
 use super::agent::Agent;
@@ -29,7 +29,7 @@ pub struct SimThread {
     /// Messages that the queue has given up, until their burial is on record.
     pub letters: Vec<Message>,
     pub record: Option<Session>,
-    pub marks: Marks,
+    pub flags: ControlFlags,
     pub ledger: BTreeMap<TurnId, LedgerEntry>,
     /// What those who manage the thread's tenant have set.
     pub settings: Settings,
@@ -71,7 +71,7 @@ impl SimThread {
             known_ids: BTreeMap::new(),
             letters: Vec::new(),
             record: None,
-            marks: Marks::default(),
+            flags: ControlFlags::default(),
             ledger: BTreeMap::new(),
             settings: Settings::default(),
             deleted: BTreeSet::new(),
@@ -167,8 +167,8 @@ impl SimThread {
 
     /// Keeps a record that was written, and what it says anew.
     pub fn keep(&mut self, session: &Session, entries: &[LedgerEntry], now_ms: Ms, lag_ms: u64) {
-        let spent = self.marks.spent(session);
-        self.marks = std::mem::take(&mut self.marks).without(&spent);
+        let spent = self.flags.spent(session);
+        self.flags = std::mem::take(&mut self.flags).without(&spent);
         for entry in entries {
             let before = self.ledger.insert(entry.turn.clone(), entry.clone());
             // What the ledger says stands: a second end of a turn is one too many.
@@ -276,8 +276,8 @@ impl SimThread {
             prompt: Some(Box::new(prompt.clone())),
         };
         let by = prompt.by.clone();
-        self.marks.queued.insert(id.to_owned(), queued);
-        self.marks.now.insert(id.to_owned(), by);
+        self.flags.queued.insert(id.to_owned(), queued);
+        self.flags.now.insert(id.to_owned(), by);
         true
     }
 

@@ -161,7 +161,7 @@ impl SimThread {
             by,
             choice: bobbin_core::ask::Choice::Once,
         };
-        self.marks
+        self.flags
             .settled
             .entry(ask.to_owned())
             .or_insert(settlement);
@@ -181,7 +181,7 @@ impl SimThread {
     /// One look at a run: something to tell, or none yet.
     pub fn follow(&mut self, follow: &Follow, now_ms: Ms, dice: &mut Dice) -> Option<Event> {
         if let Some(by) = self
-            .marks
+            .flags
             .cancelled
             .get(&follow.turn)
             .filter(|_| !follow.cancel_known)
@@ -190,11 +190,11 @@ impl SimThread {
         }
         if let Some(known) = &follow.steers
             && let Some((id, by)) = self
-                .marks
+                .flags
                 .now
                 .iter()
                 .find(|(id, _)| !known.contains(id) && **id != follow.turn)
-            && let Some(queued) = self.marks.queued.get(id)
+            && let Some(queued) = self.flags.queued.get(id)
         {
             return Some(Event::SteerSeen {
                 turn: id.clone(),
@@ -203,7 +203,7 @@ impl SimThread {
             });
         }
         let ask_id = AskId::from(format!("per_{}", follow.turn));
-        let settlement = self.marks.settled.get(&ask_id).cloned();
+        let settlement = self.flags.settled.get(&ask_id).cloned();
         let sandbox = match self.server(follow.generation, now_ms) {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(failed),

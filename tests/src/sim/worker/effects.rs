@@ -118,8 +118,8 @@ impl Worker {
                 | SandboxEffect::EnsureServer {
                     watch: Some(turn), ..
                 },
-            ) if here.marks.cancelled.contains_key(turn) => {
-                let by = here.marks.cancelled[turn].clone();
+            ) if here.flags.cancelled.contains_key(turn) => {
+                let by = here.flags.cancelled[turn].clone();
                 Event::CancelSeen { by }
             }
             Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {

@@ -187,7 +187,7 @@ impl ports::World for Worker {
             let here = &inner.places[self.place];
             Loaded {
                 session: here.session(),
-                marks: here.marks.clone(),
+                flags: here.flags.clone(),
                 in_ledger: here.ledger.contains_key(turn),
                 settings: here.settings.clone(),
             }
@@ -198,7 +198,7 @@ impl ports::World for Worker {
             .as_ref()
             .map_or(Phase::Destroyed, |session| session.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
-        // The first read is the delivery; a later one only looks at the marks.
+        // The first read is the delivery; a later one only looks at the control flags.
         if pending.1.is_none() {
             *pending = (phase, Some(Transition::before(phase, &self.work, None)));
         }
@@ -243,7 +243,7 @@ impl ports::World for Worker {
                     now_ms,
                     lag_ms,
                 );
-                let marks = here.marks.clone();
+                let flags = here.flags.clone();
                 inner.note(self.place, || {
                     format!(
                         "  saved {}: {} {:?}",
@@ -252,7 +252,7 @@ impl ports::World for Worker {
                         session.turn.as_ref().map(|turn| (&turn.id, &turn.stage))
                     )
                 });
-                Saved::Written(marks)
+                Saved::Written(flags)
             } else {
                 inner.met.insert("conflict");
                 Saved::Conflict

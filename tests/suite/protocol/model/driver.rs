@@ -18,7 +18,7 @@ use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
 use bobbin_core::person::{Person, Standing};
 use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{Marks, Queued, Session};
+use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
 use bobbin_core::stage::{Prompted, Stage};
 
@@ -112,15 +112,15 @@ pub struct Asked {
     pub mints: u8,
 }
 
-/// What came of a step, in numbers; of marks bit n says that message n carries a cancel mark.
+/// What came of a step, in numbers; of control flags bit n says that message n carries a cancel flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Came {
     Read {
         record: SessionNo,
-        marks: u8,
+        flags: u8,
     },
     Written {
-        marks: u8,
+        flags: u8,
     },
     Conflict,
     Done(EventNo),
@@ -320,29 +320,29 @@ impl Driver {
         machine.step(now(lapsed), &self.delivery(item, 0))
     }
 
-    fn marks(&self, bits: u8) -> Marks {
+    fn flags(&self, bits: u8) -> ControlFlags {
         let marked = (0..).zip(&self.messages);
         let marked = marked.filter(|(at, _)| bits & (1 << at) != 0);
-        Marks {
+        ControlFlags {
             cancelled: marked
                 .map(|(_, message)| (message.id.clone(), person()))
                 .collect(),
-            ..Marks::default()
+            ..ControlFlags::default()
         }
     }
 
     fn outcome(&self, came: Came) -> Outcome {
         match came {
-            Came::Read { record, marks } => {
+            Came::Read { record, flags } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
                     session: (record.version > 0).then(|| (*record).clone()),
-                    marks: self.marks(marks),
+                    flags: self.flags(flags),
                     in_ledger: false,
                     settings: Settings::default(),
                 }))
             }
-            Came::Written { marks } => Outcome::Saved(Ok(Saved::Written(self.marks(marks)))),
+            Came::Written { flags } => Outcome::Saved(Ok(Saved::Written(self.flags(flags)))),
             Came::Conflict => Outcome::Saved(Ok(Saved::Conflict)),
             Came::Done(event) => Outcome::Done(self.event(event)),
             Came::Both(work, card) => {
@@ -416,7 +416,7 @@ impl Driver {
         &self.messages[usize::from(message)].id
     }
 
-    /// The mark of a message that waits.
+    /// The flag of a message that waits.
     pub fn queued(&self, message: u8) -> Queued {
         let message = &self.messages[usize::from(message)];
         let prompt = match &message.work {
@@ -471,7 +471,7 @@ fn shift(session: &mut Session, by_ms: u64) {
     if let Some(lease) = &mut session.lease {
         back(&mut lease.until_ms);
     }
-    session.seen.stop_asked_ms.as_mut().map(back);
+    session.observed.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {
         turn.card_since_ms.as_mut().map(back);
         if let Some(prompted) = prompted_of(&mut turn.stage) {
@@ -521,7 +521,7 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
         ended.at_ms = 0;
     }
     session.fresh_since_ms = 0;
-    session.seen.entries.clear();
+    session.observed.entries.clear();
     let own = session.turn.as_ref();
     let own = own.and_then(|turn| turn.stage.ids());
     let (Next::Do(effect) | Next::Together { work: effect, .. }) = next else {

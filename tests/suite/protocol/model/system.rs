@@ -172,7 +172,7 @@ pub struct Late {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {
     pub record: SessionNo,
-    marks: u8,
+    flags: u8,
     pressed: u8,
     /// Bit n: message n is wanted at once.
     now: u8,
@@ -335,7 +335,7 @@ impl System {
     pub fn start(&self) -> State {
         State {
             record: 0,
-            marks: 0,
+            flags: 0,
             pressed: 0,
             now: 0,
             steered: 0,
@@ -707,7 +707,7 @@ impl System {
             Effect::Agent(AgentEffect::Follow(follow)) => {
                 let turn = self.driver.turn_of(&follow.turn);
                 let marked =
-                    turn.is_some_and(|turn| s.marks & (1 << turn) != 0) && !follow.cancel_known;
+                    turn.is_some_and(|turn| s.flags & (1 << turn) != 0) && !follow.cancel_known;
                 let going = turn.is_some_and(|turn| s.known[usize::from(turn)].run == Run::Going);
                 if s.left.slices > 0 && going && !marked {
                     actions.push(Action::Slice(slot));

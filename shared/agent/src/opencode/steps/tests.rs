@@ -5,7 +5,7 @@ fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
     let table = [
         (
             "curl -H \"Authorization: Bearer abc.def\" https://x.test",
-            "curl -H \"Authorization: Bearer *** https://x.test",
+            "curl -H \"Authorization: Bearer ***\" https://x.test",
         ),
         ("GITHUB_TOKEN=abc gh pr list", "GITHUB_TOKEN=*** gh pr list"),
         ("echo sk-ant-0123456789abc", "echo ***"),

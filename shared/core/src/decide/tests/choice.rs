@@ -351,7 +351,7 @@ fn a_stop_while_the_repository_is_cloned_ends_the_turn_and_the_next_one_clones_i
     };
     world.with(|s| s.fail.insert("clone", vec![down]));
     assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
-    world.with(|s| s.marks.cancelled.insert("m1".into(), person("bob")));
+    world.with(|s| s.flags.cancelled.insert("m1".into(), person("bob")));
     deliver_until_done(&world, &message, 2);
     let by = "bob".to_owned();
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by }]);

@@ -10,7 +10,7 @@ use crate::signals::signals;
 pub(super) struct State {
     pub(super) now_ms: Ms,
     pub(super) record: Option<Session>,
-    pub(super) marks: Marks,
+    pub(super) flags: ControlFlags,
     pub(super) sandboxes: BTreeMap<u32, SandboxState>,
     /// Prompts that the agent has, by (generation, message id).
     pub(super) prompted: Vec<(u32, String)>,
@@ -31,7 +31,7 @@ pub(super) struct State {
     pub(super) silent_agent: bool,
     /// Somebody presses Stop while the run is followed.
     pub(super) stop_in_follow: bool,
-    /// The abort of that Stop ends the run before the mark is looked at.
+    /// The abort of that Stop ends the run before the flag is looked at.
     pub(super) abort_wins: bool,
     /// The message in hand has become visible to others.
     pub(super) lapsed: bool,
@@ -64,8 +64,8 @@ pub(super) struct State {
     pub(super) told: Vec<String>,
     /// What the operator was told by the writes of the record, in order.
     pub(super) signalled: Vec<&'static str>,
-    /// Neither the first read nor a write sees the marks.
-    pub(super) late_marks: bool,
+    /// Neither the first read nor a write sees the control flags.
+    pub(super) late_flags: bool,
     /// What those who manage the place have set.
     pub(super) settings: Settings,
     /// Repositories by generation.
@@ -210,7 +210,7 @@ impl Fake {
                     watch,
                 }) => {
                     s.now_ms += after_ms;
-                    if let Some(by) = watch.as_ref().and_then(|turn| s.marks.cancelled.get(turn)) {
+                    if let Some(by) = watch.as_ref().and_then(|turn| s.flags.cancelled.get(turn)) {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     look(s, generation)
@@ -339,11 +339,11 @@ impl Fake {
                         s.stop_in_follow |= std::mem::take(&mut s.stop_after_steer);
                     }
                     if std::mem::take(&mut s.stop_in_follow) {
-                        s.marks.cancelled.insert(turn.clone(), person("bob"));
+                        s.flags.cancelled.insert(turn.clone(), person("bob"));
                         s.aborted |= s.abort_wins;
                     }
                     if let Some(by) = s
-                        .marks
+                        .flags
                         .cancelled
                         .get(&turn)
                         .filter(|_| !follow.cancel_known && !s.abort_wins)
@@ -351,9 +351,9 @@ impl Fake {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     let known = follow.steers.as_ref();
-                    if let Some((id, by)) = s.marks.now.iter().find(|(id, _)| {
+                    if let Some((id, by)) = s.flags.now.iter().find(|(id, _)| {
                         known.is_some_and(|known| !known.contains(id)) && **id != turn
-                    }) && let Some(queued) = s.marks.queued.get(id)
+                    }) && let Some(queued) = s.flags.queued.get(id)
                     {
                         return Event::SteerSeen {
                             turn: id.clone(),
@@ -391,7 +391,7 @@ impl Fake {
                     {
                         return Event::AskClosed {
                             id: known.id.clone(),
-                            settlement: s.marks.settled.get(&known.id).cloned(),
+                            settlement: s.flags.settled.get(&known.id).cloned(),
                         };
                     }
                     if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
@@ -510,10 +510,10 @@ impl World for Fake {
                 .record
                 .as_ref()
                 .map(|record| Session::decode(&record.encode()).unwrap()),
-            marks: if s.late_marks {
-                Marks::default()
+            flags: if s.late_flags {
+                ControlFlags::default()
             } else {
-                s.marks.clone()
+                s.flags.clone()
             },
             in_ledger: s.ledger.contains_key(turn),
             settings: s.settings.clone(),
@@ -544,16 +544,16 @@ impl World for Fake {
             let signals = signals(s.record.as_ref(), session, s.now_ms);
             s.signalled
                 .extend(signals.iter().map(|signal| signal.kind.name()));
-            let spent = s.marks.spent(session);
-            s.marks = std::mem::take(&mut s.marks).without(&spent);
+            let spent = s.flags.spent(session);
+            s.flags = std::mem::take(&mut s.flags).without(&spent);
             s.record = Some(Session {
                 version: expected + 1,
                 ..session.clone()
             });
-            Saved::Written(if s.late_marks {
-                Marks::default()
+            Saved::Written(if s.late_flags {
+                ControlFlags::default()
             } else {
-                s.marks.clone()
+                s.flags.clone()
             })
         });
         if after {
@@ -624,8 +624,8 @@ pub(super) fn wants_now(world: &Fake, id: &str) {
         })),
     };
     world.with(|s| {
-        s.marks.queued.insert(id.into(), queued);
-        s.marks.now.insert(id.into(), person("bob"));
+        s.flags.queued.insert(id.into(), queued);
+        s.flags.now.insert(id.into(), person("bob"));
     });
 }
 

@@ -89,7 +89,7 @@ fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_stil
         came_of(&world)[0].1.as_deref(),
         Some("it still has a sandbox with people's files: destroy that first")
     );
-    world.with(|s| s.marks.cancelled.insert("m2".into(), person("ann")));
+    world.with(|s| s.flags.cancelled.insert("m2".into(), person("ann")));
     deliver_until_done(&world, &prompt("m2"), 1);
     deliver_until_done(&world, &operation("o2", Operation::Destroy), 1);
     deliver_until_done(&world, &operation("o3", Operation::Forget), 1);

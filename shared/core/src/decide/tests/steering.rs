@@ -20,7 +20,7 @@ fn a_waiting_prompt_is_sent_into_the_run_and_answered_with_it() {
     assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered]);
     world.with(|s| {
         assert_eq!(s.told[1..], ["do it", "and m3"]);
-        assert!(s.marks.queued.is_empty() && s.marks.now.is_empty());
+        assert!(s.flags.queued.is_empty() && s.flags.now.is_empty());
         assert_eq!(s.ledger["m3"].outcome, joined("m2"));
         assert_eq!(
             (s.ledger["m3"].asked.as_str(), &s.ledger["m3"].again),
@@ -54,7 +54,7 @@ fn a_wish_that_comes_after_the_run_changes_nothing() {
     assert_eq!(outcomes(&world)[2], Outcome::Answered);
     world.with(|s| {
         assert_eq!(s.prompted.len(), 3);
-        assert!(s.marks.now.is_empty() && s.marks.queued.is_empty());
+        assert!(s.flags.now.is_empty() && s.flags.queued.is_empty());
     });
 }
 
@@ -150,7 +150,7 @@ fn no_more_are_sent_into_one_run_than_may_be() {
     deliver_until_done(&world, &prompt("m2"), 1);
     world.with(|s| {
         assert_eq!(s.prompted.len(), 2 + most);
-        assert_eq!(s.marks.now.len(), 1, "one goes on waiting");
+        assert_eq!(s.flags.now.len(), 1, "one goes on waiting");
     });
 }
 
@@ -295,7 +295,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
     for (by, calls) in [("ann", 0), ("bob", 1)] {
         let world = active();
         world.with(|s| {
-            s.marks.cancelled.insert("m2".into(), person(by));
+            s.flags.cancelled.insert("m2".into(), person(by));
         });
         deliver_until_done(&world, &prompt("m2"), 1);
         assert_eq!(called(&world).len(), 1 + calls, "{by}");

@@ -28,7 +28,7 @@ impl System {
                 s.in_flight = true;
             }
             Entry::Stop(message) => {
-                s.marks |= 1 << message;
+                s.flags |= 1 << message;
                 s.queue.remove(0);
             }
         }
@@ -41,7 +41,7 @@ impl System {
             s.queue.push(Entry::Stop(message));
             return;
         }
-        s.marks |= 1 << message;
+        s.flags |= 1 << message;
         // Who presses knows the turn by its record, and all prompts that were sent into its run.
         let record = self.record(s);
         let id = self.driver.id_of(message);
@@ -227,7 +227,7 @@ impl System {
         }
     }
 
-    /// The fault: no message, no mark, just a stop of what was seen idle.
+    /// The fault: no message, no flag, just a stop of what was seen idle.
     pub(super) fn direct(&self, s: &mut State) {
         match s.direct.take() {
             None => s.direct = Some(self.record(s).generation),

@@ -294,14 +294,14 @@ impl System {
     pub(super) fn marked(&self, s: &State, turn: &str) -> bool {
         self.driver
             .turn_of(turn)
-            .is_some_and(|turn| s.marks & (1 << turn) != 0)
+            .is_some_and(|turn| s.flags & (1 << turn) != 0)
     }
 
     pub(super) fn follow(&self, s: &mut State, follow: &bobbin_core::effect::Follow) -> Event {
         let Some(turn) = self.driver.turn_of(&follow.turn) else {
             return down();
         };
-        if s.marks & (1 << turn) != 0 && !follow.cancel_known {
+        if s.flags & (1 << turn) != 0 && !follow.cancel_known {
             return Event::CancelSeen { by: ann() };
         }
         if let Some(known) = &follow.steers {

@@ -131,8 +131,8 @@ impl System {
                         .for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
-                let marks = s.marks;
-                self.then(s, slot, Came::Read { record, marks });
+                let flags = s.flags;
+                self.then(s, slot, Came::Read { record, flags });
             }
             Step::Write {
                 prepare: Some(effect),
@@ -251,7 +251,7 @@ impl System {
         if self.record(s).version != expected && !self.has(Fault::NoCondition) {
             return self.then(s, slot, Came::Conflict);
         }
-        // The marks of what has begun or ended are spent with this write.
+        // The control flags of what has begun or ended are spent with this write.
         for message in 0..s.accepted {
             let id = self.driver.id_of(message);
             let turn = session.turn.as_ref();
@@ -267,8 +267,8 @@ impl System {
             seen: Default::default(),
             ..session.clone()
         });
-        let marks = s.marks;
-        self.then(s, slot, Came::Written { marks });
+        let flags = s.flags;
+        self.then(s, slot, Came::Written { flags });
     }
 }
 

@@ -6,7 +6,9 @@ use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
-use crate::session::{EndedTurn, Lease, Phase, Seen, Session, Steered, TimelineEntry, Turn};
+use crate::session::{
+    EndedTurn, Lease, Observations, Phase, Session, Steered, TimelineEntry, Turn,
+};
 use crate::stage::Stage;
 use crate::usage::Usage;
 
@@ -75,10 +77,10 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     };
 }
 
-/// Takes a cancel mark for the present turn over into the record.
+/// Takes a cancel flag for the present turn over into the record.
 pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
-        && let Some(by) = context.marks.cancelled.get(&turn.id)
+        && let Some(by) = context.flags.cancelled.get(&turn.id)
     {
         turn.cancelled_by.get_or_insert_with(|| by.clone());
     }
@@ -94,11 +96,11 @@ pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
 /// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
 /// cannot be read again.
 pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
-    let left = match session.seen.answer {
+    let left = match session.observed.answer {
         Some(_) => None,
         None => session.left_running(),
     };
-    let answer = session.seen.answer.as_ref();
+    let answer = session.observed.answer.as_ref();
     if let Some(turn) = &mut session.turn {
         match &turn.stage {
             Stage::Ending {
@@ -118,7 +120,7 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
         };
         turn.attempts = 0;
         // What was not worth a wait while the run went on is, now that its end is told.
-        session.seen.asides_over.clear();
+        session.observed.asides_over.clear();
     }
 }
 
@@ -162,25 +164,25 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             );
         }
         let patch_bytes = context.delivery.limits.patch_bytes;
-        let changes = session.seen.changes.as_ref();
+        let changes = session.observed.changes.as_ref();
         let patch = changes.and_then(|changes| changes.patch(patch_bytes));
         let entry = entry(
             turn,
             patch,
             (outcome, usage),
-            session.seen.answer.as_ref(),
+            session.observed.answer.as_ref(),
             context,
         );
-        session.seen.entries.push(entry);
+        session.observed.entries.push(entry);
         remember(session, ended, context);
     }
     session.last_activity_ms = context.now_ms;
-    session.seen = Seen {
-        sandbox: session.seen.sandbox.take(),
-        entries: std::mem::take(&mut session.seen.entries),
-        in_ledger: session.seen.in_ledger,
-        untold: session.seen.untold.take(),
-        ..Seen::default()
+    session.observed = Observations {
+        sandbox: session.observed.sandbox.take(),
+        entries: std::mem::take(&mut session.observed.entries),
+        in_ledger: session.observed.in_ledger,
+        untold: session.observed.untold.take(),
+        ..Observations::default()
     };
     arm(session, context);
 }
@@ -198,7 +200,7 @@ fn close_steered(
         at_ms: context.now_ms,
     };
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
-    session.seen.entries.push(Entry {
+    session.observed.entries.push(Entry {
         turn: steered.turn.clone(),
         by: steered.prompt.by.clone(),
         accepted_at_ms: steered.accepted_at_ms,
@@ -306,7 +308,7 @@ pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Contex
 
 /// Whether the turn that the message in hand is about has ended before.
 pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
-    session.seen.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
+    session.observed.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
 }
 
 /// Forgets the sandbox of this generation: it does not exist any more.
@@ -314,12 +316,12 @@ pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     session.agent_session = None;
     // Its runs went with it.
     session.stray = None;
-    session.seen.agent_session = false;
-    session.seen.healthy = false;
-    session.seen.sandbox = None;
-    session.seen.start_asked = false;
-    session.seen.cloned = false;
-    session.seen.tenant_sandboxes = None;
+    session.observed.agent_session = false;
+    session.observed.healthy = false;
+    session.observed.sandbox = None;
+    session.observed.start_asked = false;
+    session.observed.cloned = false;
+    session.observed.tenant_sandboxes = None;
     session.surveyed = None;
     enter(session, Phase::Destroyed, note, context);
 }
