@@ -6,7 +6,7 @@ use std::process::Command;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::{Body, Control, Reply, Want};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::settings::{Catalogue, Change, Kind, List, Settings};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
@@ -140,9 +140,9 @@ async fn configure(world: &World, platform: Platform, by: Person, manages: bool,
         thread: thread.clone(),
         by,
         reply,
-        standing: Standing {
+        standing: Membership {
             manages: manages && platform == Platform::Discord,
-            ..Standing::default()
+            ..Membership::default()
         },
         want: Want::Configure { change },
     });

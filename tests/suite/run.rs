@@ -18,7 +18,7 @@ pub static BRISK: Shared = Shared::new(brisk);
 fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
-    limits["slice_ms"] = json!(3_000);
+    limits["follow_window_ms"] = json!(3_000);
     limits
 }
 

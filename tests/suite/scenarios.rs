@@ -252,19 +252,19 @@ async fn sliced(world: World, platform: Platform) {
             "slow: 12 one two three four five six seven eight nine ten",
         )
         .await;
-    let slices = eventually(
+    let windows = eventually(
         SEEN_MS_MAX * 2,
         "the run goes over two deliveries",
         async || {
             let session = world.session(&talk.thread.key).await?;
             match &session.turn {
-                Some(turn) if turn.slices >= 2 => Ok(turn.slices),
+                Some(turn) if turn.windows >= 2 => Ok(turn.windows),
                 other => Err(format!("{other:?}; ended: {:?}", session.ended)),
             }
         },
     )
     .await;
-    assert!(slices >= 2);
+    assert!(windows >= 2);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(
         talk.answer(&turn)

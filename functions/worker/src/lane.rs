@@ -361,7 +361,7 @@ impl Worker {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
             receive: receipt.receive,
-            slice_until_ms: (now_ms() + limits.slice_ms)
+            follow_until_ms: (now_ms() + limits.follow_window_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             providers: parts.sandboxes.providers(),

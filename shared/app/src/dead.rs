@@ -26,7 +26,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
         // The letter of the message that it buries is still there, and sends it again.
         Body::Message(Message {
-            work: Work::Sweep | Work::Look | Work::Bury { .. } | Work::Operate { .. },
+            work: Work::Sweep | Work::Look | Work::DeadLetter { .. } | Work::Operate { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
@@ -83,7 +83,7 @@ pub async fn bury_in_thread(
         id: format!("bury-{}", &digest(&["bury", turn])[..24]).into(),
         thread,
         accepted_at_ms: arrival.now_ms,
-        work: Work::Bury {
+        work: Work::DeadLetter {
             turn: turn.to_owned(),
             prompt: prompt.map(Box::new),
         },

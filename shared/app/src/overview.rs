@@ -11,7 +11,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Overview, Place, Reply, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
-use bobbin_core::person::Standing;
+use bobbin_core::person::Membership;
 use bobbin_core::session::{ControlFlags, Session};
 
 use crate::arrival::Arrival;
@@ -94,7 +94,7 @@ async fn change(
             thread_ts: None,
             user: wanted.by.id.clone(),
         },
-        standing: Standing::default(),
+        standing: Membership::default(),
         want: Want::Configure {
             change: change.clone(),
         },

@@ -2,7 +2,7 @@
 //!
 //! Promised: an effect that was done before is found and not done twice; every failure comes back as an event of a
 //! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
-//! do them), the record and its control flags (see [`Beside`]), and any decision.
+//! do them), the record and its control flags (see [`RunContext`]), and any decision.
 
 mod attach;
 mod clone;
@@ -47,7 +47,7 @@ const CANCEL_LOOK_MS: u64 = 1_000;
 const CLIENTS_MAX: usize = 64;
 
 /// What lies beside the sandbox while a run is followed: the record's control flags, the platform, the queue, the clock.
-pub trait Beside: Sync {
+pub trait RunContext: Sync {
     /// The time as the worker's clock has it, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
@@ -153,9 +153,9 @@ impl Sandboxes {
     }
 
     /// Performs one effect of the provider.
-    pub async fn perform_sandbox<B: Beside>(
+    pub async fn perform_sandbox<B: RunContext>(
         &self,
-        beside: &B,
+        context: &B,
         thread: &ThreadKey,
         effect: &SandboxEffect,
     ) -> Event {
@@ -168,10 +168,10 @@ impl Sandboxes {
                 watch,
             } => {
                 let look = self.observe(thread, *generation, *after_ms);
-                unless_cancelled(beside, thread, watch.as_ref(), look).await
+                unless_cancelled(context, thread, watch.as_ref(), look).await
             }
             SandboxEffect::Start { generation } => self.start(thread, *generation).await,
-            SandboxEffect::Stop { generation } => self.stop(beside, thread, *generation).await,
+            SandboxEffect::Stop { generation } => self.stop(context, thread, *generation).await,
             SandboxEffect::Delete { generation } => self.delete(thread, *generation).await,
             SandboxEffect::Clone {
                 generation,
@@ -180,7 +180,7 @@ impl Sandboxes {
                 watch,
             } => {
                 let clone = self.clone_repository(thread, *generation, repo, *within_ms);
-                unless_cancelled(beside, thread, watch.as_ref(), clone).await
+                unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
             SandboxEffect::EnsureServer {
                 generation,
@@ -189,16 +189,16 @@ impl Sandboxes {
                 watch,
             } => {
                 let ensure = self.ensure_server(thread, *generation, *restart, *within_ms);
-                unless_cancelled(beside, thread, watch.as_ref(), ensure).await
+                unless_cancelled(context, thread, watch.as_ref(), ensure).await
             }
         };
         done.unwrap_or_else(Event::Failed)
     }
 
     /// Performs one effect of the agent.
-    pub async fn perform_agent<B: Beside>(
+    pub async fn perform_agent<B: RunContext>(
         &self,
-        beside: &B,
+        context: &B,
         thread: &ThreadKey,
         effect: &AgentEffect,
     ) -> Event {
@@ -248,7 +248,7 @@ impl Sandboxes {
                 self.send_prompt(thread, *generation, agent_session, prompt)
                     .await
             }
-            AgentEffect::Follow(follow) => follow::follow(self, beside, thread, follow).await,
+            AgentEffect::Follow(follow) => follow::follow(self, context, thread, follow).await,
             AgentEffect::Abort {
                 generation,
                 agent_session,
@@ -267,7 +267,7 @@ impl Sandboxes {
                 generation,
                 ask,
                 about,
-            } => self.expire(beside, thread, *generation, ask, about).await,
+            } => self.expire(context, thread, *generation, ask, about).await,
             AgentEffect::ReadChanges {
                 generation,
                 agent_session,
@@ -343,16 +343,16 @@ impl Sandboxes {
     }
 
     /// The time of an ask is over: it counts as no, unless somebody decided in time and the agent was not told yet.
-    async fn expire<B: Beside>(
+    async fn expire<B: RunContext>(
         &self,
-        beside: &B,
+        context: &B,
         thread: &ThreadKey,
         generation: u32,
         ask: &AskId,
         about: &About,
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
-        match beside.flags(thread).await.settled.remove(ask) {
+        match context.flags(thread).await.settled.remove(ask) {
             Some(settlement) => {
                 self.settle(thread, generation, ask, about, &settlement.choice)
                     .await?;
@@ -427,8 +427,8 @@ impl Sandboxes {
 }
 
 /// Waits, unless the turn is cancelled meanwhile: what was begun at the provider goes on, and the next look finds it.
-async fn unless_cancelled<B: Beside>(
-    beside: &B,
+async fn unless_cancelled<B: RunContext>(
+    context: &B,
     thread: &ThreadKey,
     turn: Option<&TurnId>,
     waiting: impl Future<Output = Result<Event, Failure>>,
@@ -438,7 +438,7 @@ async fn unless_cancelled<B: Beside>(
     };
     let cancelled = async {
         loop {
-            if let Some(by) = beside.flags(thread).await.cancelled.remove(turn) {
+            if let Some(by) = context.flags(thread).await.cancelled.remove(turn) {
                 return by;
             }
             sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;

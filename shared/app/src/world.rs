@@ -30,7 +30,7 @@ use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use tokio::time::timeout;
 
-use crate::sandboxes::{Beside, SandboxSettings, Sandboxes};
+use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
 use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
@@ -415,7 +415,7 @@ impl Live {
     }
 }
 
-impl Beside for Live {
+impl RunContext for Live {
     fn now_ms(&self) -> Ms {
         now_ms()
     }

@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeRuntime};
-use bobbin_app::sandboxes::{Beside, SandboxSettings, Sandboxes};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes};
 use bobbin_core::card::Card;
 use bobbin_core::effect::AgentEffect;
 use bobbin_core::endpoint::Endpoint;
@@ -35,7 +35,7 @@ static PIECE: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 struct Desk;
 
-impl Beside for Desk {
+impl RunContext for Desk {
     fn now_ms(&self) -> Ms {
         0
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_app::sandboxes::{Beside, SandboxSettings, Sandboxes};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
@@ -67,7 +67,7 @@ struct Desk {
     cards: Mutex<Vec<Card>>,
 }
 
-impl Beside for Desk {
+impl RunContext for Desk {
     fn now_ms(&self) -> Ms {
         now_ms()
     }
@@ -941,7 +941,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         file("a.txt", format!("{base}/a.txt")),
         file("gone.txt", format!("{base}/gone.txt")),
         file("inside.txt", "https://169.254.169.254/latest".to_owned()),
-        file("beside.txt", format!("{other}/sandbox")),
+        file("context.txt", format!("{other}/sandbox")),
         Attachment {
             size: u64::MAX,
             ..file("huge.bin", format!("{base}/a.txt"))
@@ -969,7 +969,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     );
     for line in [
         "`gone.txt` is gone",
-        "`beside.txt` lies at an address that is not allowed",
+        "`context.txt` lies at an address that is not allowed",
         "`inside.txt` lies at an address that is not allowed",
         "`huge.bin` is larger than",
     ] {

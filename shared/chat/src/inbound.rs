@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::Tenant;
 use bobbin_core::message::Body;
-use bobbin_core::person::Standing;
+use bobbin_core::person::Membership;
 use bobbin_core::settings::Kind;
 use bobbin_http::HttpAnswer;
 
@@ -41,7 +41,7 @@ pub struct Lookup {
     /// Whose settings and catalogue are to be read.
     pub tenant: Tenant,
     /// Where they type, and as what they count there.
-    pub standing: Standing,
+    pub standing: Membership,
     /// Id of who types: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// What is to be suggested.

@@ -47,7 +47,7 @@ pub struct Delivery<'a> {
     /// Counts the deliveries of this message, from 1.
     pub receive: u32,
     /// Stop following at this time.
-    pub slice_until_ms: Ms,
+    pub follow_until_ms: Ms,
     /// Model of turns for which none is chosen, as provider/model.
     pub model: &'a str,
     /// Providers whose models can be chosen: there is a key for them.

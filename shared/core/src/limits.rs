@@ -33,7 +33,8 @@ pub struct Limits {
     /// More assistant messages in one turn than this is a loop without end: aborted and reported.
     pub turn_messages: u32,
     /// How long one delivery follows a run before it gives the message back and goes on in the next.
-    pub slice_ms: u64,
+    #[serde(alias = "slice_ms")]
+    pub follow_window_ms: u64,
     /// Visibility that a worker asks for; a crash costs the thread this long.
     pub visibility_ms: u64,
     /// The visibility is renewed this often.
@@ -139,7 +140,7 @@ pub const DISCORD_TOKEN_MS: u64 = 14 * MINUTE_MS;
 /// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`.
 pub const DELIVERIES_MAX: u32 = 150;
 /// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long, and
-/// the slices of a long turn take no more.
+/// the follow windows of a long turn take no more.
 const OUTAGE_QUICK: u32 = 20;
 /// Beyond those the delay doubles in so many deliveries: who waits out an outage waits a fifth longer than it lasts.
 const OUTAGE_DOUBLING: u32 = 4;
@@ -177,7 +178,7 @@ impl Limits {
         lifecycle_call_ms: 45_000,
         turn_ms: 90 * MINUTE_MS,
         turn_messages: 200,
-        slice_ms: 13 * MINUTE_MS,
+        follow_window_ms: 13 * MINUTE_MS,
         visibility_ms: 120_000,
         heartbeat_ms: 40_000,
         attempts: 5,
@@ -275,8 +276,8 @@ impl Limits {
                 "lifecycle_call_ms must be below visibility_ms",
             ),
             (
-                self.slice_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0,
-                "slice_ms, poll_ms and heartbeat_ms must be above 0",
+                self.follow_window_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0,
+                "follow_window_ms, poll_ms and heartbeat_ms must be above 0",
             ),
             (
                 u64::from(self.auto_stop_min) * MINUTE_MS > self.idle_pause_ms,
@@ -328,13 +329,13 @@ const _: () = {
     let l = Limits::DEFAULT;
     assert!(l.heartbeat_ms * 2 <= l.visibility_ms);
     assert!(l.lifecycle_call_ms < l.visibility_ms);
-    assert!(l.slice_ms + 60_000 < 15 * MINUTE_MS);
+    assert!(l.follow_window_ms + 60_000 < 15 * MINUTE_MS);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
     // Deliveries that one message may take for each of its reasons together.
-    let slices = l.turn_ms.div_ceil(l.slice_ms);
+    let windows = l.turn_ms.div_ceil(l.follow_window_ms);
     let outage = l.outage_ms / l.backoff_ms_max + 6;
     let telling = l.telling_ms / l.outage_backoff_ms_max + 48;
-    let all = l.attempts as u64 + l.refusals as u64 + slices + outage + telling;
+    let all = l.attempts as u64 + l.refusals as u64 + windows + outage + telling;
     assert!(all < DELIVERIES_MAX as u64);
     assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);

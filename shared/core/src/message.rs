@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
 use crate::ids::{AskId, Ms, ThreadKey, TurnId};
-use crate::person::{Person, Standing};
+use crate::person::{Membership, Person};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
 use crate::settings::Change;
@@ -45,7 +45,7 @@ impl Body {
     }
 
     /// As what they count there.
-    pub fn standing_mut(&mut self) -> Option<&mut Standing> {
+    pub fn standing_mut(&mut self) -> Option<&mut Membership> {
         match self {
             Self::Message(message) => match &mut message.work {
                 Work::Prompt(prompt) => Some(&mut prompt.standing),
@@ -154,7 +154,7 @@ impl Message {
     #[must_use]
     pub const fn about(&self) -> &TurnId {
         match &self.work {
-            Work::Bury { turn, .. } => turn,
+            Work::DeadLetter { turn, .. } => turn,
             Work::Prompt(_)
             | Work::Sweep
             | Work::Look
@@ -168,7 +168,7 @@ impl Message {
     pub fn prompt_of(&self, turn: &TurnId) -> Option<&Prompt> {
         match &self.work {
             Work::Prompt(prompt) if self.id == *turn => Some(prompt),
-            Work::Bury {
+            Work::DeadLetter {
                 turn: buried,
                 prompt,
             } if buried == turn => prompt.as_deref().map(|dead| &dead.prompt),
@@ -193,10 +193,11 @@ pub enum Work {
         by: Person,
         /// Where they asked, and as what they count there.
         #[serde(default)]
-        standing: Standing,
+        standing: Membership,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
-    Bury {
+    #[serde(rename = "bury")]
+    DeadLetter {
         /// The id of that message.
         turn: TurnId,
         /// What it asked for, if it was a prompt: it can be run again.
@@ -267,7 +268,7 @@ pub struct Prompt {
     pub wants: Selection,
     /// Where it was said, and as what its sender counts there.
     #[serde(default)]
-    pub standing: Standing,
+    pub standing: Membership,
     /// It shall not wait: where a turn is running, it is sent into that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
@@ -364,7 +365,7 @@ pub struct Control {
     pub reply: Reply,
     /// Where they said it, and as what they count there.
     #[serde(default)]
-    pub standing: Standing,
+    pub standing: Membership,
     /// What they want.
     pub want: Want,
 }

@@ -13,7 +13,7 @@ pub struct Person {
 
 /// Where something was said, and as what its sender counts there: the platform said so with this very request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Standing {
+pub struct Membership {
     /// The channel; of a Discord thread the one that it belongs to. Empty where the platform did not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub channel: String,

@@ -201,8 +201,8 @@ pub struct Turn {
     #[serde(default)]
     pub refusals: u32,
     /// Deliveries that followed the run to their time's end.
-    #[serde(default)]
-    pub slices: u32,
+    #[serde(default, rename = "slices")]
+    pub windows: u32,
     /// Times that the prompt was sent again by ourselves.
     #[serde(default)]
     pub resends: u32,

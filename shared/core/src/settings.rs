@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
 use crate::ids::Ms;
-use crate::person::{Outside, Person, Standing};
+use crate::person::{Membership, Outside, Person};
 use crate::schema::Kept;
 use crate::selection::Selection;
 
@@ -136,7 +136,7 @@ impl Settings {
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
-    pub fn admit(&self, standing: &Standing, user: &str) -> Result<(), Refusal> {
+    pub fn admit(&self, standing: &Membership, user: &str) -> Result<(), Refusal> {
         match standing.outside {
             Some(Outside::Outsider) => return Err(Refusal::Outsider),
             Some(Outside::Unread) => return Err(Refusal::Unread),
@@ -172,7 +172,7 @@ impl Settings {
         id: &str,
         change: &Change,
         by: &Person,
-        standing: &Standing,
+        standing: &Membership,
         now_ms: Ms,
     ) -> Result<Self, NotChanged> {
         if *change == Change::Show {
@@ -431,8 +431,8 @@ impl Catalogue {
 mod tests {
     use super::*;
 
-    fn manager() -> Standing {
-        Standing {
+    fn manager() -> Membership {
+        Membership {
             channel: "10".to_owned(),
             roles: vec!["50".to_owned()],
             manages: true,
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn who_is_no_full_member_is_admitted_nowhere_and_told_why() {
         let open = Settings::default();
-        let who = |outside| Standing {
+        let who = |outside| Membership {
             outside,
             ..manager()
         };
@@ -467,7 +467,7 @@ mod tests {
             list: List::Channels,
             id: "10".to_owned(),
         };
-        let visitor = Standing::default();
+        let visitor = Membership::default();
         let refused = Settings::default().changed("c", &change, &Person::default(), &visitor, 7);
         assert_eq!(refused, Err(NotChanged::NotAllowed));
         let shown =

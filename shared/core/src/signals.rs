@@ -306,7 +306,7 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
     for (kind, happened) in [
         (Kind::PromptResent, more(|turn| turn.resends)),
         (Kind::ServerRestarted, more(|turn| turn.server_restarts)),
-        (Kind::TurnSliced, more(|turn| turn.slices)),
+        (Kind::TurnSliced, more(|turn| turn.windows)),
         (Kind::TurnRetried, more(|turn| turn.attempts)),
         (
             Kind::OutageBegan,

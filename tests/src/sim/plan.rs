@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Prompt, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 
 /// When every history begins.
@@ -112,6 +112,6 @@ pub fn reset() -> Work {
             id: "ann".into(),
             name: "ann".into(),
         },
-        standing: Standing::default(),
+        standing: Membership::default(),
     }
 }

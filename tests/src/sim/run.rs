@@ -220,7 +220,7 @@ impl World {
                     id: format!("{}#{receives}", message.id),
                     receive: u32::try_from(receives).unwrap_or(u32::MAX),
                     message: &message,
-                    slice_until_ms: now_ms + limits.slice_ms,
+                    follow_until_ms: now_ms + limits.follow_window_ms,
                     model: "m",
                     providers: &[],
                     limits: &limits,

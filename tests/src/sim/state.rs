@@ -159,7 +159,7 @@ impl Inner {
                 id: format!("bury-{}", dead.id).into(),
                 thread: dead.thread.clone(),
                 accepted_at_ms: self.now_ms,
-                work: Work::Bury {
+                work: Work::DeadLetter {
                     turn: dead.id.clone(),
                     prompt,
                 },
@@ -281,7 +281,7 @@ impl Inner {
             Work::Prompt(_) => Some(Request::Prompt),
             Work::Reset { .. } => Some(Request::Reset),
             Work::Operate { .. } => Some(Request::Operation),
-            Work::Sweep | Work::Look | Work::Bury { .. } => None,
+            Work::Sweep | Work::Look | Work::DeadLetter { .. } => None,
         };
         if let Work::Operate { want } = &message.work {
             self.met.insert(want.word());

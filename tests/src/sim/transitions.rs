@@ -26,7 +26,7 @@ impl Transition {
             Work::Sweep => "sweep",
             Work::Look => "look",
             Work::Reset { .. } => "reset",
-            Work::Bury { .. } => "burial",
+            Work::DeadLetter { .. } => "burial",
             Work::Operate { want } => want.word(),
         };
         Before(Self {

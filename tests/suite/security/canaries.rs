@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bobbin_core::ids::{ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::message::{Body, Control, Reply, Want};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::processes;
@@ -410,7 +410,7 @@ async fn buried(world: &World, platform: Platform) {
             name: "Ada".to_owned(),
         },
         reply,
-        standing: Standing::default(),
+        standing: Membership::default(),
         want: Want::Status,
     };
     let body = Body::Control(control);

@@ -10,7 +10,7 @@ use bobbin_cloud::queue::Queues;
 use bobbin_core::decide::operate::{Outlook, outlook};
 use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::session::{Operated, Session, Turn};
 use serde::Serialize;
 
@@ -97,7 +97,7 @@ async fn halt(queues: &Queues, thread: &ThreadKey, turn: &Turn) -> Result<(), Co
             name: OPERATOR.to_owned(),
         },
         reply: Reply::Nobody,
-        standing: Standing::default(),
+        standing: Membership::default(),
         want: Want::Halt {
             turn: turn.id.clone(),
         },

@@ -160,7 +160,7 @@ fn kind(body: &Body) -> String {
             Work::Sweep => "sweep",
             Work::Look => "look",
             Work::Reset { .. } => "reset",
-            Work::Bury { .. } => "burial",
+            Work::DeadLetter { .. } => "burial",
             Work::Operate { want } => want.word(),
         },
         Body::Open(_) => "new thread",

@@ -291,7 +291,7 @@ fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
         (turn.attempts, "failed deliveries"),
         (turn.resends, "resends"),
         (turn.server_restarts, "server restarts"),
-        (turn.slices, "slices"),
+        (turn.windows, "follow windows"),
     ];
     let counted: Vec<String> = counts
         .iter()

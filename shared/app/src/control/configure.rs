@@ -8,7 +8,7 @@
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::message::Control;
-use bobbin_core::person::Standing;
+use bobbin_core::person::Membership;
 use bobbin_core::settings::{Change, List, Settings, change_words, listing};
 
 use super::Lane;
@@ -87,8 +87,8 @@ impl Lane<'_> {
     }
 
     /// As what the person counts. Discord said so with the request; Slack is asked.
-    async fn standing(&self, control: &Control) -> Result<Standing, Failure> {
-        Ok(Standing {
+    async fn standing(&self, control: &Control) -> Result<Membership, Failure> {
+        Ok(Membership {
             manages: self.chat.of(&control.thread)?.manages(control).await?,
             ..control.standing.clone()
         })

@@ -16,7 +16,7 @@ use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Beside, Sandboxes};
+use super::{RunContext, Sandboxes};
 
 /// Longest wait for the stream between two rounds of looking around.
 const TICK_MS: u64 = 250;
@@ -38,15 +38,15 @@ const CUT_PAUSE_MS: u64 = 500;
 const SHOW_MS_MAX: u64 = 20_000;
 
 /// Follows a run until there is something for `decide`.
-pub(super) async fn follow<B: Beside>(
+pub(super) async fn follow<B: RunContext>(
     sandboxes: &Sandboxes,
-    beside: &B,
+    context: &B,
     thread: &ThreadKey,
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent(thread, what.generation).await?;
     let run = agent.watch(&what.agent_session, &what.message, &what.further);
-    let mut watch = Watch::new(sandboxes, beside, thread, what, run);
+    let mut watch = Watch::new(sandboxes, context, thread, what, run);
     let mut cuts = 0;
     loop {
         let error = match watch.listen().await {
@@ -87,7 +87,7 @@ struct Doubt {
 
 struct Watch<'a, B> {
     sandboxes: &'a Sandboxes,
-    beside: &'a B,
+    context: &'a B,
     thread: &'a ThreadKey,
     what: &'a Follow,
     run: Box<dyn RunWatch>,
@@ -104,17 +104,17 @@ struct Watch<'a, B> {
 
 type Listened = Result<Event, AgentError>;
 
-impl<'a, B: Beside> Watch<'a, B> {
+impl<'a, B: RunContext> Watch<'a, B> {
     fn new(
         sandboxes: &'a Sandboxes,
-        beside: &'a B,
+        context: &'a B,
         thread: &'a ThreadKey,
         what: &'a Follow,
         run: Box<dyn RunWatch>,
     ) -> Self {
         Self {
             sandboxes,
-            beside,
+            context,
             thread,
             what,
             run,
@@ -165,7 +165,7 @@ impl<'a, B: Beside> Watch<'a, B> {
 
     /// What does not depend on the stream: the time that is given, and the control flags.
     async fn around(&mut self) -> Option<Event> {
-        if self.beside.now_ms() >= self.what.until_ms {
+        if self.context.now_ms() >= self.what.until_ms {
             return Some(Event::StillRunning);
         }
         let poll_ms = self.sandboxes.settings.limits.poll_ms;
@@ -176,9 +176,9 @@ impl<'a, B: Beside> Watch<'a, B> {
         let is_first = self.asked_marks.is_none();
         self.asked_marks = Some(Instant::now());
         // The write before has told them.
-        let mut flags = match self.beside.known().filter(|_| is_first) {
+        let mut flags = match self.context.known().filter(|_| is_first) {
             Some(flags) => flags,
-            None => self.beside.flags(self.thread).await,
+            None => self.context.flags(self.thread).await,
         };
         if let Some(by) = flags.cancelled.remove(&self.what.turn) {
             return Some(Event::CancelSeen { by });
@@ -201,7 +201,12 @@ impl<'a, B: Beside> Watch<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            let settlement = self.beside.flags(self.thread).await.settled.remove(&ask.id);
+            let settlement = self
+                .context
+                .flags(self.thread)
+                .await
+                .settled
+                .remove(&ask.id);
             return Some(Event::AskClosed {
                 id: ask.id.clone(),
                 settlement,
@@ -289,7 +294,7 @@ impl<'a, B: Beside> Watch<'a, B> {
     async fn show(&mut self) {
         let Some(at) = &self.what.card else { return };
         // A worker that has outlived its visibility must not write over what the next one shows.
-        if self.beside.now_ms() >= self.beside.visible_until_ms() {
+        if self.context.now_ms() >= self.context.visible_until_ms() {
             return;
         }
         let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
@@ -315,7 +320,7 @@ impl<'a, B: Beside> Watch<'a, B> {
         {
             return;
         }
-        let (since_ms, now_ms) = (self.what.since_ms, self.beside.now_ms());
+        let (since_ms, now_ms) = (self.what.since_ms, self.context.now_ms());
         let state = picture.state.clone();
         let card = Card {
             plan: picture.plan.clone(),
@@ -325,7 +330,7 @@ impl<'a, B: Beside> Watch<'a, B> {
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
         };
         let showing = self
-            .beside
+            .context
             .show(self.thread, &self.what.card_kind, at, card);
         match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
             Ok(stands) => self.moved = stands,

@@ -10,7 +10,7 @@ use bobbin_sandbox::{Observed, Secrets};
 use tokio::time::{Instant, sleep_until};
 
 use super::vault::names;
-use super::{Beside, Sandboxes};
+use super::{RunContext, Sandboxes};
 
 /// Looks at a sandbox within the time after which it shall be looked at, and the shortest time between two of them.
 const LOOKS_WITHIN: u64 = 5;
@@ -64,14 +64,14 @@ impl Sandboxes {
         seen(started)
     }
 
-    pub(super) async fn stop<B: Beside>(
+    pub(super) async fn stop<B: RunContext>(
         &self,
-        beside: &B,
+        context: &B,
         thread: &ThreadKey,
         generation: u32,
     ) -> Done {
         // A stop that arrives after the message became visible again could hit somebody else's run.
-        let left_ms = beside.visible_until_ms().saturating_sub(beside.now_ms());
+        let left_ms = context.visible_until_ms().saturating_sub(context.now_ms());
         let spare_ms = left_ms.saturating_sub(self.settings.limits.lifecycle_call_ms);
         let latest = Instant::now() + Duration::from_millis(spare_ms);
         let name = self.name(thread, generation);

@@ -51,7 +51,7 @@ pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) ->
 #[cfg(test)]
 mod tests {
     use bobbin_core::ids::Tenant;
-    use bobbin_core::person::Standing;
+    use bobbin_core::person::Membership;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -59,9 +59,9 @@ mod tests {
     fn lookup(kind: Kind, typed: &str) -> Lookup {
         Lookup {
             tenant: Tenant::discord("1"),
-            standing: Standing {
+            standing: Membership {
                 channel: "20".to_owned(),
-                ..Standing::default()
+                ..Membership::default()
             },
             user: "4".to_owned(),
             kind,

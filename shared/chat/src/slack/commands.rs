@@ -3,7 +3,7 @@
 use bobbin_core::access::Refusal;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;
@@ -145,9 +145,9 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
             reply: self.reply(),
             id: self.id,
             thread,
-            standing: Standing {
+            standing: Membership {
                 channel: self.channel.to_owned(),
-                ..Standing::default()
+                ..Membership::default()
             },
             by: self.by,
             want,

@@ -3,7 +3,7 @@
 use bobbin_core::access::Policy;
 use bobbin_core::ids::{Ms, ThreadKey, digest};
 use bobbin_core::message::{Body, Control, Reply, Want};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use serde_json::{Map, Value, json};
 
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
@@ -146,7 +146,7 @@ pub(super) struct Asked {
     pub(super) thread: ThreadKey,
     pub(super) by: Person,
     pub(super) reply: Reply,
-    pub(super) standing: Standing,
+    pub(super) standing: Membership,
 }
 
 impl Asked {

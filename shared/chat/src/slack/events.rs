@@ -3,7 +3,7 @@
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 use serde_json::json;
 
@@ -114,9 +114,9 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
-        standing: Standing {
+        standing: Membership {
             channel: channel.to_owned(),
-            ..Standing::default()
+            ..Membership::default()
         },
         thread,
         by: Person {

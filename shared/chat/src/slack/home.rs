@@ -5,7 +5,7 @@
 use bobbin_core::access::{Policy, Refusal};
 use bobbin_core::ids::{ThreadKey, TurnId};
 use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::settings::{Change, Kind};
 
 use super::endpoint::take;
@@ -174,9 +174,9 @@ fn stop(
             id: message_id(team, channel, root, &[at, &by.id]),
             thread,
             reply,
-            standing: Standing {
+            standing: Membership {
                 channel: channel.to_owned(),
-                ..Standing::default()
+                ..Membership::default()
             },
             by,
             want,

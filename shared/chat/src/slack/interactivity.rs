@@ -4,7 +4,7 @@ use bobbin_core::ask::{Choice, Field};
 use bobbin_core::decide::words;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Quote, Reply, Want};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 
 use super::actions::{
     AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,
@@ -251,9 +251,9 @@ fn asked(
             thread_ts: Some(root.to_owned()),
             user: user.id.clone(),
         },
-        standing: Standing {
+        standing: Membership {
             channel: channel.to_owned(),
-            ..Standing::default()
+            ..Membership::default()
         },
     })
 }

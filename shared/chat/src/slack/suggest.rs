@@ -2,7 +2,7 @@
 //! be used as it is typed is always among them, and nobody who may not use Bobbin learns what others used.
 
 use bobbin_core::ids::Tenant;
-use bobbin_core::person::Standing;
+use bobbin_core::person::Membership;
 use bobbin_core::settings::{Catalogue, Settings};
 use bobbin_core::text::units;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
     }
     let lookup = Lookup {
         tenant: Tenant::slack(team),
-        standing: Standing::default(),
+        standing: Membership::default(),
         user,
         kind,
         typed: interaction.value.trim().to_owned(),

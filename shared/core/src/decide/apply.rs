@@ -205,7 +205,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         .turn
         .as_ref()
         .is_some_and(|turn| turn.id == context.delivery.message.id);
-    // A sign of life: what has none for longer than a slice is found by the sweeper.
+    // A sign of life: what has none for longer than a follow window is found by the sweeper.
     if ours {
         record::arm(session, context);
     }
@@ -270,13 +270,13 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         turn.aborting = Some(words::ran_too_long(limits.turn_ms));
         return None;
     }
-    if context.now_ms >= context.delivery.slice_until_ms {
-        turn.slices += 1;
-        // Who has followed it for a whole slice can follow it: only failures in a row count.
+    if context.now_ms >= context.delivery.follow_until_ms {
+        turn.windows += 1;
+        // Who has followed it for a whole follow window can follow it: only failures in a row count.
         turn.attempts = 0;
         return Some(Next::Hold {
             delay_ms: 0,
-            why: format!("slice {} of the run is over", turn.slices),
+            why: format!("follow window {} of the run is over", turn.windows),
         });
     }
     None

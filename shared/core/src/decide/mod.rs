@@ -118,7 +118,9 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Sweep => teardown::sweep(session, context),
         Work::Look => teardown::look(session, context),
         Work::Reset { by, standing } => teardown::reset(session, (by, standing), context),
-        Work::Bury { turn, prompt } => dead_letter::next(session, turn, prompt.as_deref(), context),
+        Work::DeadLetter { turn, prompt } => {
+            dead_letter::next(session, turn, prompt.as_deref(), context)
+        }
         Work::Operate { want } => operate::next(session, *want, context),
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn new_turn(
         attempts: 0,
         in_hand: true,
         refusals: 0,
-        slices: 0,
+        windows: 0,
         resends: 0,
         server_restarts: 0,
         cancelled_by: None,
@@ -449,7 +449,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         steers: steer::known(session, turn, context),
         until_ms: context
             .delivery
-            .slice_until_ms
+            .follow_until_ms
             .min(deadline)
             .min(expiry)
             .min(aborted)

@@ -63,7 +63,7 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let now = context.now_ms;
     session.due_at_ms = match session.phase {
         _ if session.turn.is_some() => {
-            Some(now + limits.slice_ms + limits.visibility_ms + limits.stale_grace_ms)
+            Some(now + limits.follow_window_ms + limits.visibility_ms + limits.stale_grace_ms)
         }
         // What nobody answers for is not left at work until the sandbox is paused.
         Phase::Active if session.stray.is_some() => Some(now + limits.stop_ms),

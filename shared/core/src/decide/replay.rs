@@ -91,7 +91,7 @@ mod tests {
     use crate::message::Reply;
     use crate::message::{Control, Open, Operation, Prompt, Want};
     use crate::outcome::Outcome;
-    use crate::person::{Person, Standing};
+    use crate::person::{Membership, Person};
     use crate::session::EndedTurn;
 
     const NOW_MS: Ms = 1_000_000_000;
@@ -145,7 +145,7 @@ mod tests {
             thread: thread(),
             by: Person::default(),
             reply: Reply::Nobody,
-            standing: Standing::default(),
+            standing: Membership::default(),
             want: Want::StopAll,
         });
         let operation = message(Work::Operate {

@@ -5,7 +5,7 @@ use crate::card::Post;
 use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
-use crate::person::{Person, Standing};
+use crate::person::{Membership, Person};
 use crate::sandbox::SandboxState;
 use crate::session::{EndedTurn, Phase, Session};
 
@@ -94,7 +94,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
 /// What a reset needs next.
 pub(super) fn reset(
     session: &mut Session,
-    (by, standing): (&Person, &Standing),
+    (by, standing): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
     let message = context.delivery.message;

@@ -31,7 +31,7 @@ use crate::ledger::Entry;
 use crate::limits::{DELIVERIES_MAX, Limits};
 use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use crate::outcome::Outcome;
-use crate::person::{Person, Standing};
+use crate::person::{Membership, Person};
 use crate::ports::{Loaded, Saved, World};
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::SandboxState;
@@ -132,7 +132,7 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
             "r1",
             Work::Reset {
                 by: person("ann"),
-                standing: Standing::default(),
+                standing: Membership::default(),
             },
         ),
         1,
@@ -493,7 +493,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
         "r1",
         Work::Reset {
             by: person("ann"),
-            standing: Standing::default(),
+            standing: Membership::default(),
         },
     );
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
@@ -513,7 +513,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let bury = |id: &str, turn: &str| {
         work(
             id,
-            Work::Bury {
+            Work::DeadLetter {
                 prompt: None,
                 turn: turn.into(),
             },
@@ -610,7 +610,7 @@ fn after_a_reset_nothing_of_before_is_told() {
     let world = active();
     let reset = Work::Reset {
         by: person("ann"),
-        standing: Standing::default(),
+        standing: Membership::default(),
     };
     deliver_until_done(&world, &work("r", reset), 1);
     deliver_until_done(&world, &prompt("m2"), 1);

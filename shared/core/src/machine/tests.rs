@@ -45,7 +45,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
         message: &message,
         id: "m1#3".to_owned(),
         receive: RECEIVE,
-        slice_until_ms: NOW.visible_until_ms,
+        follow_until_ms: NOW.visible_until_ms,
         model: "anthropic/m",
         providers: &[],
         limits: &Limits::DEFAULT,

@@ -125,7 +125,7 @@ fn selection(selection: &Selection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::person::{Person, Standing};
+    use crate::person::{Membership, Person};
 
     fn plain(_: List, id: &str) -> String {
         format!("#{id}")
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
-        let manager = Standing {
+        let manager = Membership {
             manages: true,
-            ..Standing::default()
+            ..Membership::default()
         };
         let ada = Person {
             id: "1".to_owned(),

@@ -12,7 +12,7 @@ use bobbin_core::message::{
     Prompt, Quote, Reply, Want, Work,
 };
 use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Outside, Person, Standing};
+use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
@@ -85,8 +85,8 @@ fn selection() -> Selection {
     }
 }
 
-fn standing() -> Standing {
-    Standing {
+fn standing() -> Membership {
+    Membership {
         channel: "C0BUILD0001".to_owned(),
         roles: vec!["50".to_owned()],
         manages: true,
@@ -198,7 +198,7 @@ fn turn(stage: Stage) -> Turn {
         attempts: 1,
         in_hand: true,
         refusals: 1,
-        slices: 1,
+        windows: 1,
         resends: 1,
         server_restarts: 1,
         cancelled_by: Some(anna()),
@@ -522,7 +522,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         ),
         message(
             "message-bury",
-            Work::Bury {
+            Work::DeadLetter {
                 turn: turn().into(),
                 prompt: Some(Box::new(DeadPrompt {
                     accepted_at_ms: T,

@@ -85,7 +85,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         message: &message,
         id: format!("m-1#{receive}"),
         receive,
-        slice_until_ms: 90_000,
+        follow_until_ms: 90_000,
         model: "anthropic/m",
         providers: &["anthropic".to_owned()],
         limits: &Limits::DEFAULT,

@@ -15,7 +15,7 @@ use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::machine::{Machine, Now, Outcome, Step};
 use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Queued, Session};
@@ -37,7 +37,7 @@ pub const LIMITS: Limits = Limits {
     create_ms: 50,
     start_ms: 50,
     turn_ms: 300,
-    slice_ms: 10,
+    follow_window_ms: 10,
     visibility_ms: 20,
     heartbeat_ms: 10,
     lifecycle_call_ms: 5,
@@ -190,7 +190,7 @@ impl Driver {
                 Kind::Operate(want) => Work::Operate { want: *want },
                 Kind::Reset => Work::Reset {
                     by: person(),
-                    standing: Standing::default(),
+                    standing: Membership::default(),
                 },
             };
             message(format!("m{at}"), work)
@@ -204,7 +204,7 @@ impl Driver {
                 })
             });
             let turn = dead.id.clone();
-            message(format!("b{}", dead.id), Work::Bury { turn, prompt })
+            message(format!("b{}", dead.id), Work::DeadLetter { turn, prompt })
         });
         let mut tables = Tables {
             sessions: Table::new(),
@@ -307,7 +307,7 @@ impl Driver {
             message,
             id: delivery_id(message, delivery),
             receive: 1,
-            slice_until_ms: NOW,
+            follow_until_ms: NOW,
             model: "",
             providers: &[],
             limits: &LIMITS,

@@ -21,7 +21,7 @@ pub enum Fault {
     NoHunt,
     /// Stop is a message behind the run.
     StopThroughTheQueue,
-    /// The next slice does not know that the prompt was sent.
+    /// The next follow window does not know that the prompt was sent.
     SliceWithoutCursor,
     /// A worker whose message is visible to others goes on performing effects.
     ZombiesAct,
@@ -37,6 +37,6 @@ pub enum Fault {
     LettersGoUnread,
     /// Stacks are told apart by their names alone.
     StacksByName,
-    /// A delivery of a running turn that died is taken for a slice that is over.
+    /// A delivery of a running turn that died is taken for a follow window that is over.
     CrashesUncounted,
 }

@@ -298,7 +298,7 @@ const NONE: Budget = Budget {
     lapses: 0,
     duplicates: 0,
     sweeps: 0,
-    slices: 0,
+    windows: 0,
     stops: 0,
     nows: 0,
     losses: 0,
@@ -473,7 +473,7 @@ const ROWS: [Row; 17] = [
         budget: Budget {
             crashes: 1,
             stops: 1,
-            slices: 2,
+            windows: 2,
             ..NONE
         },
         reaches: &["answered", "cancelled", "failed", "converged"],
@@ -681,7 +681,7 @@ const PLANTED: [Planted; 18] = [
         &[Kind::Prompt],
         Budget {
             stops: 1,
-            slices: 1,
+            windows: 1,
             ..NONE
         },
         STOP,
@@ -690,7 +690,7 @@ const PLANTED: [Planted; 18] = [
         "slice_without_cursor",
         Fault::SliceWithoutCursor,
         &[Kind::Prompt],
-        Budget { slices: 1, ..NONE },
+        Budget { windows: 1, ..NONE },
         "promise 5",
     ),
     (

@@ -45,7 +45,7 @@ pub struct Budget {
     pub lapses: u8,
     pub duplicates: u8,
     pub sweeps: u8,
-    pub slices: u8,
+    pub windows: u8,
     pub stops: u8,
     /// Wishes to have a waiting prompt sent at once.
     pub nows: u8,
@@ -199,7 +199,7 @@ pub struct State {
     astray: bool,
     /// Bit n: the answer of message n could not be read once more.
     withheld: u8,
-    /// Once a slice went by after Stop was pressed.
+    /// Once a follow window went by after Stop was pressed.
     pub stop_ignored: bool,
     /// Bits of the promises that are broken here.
     pub broken: u16,
@@ -261,7 +261,7 @@ pub enum Action {
         slot: usize,
         arrives: bool,
     },
-    /// A slice of the run ends before the run does.
+    /// A follow window of the run ends before the run does.
     Slice(usize),
     /// The turn's bound is over before the run is.
     NeverEnds(usize),
@@ -709,7 +709,7 @@ impl System {
                 let marked =
                     turn.is_some_and(|turn| s.flags & (1 << turn) != 0) && !follow.cancel_known;
                 let going = turn.is_some_and(|turn| s.known[usize::from(turn)].run == Run::Going);
-                if s.left.slices > 0 && going && !marked {
+                if s.left.windows > 0 && going && !marked {
                     actions.push(Action::Slice(slot));
                     if s.late.is_none() && Self::calm_but(s, slot) {
                         actions.push(Action::NeverEnds(slot));
@@ -771,11 +771,11 @@ impl System {
             }
             Action::Doubt { slot, arrives } => self.doubt(&mut s, slot, arrives),
             Action::Slice(slot) => {
-                s.left.slices -= 1;
+                s.left.windows -= 1;
                 self.still_running(&mut s, slot);
             }
             Action::NeverEnds(slot) => {
-                s.left.slices -= 1;
+                s.left.windows -= 1;
                 self.pass(&mut s, LIMITS.turn_ms);
                 self.still_running(&mut s, slot);
             }

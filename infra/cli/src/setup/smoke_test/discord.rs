@@ -3,7 +3,7 @@
 use bobbin_chat::discord::{Application, Discord};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 
 use super::follow::{Followed, Turn, follow, tell_answer, tidy};
 use super::{Options, Task};
@@ -99,10 +99,10 @@ fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open
             id: app.id.clone(),
             name: app.name.clone(),
         },
-        standing: Standing {
+        standing: Membership {
             channel: channel.to_owned(),
             manages: true,
-            ..Standing::default()
+            ..Membership::default()
         },
         ..Prompt::default()
     };

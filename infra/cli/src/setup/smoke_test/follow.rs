@@ -7,7 +7,7 @@ use bobbin_cloud::deployed::Deployed;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{Phase, Session};
 use bobbin_core::stage::Stage;
@@ -36,7 +36,7 @@ pub struct Turn {
     /// How they are answered.
     pub reply: Reply,
     /// The channel, and what the person counts as there.
-    pub standing: Standing,
+    pub standing: Membership,
 }
 
 /// Whether the test turn proved what it was to prove.

@@ -4,7 +4,7 @@ use bobbin_chat::slack::{Identity, deliver};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::message::Reply;
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 use serde_json::json;
 
 use super::follow::{Followed, Turn, follow, tell_answer, tidy};
@@ -56,9 +56,9 @@ pub async fn run(
             thread_ts: Some(root.clone()),
             user: user.to_owned(),
         },
-        standing: Standing {
+        standing: Membership {
             channel: channel.to_owned(),
-            ..Standing::default()
+            ..Membership::default()
         },
     };
     let followed = follow(stack, report, &turn, options.wait).await?;

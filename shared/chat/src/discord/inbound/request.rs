@@ -3,7 +3,7 @@
 use bobbin_core::decide::words;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Control, Message, Prompt, Reply, Want, Work};
-use bobbin_core::person::{Person, Standing};
+use bobbin_core::person::{Membership, Person};
 
 use crate::discord::answer;
 use crate::discord::app::App;
@@ -54,7 +54,7 @@ pub(super) struct Request<'a> {
     pub(super) guild: &'a str,
     pub(super) channel: &'a str,
     pub(super) by: Person,
-    pub(super) standing: Standing,
+    pub(super) standing: Membership,
 }
 
 impl<'a> Request<'a> {
@@ -105,7 +105,7 @@ impl<'a> Request<'a> {
             guild,
             channel,
             by: person(member, user),
-            standing: Standing {
+            standing: Membership {
                 channel: parent.unwrap_or(channel).to_owned(),
                 roles: member.roles.clone(),
                 manages: member.permissions.as_deref().is_some_and(manages),

@@ -14,10 +14,10 @@ fn asked(id: &str, wants: Selection) -> Message {
     work(id, Work::Prompt(prompt))
 }
 
-fn here() -> Standing {
-    Standing {
+fn here() -> Membership {
+    Membership {
         channel: "10".to_owned(),
-        ..Standing::default()
+        ..Membership::default()
     }
 }
 
@@ -31,7 +31,7 @@ fn wants(repo: Option<&str>, model: Option<&str>, agent: Option<&str>) -> Select
 }
 
 fn set(world: &Fake, change: Change) {
-    let manager = Standing {
+    let manager = Membership {
         manages: true,
         ..here()
     };

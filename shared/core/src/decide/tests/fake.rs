@@ -660,7 +660,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         message,
         id: format!("{}#{receive}", message.id),
         receive,
-        slice_until_ms: world.now_ms() + limits.slice_ms,
+        follow_until_ms: world.now_ms() + limits.follow_window_ms,
         model: "m",
         providers: &["anthropic".to_owned()],
         limits: &limits,

@@ -120,7 +120,7 @@ fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
     out(&world, Out::Provider, 5 * HOUR_MS);
     let reset = Work::Reset {
         by: person("ann"),
-        standing: Standing::default(),
+        standing: Membership::default(),
     };
     let began_ms = world.now_ms();
     deliver_until_done(&world, &work("r1", reset), 1);
@@ -142,7 +142,7 @@ fn burial(id: &str, turn: &str) -> Message {
         accepted_at_ms: 1_000_000,
         prompt: asked,
     };
-    let buried = Work::Bury {
+    let buried = Work::DeadLetter {
         turn: turn.into(),
         prompt: Some(Box::new(dead)),
     };

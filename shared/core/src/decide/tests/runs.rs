@@ -160,6 +160,6 @@ fn slices_of_a_long_run_are_no_failures_however_many() {
             Verdict::Hold { .. }
         ));
         let turn = record(&world).turn.unwrap();
-        assert_eq!((turn.attempts, turn.slices), (0, receive));
+        assert_eq!((turn.attempts, turn.windows), (0, receive));
     }
 }

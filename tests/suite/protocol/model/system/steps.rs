@@ -4,7 +4,7 @@ use super::*;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
 
 impl System {
-    /// The slice is over before the run is.
+    /// The follow window is over before the run is.
     pub(super) fn still_running(&self, s: &mut State, slot: usize) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -264,7 +264,7 @@ impl System {
         }
         s.record = self.driver.session_no(Session {
             version: expected + 1,
-            seen: Default::default(),
+            observed: Default::default(),
             ..session.clone()
         });
         let flags = s.flags;
@@ -272,7 +272,7 @@ impl System {
     }
 }
 
-/// The fault: at a slice's end the machine is made to write that nothing was sent.
+/// The fault: at a follow window's end the machine is made to write that nothing was sent.
 fn without_cursor(machine: Machine) -> Machine {
     let (known, mut decision) = match machine {
         Machine::Write { known, decision } if decision.next.work().is_none() => (known, decision),
