@@ -300,7 +300,7 @@ fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
 }
 
 #[test]
-fn a_long_run_is_followed_in_slices_and_prompted_once() {
+fn a_long_run_is_followed_in_windows_and_prompted_once() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     let message = prompt("m2");
@@ -308,14 +308,14 @@ fn a_long_run_is_followed_in_slices_and_prompted_once() {
         deliver(&world, &message, 1),
         Verdict::Hold {
             delay_ms: 0,
-            why: "slice 1 of the run is over".into()
+            why: "follow window 1 of the run is over".into()
         }
     );
     assert_eq!(
         deliver(&world, &message, 2),
         Verdict::Hold {
             delay_ms: 0,
-            why: "slice 2 of the run is over".into()
+            why: "follow window 2 of the run is over".into()
         }
     );
     world.with(|s| s.silent_agent = false);

@@ -150,7 +150,7 @@ fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended
 }
 
 #[test]
-fn slices_of_a_long_run_are_no_failures_however_many() {
+fn follow_windows_of_a_long_run_are_no_failures_however_many() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     let limits = Limits::DEFAULT;
