@@ -141,7 +141,7 @@ impl Lane<'_> {
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
-            Want::Stop { turn } => self.stop(control, turn.as_deref(), &found, arrival).await,
+            Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
             Want::Settle { ask, choice } => {
                 self.settle(control, &found, (ask, choice), receive, now_ms)
                     .await
@@ -267,7 +267,7 @@ impl Lane<'_> {
     async fn stop(
         &self,
         control: &Control,
-        wanted: Option<&str>,
+        wanted: Option<&TurnId>,
         found: &Loaded,
         arrival: Arrival,
     ) -> Result<(), Failure> {
@@ -275,15 +275,18 @@ impl Lane<'_> {
         let Loaded { session, flags, .. } = found;
         let running = session.as_ref().and_then(|session| session.turn.as_ref());
         let turn = match (wanted, running) {
-            (Some(id), Some(turn)) if turn.id != id && turn.covers(&id.into()) => {
+            (Some(id), Some(turn)) if turn.id != *id && turn.covers(id) => {
                 return self.sent_already(control, turn, id, now_ms).await;
             }
-            (Some(id), running) if running.is_none_or(|turn| turn.id != id) => {
-                let ended = self.entries(&control.thread, &[id.into()]).await?.pop();
+            (Some(id), running) if running.is_none_or(|turn| turn.id != *id) => {
+                let ended = self
+                    .entries(&control.thread, std::slice::from_ref(id))
+                    .await?
+                    .pop();
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
                     None => {
-                        self.withdraw(control, &id.into(), flags.queued.get(id), now_ms)
+                        self.withdraw(control, id, flags.queued.get(id), now_ms)
                             .await
                     }
                 };
@@ -308,11 +311,11 @@ impl Lane<'_> {
     async fn halt(
         &self,
         control: &Control,
-        id: &str,
+        id: &TurnId,
         session: Option<&Session>,
     ) -> Result<(), Failure> {
         match session.and_then(|session| session.turn.as_ref()) {
-            Some(turn) if turn.id == id => self.cancel(control, session, turn).await,
+            Some(turn) if turn.id == *id => self.cancel(control, session, turn).await,
             _ => Ok(()),
         }
     }
@@ -399,10 +402,10 @@ impl Lane<'_> {
         &self,
         control: &Control,
         turn: &Turn,
-        id: &str,
+        id: &TurnId,
         now_ms: Ms,
     ) -> Result<(), Failure> {
-        let steered = turn.steered.iter().find(|one| one.turn == id);
+        let steered = turn.steered.iter().find(|one| one.turn == *id);
         if let Some((steered, at)) = steered.and_then(|one| Some((one, one.card.as_ref()?))) {
             let state = CardState::Ended {
                 outcome: Outcome::Joined {
@@ -410,13 +413,7 @@ impl Lane<'_> {
                 },
                 usage: Usage::default(),
             };
-            let card = Card::new(
-                &id.into(),
-                state,
-                steered.accepted_at_ms,
-                now_ms,
-                self.model,
-            );
+            let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
             self.show(&control.thread, at, &PostKind::Card, card)
                 .await?;
         }

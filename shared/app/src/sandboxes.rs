@@ -255,11 +255,7 @@ impl Sandboxes {
                 message,
                 messages,
             } => {
-                let run = (
-                    agent_session.as_str(),
-                    message.as_str(),
-                    messages.as_slice(),
-                );
+                let run = (agent_session, message.as_str(), messages.as_slice());
                 self.abort(thread, *generation, run).await
             }
             AgentEffect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
@@ -287,10 +283,10 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        (session, message, turn): (&str, &str, &[String]),
+        (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let ended = agent.cancel(&session.into(), message, turn).await;
+        let ended = agent.cancel(session, message, turn).await;
         ended.map(|()| Event::Aborted).map_err(|e| e.failure)
     }
 

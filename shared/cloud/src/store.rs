@@ -335,7 +335,7 @@ impl Store {
             .await
     }
 
-    /// Control flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
+    /// Flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
     /// meanwhile. False if it is not.
     ///
     /// # Errors
@@ -354,7 +354,7 @@ impl Store {
         Ok(self.table.write(update).await?)
     }
 
-    /// Control flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
+    /// Flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
     /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
     ///
     /// # Errors

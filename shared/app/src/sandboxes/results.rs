@@ -10,7 +10,7 @@ use bobbin_core::artifacts::{Artifact, listed};
 use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{AgentSessionId, ThreadKey};
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::Sandboxes;
@@ -25,11 +25,11 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        session: &str,
+        session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent(thread, generation).await?;
-        let files = agent.changes(&session.into(), message).await;
+        let files = agent.changes(session, message).await;
         let files = files.map_err(|e| e.failure)?;
         Ok(Event::Changed(Changes { files }))
     }
