@@ -34,6 +34,13 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 ApiResponse::json(json!({"ok": true})).into_response()
             }
         },
+        // `bobbin event` makes known what `sam local invoke` will deliver past this server.
+        ("POST", ["discord", "announce"]) => {
+            shown(discord::announce(&hub, body).map(|()| json!({"ok": true})))
+        }
+        ("POST", ["slack", "announce"]) => {
+            shown(slack::announce(&hub, body).map(|()| json!({"ok": true})))
+        }
         (method, ["discord", "faults"]) => faults(method, &hub.discord_faults, body),
         (method, ["slack", "faults"]) => faults(method, &hub.slack_faults, body),
         ("POST", ["discord", "expire"]) => shown(expire(&hub, body.str("token"))),
