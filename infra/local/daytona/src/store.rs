@@ -104,7 +104,8 @@ impl Store {
         }
         let kept: SnapshotFile = match std::fs::read(folder.join(SNAPSHOT_FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(std::io::Error::other)?,
-            Err(_) => SnapshotFile::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => SnapshotFile::default(),
+            Err(error) => return Err(error),
         };
         let store = Store {
             folder: folder.to_owned(),

@@ -29,23 +29,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 None
             }
             (Phase::Destroyed | Phase::Error, _) => {
-                session.generation += 1;
-                session.agent_session = None;
-                session.surveyed = None;
-                session.observed.cloned = false;
-                if let Some(turn) = &session.turn {
-                    session.repo.clone_from(&turn.selection.repo);
-                }
-                session.observed.sandbox = None;
-                // It has been counted for: what counts from here on is who came before it.
-                session.observed.tenant_sandboxes = None;
-                session.observed.start_asked = false;
-                record::enter(
-                    session,
-                    Phase::Creating,
-                    &format!("sandbox {}", session.generation),
-                    context,
-                );
+                begin_generation(session, context);
                 continue;
             }
             (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create { generation })),
@@ -126,6 +110,23 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Active, _) => find_agent_session(session),
         };
     }
+}
+
+/// Nothing of the sandbox before it counts for the next one.
+fn begin_generation(session: &mut Session, context: &Context<'_>) {
+    session.generation += 1;
+    session.agent_session = None;
+    session.surveyed = None;
+    if let Some(turn) = &session.turn {
+        session.repo.clone_from(&turn.selection.repo);
+    }
+    session.observed.cloned = false;
+    session.observed.sandbox = None;
+    // It has been counted for: what counts from here on is who came before it.
+    session.observed.tenant_sandboxes = None;
+    session.observed.start_asked = false;
+    let note = format!("sandbox {}", session.generation);
+    record::enter(session, Phase::Creating, &note, context);
 }
 
 /// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
