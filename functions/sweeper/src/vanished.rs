@@ -1,4 +1,4 @@
-//! Records whose sandbox the provider does not list: their threads are asked to reconcile ([`Work::Look`]).
+//! Records whose sandbox the provider does not list: their threads are asked to reconcile ([`Work::Reconcile`]).
 //!
 //! The sweeper itself decides nothing about them: between listing and reading a sandbox may have come or gone, so each
 //! thread compares its record with the provider itself, in its own group.
@@ -91,7 +91,7 @@ async fn ask_to_reconcile(queues: &Queues, threads: Vec<ThreadKey>, now_ms: Ms) 
             id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS).into(),
             thread,
             accepted_at_ms: now_ms,
-            work: Work::Look,
+            work: Work::Reconcile,
         })
         .collect();
     let mut sending = stream::iter(looks.chunks(BATCH_MAX))

@@ -290,7 +290,7 @@ impl Worker {
                 let parts = self.parts().await;
                 let lane = self.lane(&parts);
                 let id = id.into();
-                let buried = dead::bury_in_thread(&lane, thread, &id, None, receipt.arrival());
+                let buried = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
                 let verdict = buried.await;
                 receipt.conclude(verdict).await
             }
@@ -313,7 +313,7 @@ impl Worker {
                 let buried = (BURIED, Unit::Count, 1);
                 parts.metrics.put(&[buried], now_ms());
             }
-            return dead::bury(&self.lane(parts), body, receipt.arrival()).await;
+            return dead::tell(&self.lane(parts), body, receipt.arrival()).await;
         }
         match body {
             Body::Message(message) => {

@@ -17,7 +17,7 @@ use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, PromptIds, ThreadKey, TurnId};
 use bobbin_core::run::{Answer, PromptState};
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_http::{Http, HttpError};
 use futures::future::BoxFuture;
 
@@ -201,7 +201,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn is_healthy(&self, refresh: bool) -> AgentResult<bool>;
 
     /// What it offers to choose from, by the names that people use.
-    async fn offer(&self) -> AgentResult<Offer>;
+    async fn offer(&self) -> AgentResult<AgentOptions>;
 
     /// The session of a thread: the known one, else the newest that bears the thread's name, else a new one.
     async fn ensure_session(

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::selection::Selection;
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 
 /// Noting takes no longer.
 pub const NOTE_MS_MAX: u64 = 2_000;
 
 /// Notes what an agent offers and what a turn uses.
-pub async fn note(store: &Store, tenant: &Tenant, offer: &Offer, used: &Selection) {
+pub async fn note(store: &Store, tenant: &Tenant, offer: &AgentOptions, used: &Selection) {
     let noting = write(store, tenant, offer, used);
     let why = match tokio::time::timeout(Duration::from_millis(NOTE_MS_MAX), noting).await {
         Ok(Ok(())) => return,
@@ -32,7 +32,7 @@ pub async fn note(store: &Store, tenant: &Tenant, offer: &Offer, used: &Selectio
 async fn write(
     store: &Store,
     tenant: &Tenant,
-    offer: &Offer,
+    offer: &AgentOptions,
     used: &Selection,
 ) -> Result<(), StoreError> {
     let mut catalogue = store.catalogue(tenant).await?;

@@ -14,7 +14,7 @@ use crate::control::Lane;
 use crate::opening;
 
 /// Tells about one dead letter.
-pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
+pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     if arrival.receive == 1 {
         tracing::error!(
             event = "message.buried",
@@ -26,7 +26,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
         // The letter of the message that it buries is still there, and sends it again.
         Body::Message(Message {
-            work: Work::Sweep | Work::Look | Work::DeadLetter { .. } | Work::Operate { .. },
+            work: Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { .. },
             ..
         }) => Verdict::Done,
         Body::Message(message) => {
@@ -34,7 +34,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
                 accepted_at_ms: message.accepted_at_ms,
                 prompt: prompt.clone(),
             });
-            bury_in_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
+            tell_in_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
         }
         Body::Open(open) => opening::tell(lane, open, words::NOT_DONE, arrival).await,
         Body::Control(control) => {
@@ -42,7 +42,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             lane.tell_in_thread(control, seen, arrival).await
         }
         Body::Overview(overview) => match &overview.place {
-            Place::Answer { reply, .. } => tell(lane, reply, arrival).await,
+            Place::Answer { reply, .. } => answer(lane, reply, arrival).await,
             // The Home still shows what it showed; opening it again asks again.
             Place::Home => Verdict::Done,
         },
@@ -52,7 +52,7 @@ pub async fn bury(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
 }
 
 /// Has a thread told, in its own group, that nothing will come of the message with this id; done once that is on record.
-pub async fn bury_in_thread(
+pub async fn tell_in_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,
     turn: &TurnId,
@@ -94,7 +94,7 @@ pub async fn bury_in_thread(
     }
 }
 
-async fn tell(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
+async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
     let Err(failure) = lane.chat.tell(reply, words::NOT_DONE).await else {
         return Verdict::Done;
     };

@@ -31,7 +31,7 @@ use bobbin_core::ids::{
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{ControlFlags, StrayRun};
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
@@ -141,7 +141,11 @@ impl Sandboxes {
     ///
     /// # Errors
     /// The class of the failure.
-    pub async fn offer(&self, thread: &ThreadKey, generation: u32) -> Result<Offer, Failure> {
+    pub async fn offer(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+    ) -> Result<AgentOptions, Failure> {
         let agent = self.agent(thread, generation).await?;
         agent.offer().await.map_err(|e| e.failure)
     }

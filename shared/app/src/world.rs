@@ -25,7 +25,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, World};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use tokio::time::timeout;
@@ -317,8 +317,8 @@ impl World for Live {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
-            Effect::Survey { generation, used } => {
-                Event::Surveyed(self.survey(thread, *generation, used).await)
+            Effect::ListOptions { generation, used } => {
+                Event::OptionsListed(self.survey(thread, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
                 if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
@@ -397,17 +397,17 @@ impl Live {
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> Offer {
+    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> AgentOptions {
         let asked = self.parts.sandboxes.offer(thread, generation);
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {
                 tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
-                Offer::default()
+                AgentOptions::default()
             }
             Err(_) => {
                 tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
-                Offer::default()
+                AgentOptions::default()
             }
         };
         catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;

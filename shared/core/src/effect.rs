@@ -18,9 +18,9 @@ pub enum Effect {
     Agent(AgentEffect),
     /// What the thread's chat shows.
     Chat(ChatEffect),
-    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `Surveyed`,
+    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `OptionsListed`,
     /// whatever became of it.
-    Survey {
+    ListOptions {
         /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// What the turn runs with.
@@ -301,7 +301,7 @@ impl Effect {
                     | AgentEffect::FindPrompt { .. }
                     | AgentEffect::SendPrompt { .. }
             ),
-            Self::Recall { .. } | Self::Survey { .. } => true,
+            Self::Recall { .. } | Self::ListOptions { .. } => true,
             Self::Chat(_) | Self::Wake { .. } => false,
         }
     }
@@ -315,7 +315,7 @@ impl Effect {
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Recall { .. } => "recall",
-            Self::Survey { .. } => "survey",
+            Self::ListOptions { .. } => "survey",
             Self::Wake { .. } => "wake",
         }
     }

@@ -12,7 +12,7 @@ use crate::person::Person;
 use crate::run::{Answer, PromptState};
 use crate::sandbox::SandboxState;
 use crate::session::Queued;
-use crate::settings::Offer;
+use crate::settings::AgentOptions;
 
 /// What is decided on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub enum Event {
     /// The tenant has this many sandboxes.
     Counted(u32),
     /// What the agent offers; empty where it did not say.
-    Surveyed(Offer),
+    OptionsListed(AgentOptions),
     /// What the ledger holds of the turns that were asked for.
     Recalled(Vec<Entry>),
     /// The wake-up has been asked for.

@@ -157,7 +157,7 @@ impl Message {
             Work::DeadLetter { turn, .. } => turn,
             Work::Prompt(_)
             | Work::Sweep
-            | Work::Look
+            | Work::Reconcile
             | Work::Reset { .. }
             | Work::Operate { .. } => &self.id,
         }
@@ -186,7 +186,8 @@ pub enum Work {
     /// The sweeper or a wake-up found the session due: look and decide.
     Sweep,
     /// The provider lists no sandbox where the record has one: look whether it is still there.
-    Look,
+    #[serde(rename = "look")]
+    Reconcile,
     /// A person wants a fresh sandbox.
     Reset {
         /// Who asked for it.

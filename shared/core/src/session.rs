@@ -21,7 +21,7 @@ use crate::run::{Answer, PromptState};
 use crate::sandbox::SandboxState;
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
-use crate::settings::Offer;
+use crate::settings::AgentOptions;
 use crate::stage::Stage;
 
 /// The phase of a thread's sandbox.
@@ -122,8 +122,8 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
     /// What the present sandbox's agent was last found to offer what a turn runs with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surveyed: Option<Surveyed>,
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "surveyed")]
+    pub checked_options: Option<CheckedOptions>,
     /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
@@ -154,7 +154,7 @@ pub struct StrayRun {
 
 /// What the agent of a sandbox was found to offer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Surveyed {
+pub struct CheckedOptions {
     /// The generation whose agent was asked.
     pub generation: u32,
     /// What a turn ran with there.
@@ -381,7 +381,7 @@ pub struct Observations {
     /// The repository is in the sandbox.
     pub cloned: bool,
     /// What the agent offers; empty where it did not say.
-    pub offer: Option<Offer>,
+    pub options: Option<AgentOptions>,
     /// The attachments are in the sandbox; the words name them to the agent.
     pub attached: Option<String>,
     /// Those of them that the model is to see.
@@ -550,7 +550,7 @@ impl Session {
             briefed: None,
             fresh_since_ms: 0,
             repo: None,
-            surveyed: None,
+            checked_options: None,
             shown: Vec::new(),
             timeline: Vec::new(),
             operated: Vec::new(),

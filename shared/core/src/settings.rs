@@ -347,7 +347,7 @@ pub struct Catalogue {
 
 /// What the agent of one sandbox offers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Offer {
+pub struct AgentOptions {
     /// The models, each as `provider/model`.
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
@@ -391,7 +391,7 @@ const RECENT_MAX: usize = 25;
 impl Catalogue {
     /// Takes over what a sandbox's agent offers; false when that changes nothing. Agents that others have stay, because
     /// projects bring their own; what was not said is not forgotten.
-    pub fn learn(&mut self, offer: &Offer) -> bool {
+    pub fn learn(&mut self, offer: &AgentOptions) -> bool {
         let before = (self.models.clone(), self.agents.clone());
         if !offer.models.is_empty() {
             self.models.clone_from(&offer.models);
@@ -592,14 +592,14 @@ mod tests {
     #[test]
     fn a_catalogue_takes_over_models_and_keeps_the_agents_of_other_projects() {
         let mut catalogue = Catalogue::default();
-        let offer = |models: &[&str], agents: &[&str]| Offer {
+        let offer = |models: &[&str], agents: &[&str]| AgentOptions {
             models: models.iter().map(ToString::to_string).collect(),
             agents: agents.iter().map(ToString::to_string).collect(),
         };
         assert!(catalogue.learn(&offer(&["a/1", "a/2"], &["build", "own"])));
         assert!(!catalogue.learn(&offer(&["a/1", "a/2"], &["build"])));
         assert!(catalogue.learn(&offer(&["a/2"], &["build", "plan"])));
-        assert!(!catalogue.learn(&Offer::default()));
+        assert!(!catalogue.learn(&AgentOptions::default()));
         assert_eq!(catalogue.models, ["a/2"]);
         assert_eq!(catalogue.agents, ["build", "own", "plan"]);
     }

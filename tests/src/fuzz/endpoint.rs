@@ -48,7 +48,7 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
             let by = match &message.work {
                 Work::Prompt(prompt) => &prompt.by,
                 Work::Reset { by, .. } => by,
-                Work::Sweep | Work::Look | Work::DeadLetter { .. } | Work::Operate { .. } => {
+                Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)
                 }
             };

@@ -281,7 +281,7 @@ impl Inner {
             Work::Prompt(_) => Some(Request::Prompt),
             Work::Reset { .. } => Some(Request::Reset),
             Work::Operate { .. } => Some(Request::Operation),
-            Work::Sweep | Work::Look | Work::DeadLetter { .. } => None,
+            Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } => None,
         };
         if let Work::Operate { want } = &message.work {
             self.met.insert(want.word());

@@ -27,7 +27,7 @@ impl World {
             id: format!("look-{}-{now_ms}", thread.short_hash()).into(),
             thread,
             accepted_at_ms: now_ms,
-            work: Work::Look,
+            work: Work::Reconcile,
         };
         inner.send(place, message);
     }

@@ -24,7 +24,7 @@ impl Transition {
         let work = match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
-            Work::Look => "look",
+            Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "burial",
             Work::Operate { want } => want.word(),
@@ -64,7 +64,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Cloned => "cloned",
         Event::NotCloned { .. } => "not cloned",
         Event::Healthy => "healthy",
-        Event::Surveyed(_) => "surveyed",
+        Event::OptionsListed(_) => "surveyed",
         Event::AgentSession { .. } => "agent session",
         Event::Attached { .. } => "attached",
         Event::PromptFound(_) => "prompt found",

@@ -158,7 +158,7 @@ fn kind(body: &Body) -> String {
         Body::Message(Message { work, .. }) => match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
-            Work::Look => "look",
+            Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "burial",
             Work::Operate { want } => want.word(),

@@ -9,7 +9,7 @@ use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey};
 use bobbin_core::run::PromptState;
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_http::{Http, HttpError};
 
 use super::answer::conclude;
@@ -105,10 +105,10 @@ impl Agent for OpenCodeAgent {
         Ok(health?.healthy)
     }
 
-    async fn offer(&self) -> AgentResult<Offer> {
+    async fn offer(&self) -> AgentResult<AgentOptions> {
         let offer = self.client.offer().await?;
         let models = offer.models.iter().map(|one| self.models.for_people(one));
-        Ok(Offer {
+        Ok(AgentOptions {
             models: models.collect(),
             agents: offer.agents,
         })

@@ -43,7 +43,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             provision::not_cloned(session, &why, context);
         }
-        Event::Surveyed(offer) => choose::surveyed(session, offer),
+        Event::OptionsListed(offer) => choose::options_listed(session, offer),
         Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
         Event::Healthy => {

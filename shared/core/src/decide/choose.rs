@@ -8,8 +8,8 @@ use super::{Context, words};
 use crate::effect::Effect;
 use crate::message::Prompt;
 use crate::selection::Selection;
-use crate::session::{Phase, Session, Surveyed};
-use crate::settings::{Kind, Offer, clone_address};
+use crate::session::{CheckedOptions, Phase, Session};
+use crate::settings::{AgentOptions, Kind, clone_address};
 
 /// What the turn runs with.
 ///
@@ -78,29 +78,29 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
 }
 
 /// Asks the agent what it offers, unless it is known to offer what the turn runs with.
-pub(super) fn survey(session: &Session) -> Option<Effect> {
+pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
-    let known = session.surveyed.as_ref().is_some_and(|surveyed| {
+    let known = session.checked_options.as_ref().is_some_and(|surveyed| {
         surveyed.generation == session.generation && surveyed.selection == turn.selection
     });
-    if known || session.observed.offer.is_some() {
+    if known || session.observed.options.is_some() {
         return None;
     }
-    Some(Effect::Survey {
+    Some(Effect::ListOptions {
         generation: session.generation,
         used: turn.selection.clone(),
     })
 }
 
 /// The agent has said what it offers, or nothing.
-pub(super) fn surveyed(session: &mut Session, offer: Offer) {
+pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     let said = !offer.models.is_empty() && !offer.agents.is_empty();
-    session.observed.offer = Some(offer);
+    session.observed.options = Some(offer);
     if said
-        && unoffered(session).is_none()
+        && unavailable(session).is_none()
         && let Some(turn) = &session.turn
     {
-        session.surveyed = Some(Surveyed {
+        session.checked_options = Some(CheckedOptions {
             generation: session.generation,
             selection: turn.selection.clone(),
         });
@@ -108,8 +108,8 @@ pub(super) fn surveyed(session: &mut Session, offer: Offer) {
 }
 
 /// Why the agent cannot run the turn with what was chosen, as far as it said what it offers.
-pub(super) fn unoffered(session: &Session) -> Option<String> {
-    let offer = session.observed.offer.as_ref()?;
+pub(super) fn unavailable(session: &Session) -> Option<String> {
+    let offer = session.observed.options.as_ref()?;
     let turn = session
         .turn
         .as_ref()

@@ -116,7 +116,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => teardown::sweep(session, context),
-        Work::Look => teardown::look(session, context),
+        Work::Reconcile => teardown::reconcile(session, context),
         Work::Reset { by, standing } => teardown::reset(session, (by, standing), context),
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)

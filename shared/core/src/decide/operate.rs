@@ -131,7 +131,7 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     }
     session.timeline.clear();
     session.shown.clear();
-    (session.repo, session.surveyed, session.briefed) = (None, None, None);
+    (session.repo, session.checked_options, session.briefed) = (None, None, None);
     session.fresh_since_ms = context.now_ms;
     for operated in &mut session.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());

@@ -45,7 +45,7 @@ pub(super) fn of_provider(
 ) -> Result<Next, String> {
     let limits = context.delivery.limits;
     let message = context.delivery.message;
-    let by_itself = matches!(message.work, Work::Sweep | Work::Look);
+    let by_itself = matches!(message.work, Work::Sweep | Work::Reconcile);
     if by_itself {
         return Ok(if context.delivery.receive > limits.attempts {
             Next::Done

@@ -175,8 +175,8 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.observed.sandbox.is_none()
         && session.agent_session.is_some()
         && session.stray.is_none()
-        && choose::survey(session).is_none()
-        && choose::unoffered(session).is_none()
+        && choose::list_options(session).is_none()
+        && choose::unavailable(session).is_none()
         && prompt.attachments.is_empty()
         && !needs_digest(session)
 }
@@ -305,10 +305,10 @@ fn hand_over_again(
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
 fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     let message = context.delivery.message;
-    if let Some(survey) = choose::survey(session) {
+    if let Some(survey) = choose::list_options(session) {
         return Some(Next::Do(survey));
     }
-    if let Some(words) = choose::unoffered(session) {
+    if let Some(words) = choose::unavailable(session) {
         record::fail(session, &words);
         return tell::step(session, context);
     }

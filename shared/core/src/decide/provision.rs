@@ -116,7 +116,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.generation += 1;
     session.agent_session = None;
-    session.surveyed = None;
+    session.checked_options = None;
     if let Some(turn) = &session.turn {
         session.repo.clone_from(&turn.selection.repo);
     }

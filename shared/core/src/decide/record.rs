@@ -322,6 +322,6 @@ pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     session.observed.start_asked = false;
     session.observed.cloned = false;
     session.observed.tenant_sandboxes = None;
-    session.surveyed = None;
+    session.checked_options = None;
     enter(session, Phase::Destroyed, note, context);
 }

@@ -46,7 +46,7 @@ pub fn replay(
     };
     match body {
         Body::Message(Message {
-            work: Work::Sweep | Work::Look,
+            work: Work::Sweep | Work::Reconcile,
             ..
         })
         | Body::Announce(_) => return Replay::AsksItself,

@@ -16,7 +16,7 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
 }
 
 /// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
-pub(super) fn look(session: &mut Session, context: &Context<'_>) -> Next {
+pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
     let generation = session.generation;
     match &session.observed.sandbox {

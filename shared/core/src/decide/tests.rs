@@ -37,7 +37,7 @@ use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::SandboxState;
 use crate::selection::Selection;
 use crate::session::{ControlFlags, Phase, Queued, Session, StrayRun};
-use crate::settings::{Change, Kind, List, Offer, Settings};
+use crate::settings::{AgentOptions, Change, Kind, List, Settings};
 use crate::usage::Usage;
 use fake::*;
 
@@ -762,13 +762,13 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
 #[test]
 fn a_look_finds_a_sandbox_that_vanished_or_was_stopped_and_leaves_a_living_one() {
     let world = active();
-    deliver_until_done(&world, &work("l1", Work::Look), 1);
+    deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
     assert_eq!(record(&world).phase, Phase::Active);
     world.with(|s| s.sandboxes.insert(1, SandboxState::Stopped));
-    deliver_until_done(&world, &work("l2", Work::Look), 1);
+    deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
     assert_eq!(record(&world).phase, Phase::Paused);
     world.with(|s| s.sandboxes.clear());
-    deliver_until_done(&world, &work("l3", Work::Look), 1);
+    deliver_until_done(&world, &work("l3", Work::Reconcile), 1);
     assert_eq!(record(&world).phase, Phase::Destroyed);
     assert_eq!(record(&world).due_at_ms, None);
 }

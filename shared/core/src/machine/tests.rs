@@ -10,7 +10,7 @@ use crate::message::{Message, Prompt, Work};
 use crate::person::Person;
 use crate::run::Answer;
 use crate::sandbox::SandboxState;
-use crate::settings::Offer;
+use crate::settings::AgentOptions;
 use crate::usage::Usage;
 
 const NOW: Now = Now {
@@ -75,7 +75,7 @@ fn answer(effect: &Effect) -> Event {
         Effect::Agent(AgentEffect::FindAgentSession { .. }) => {
             Event::AgentSession { id: "ses_1".into() }
         }
-        Effect::Survey { .. } => Event::Surveyed(Offer::default()),
+        Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions::default()),
         Effect::Agent(AgentEffect::SendPrompt { .. }) => Event::Prompted,
         Effect::Agent(AgentEffect::Follow(_)) => finished(RunEnd::Completed),
         Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(Changes::default()),

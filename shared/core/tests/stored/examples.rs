@@ -16,8 +16,8 @@ use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    EndedTurn, Lease, Observations, Operated, Phase, Queued, Session, Steered, StrayRun, Surveyed,
-    TimelineEntry, Turn,
+    CheckedOptions, EndedTurn, Lease, Observations, Operated, Phase, Queued, Session, Steered,
+    StrayRun, TimelineEntry, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
 use bobbin_core::stage::{Prompted, Stage};
@@ -270,7 +270,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
         briefed: Some("ses_1".into()),
         fresh_since_ms: T - 5_000,
         repo: Some("https://github.com/acme/shop".to_owned()),
-        surveyed: Some(Surveyed {
+        checked_options: Some(CheckedOptions {
             generation: 2,
             selection: selection(),
         }),
@@ -512,7 +512,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     let mut bodies = vec![
         message("message-prompt", Work::Prompt(prompt())),
         message("message-sweep", Work::Sweep),
-        message("message-look", Work::Look),
+        message("message-look", Work::Reconcile),
         message(
             "message-reset",
             Work::Reset {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{EndedTurn, Phase, Session, Surveyed, TimelineEntry};
+use bobbin_core::session::{CheckedOptions, EndedTurn, Phase, Session, TimelineEntry};
 use dynoxide::{AttributeValue, Item};
 
 /// The guild of all of them.
@@ -79,7 +79,7 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         ended: (0..TURNS).map(turn).collect(),
         due_at_ms: Some(due_at_ms),
         wake_at_ms: Some(due_at_ms),
-        surveyed: Some(Surveyed {
+        checked_options: Some(CheckedOptions {
             generation: 1,
             selection: Selection::default(),
         }),

@@ -3,7 +3,7 @@
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
 use crate::sim::plan::Late;
@@ -151,7 +151,7 @@ impl Worker {
             Effect::Sandbox(SandboxEffect::Clone { generation, .. }) => {
                 here.clone_into(*generation, now_ms, troubled && dice.falls(30))
             }
-            Effect::Survey { .. } => Event::Surveyed(Offer {
+            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
                 models: vec!["m".to_owned()],
                 agents: vec!["build".to_owned()],
             }),

@@ -18,7 +18,7 @@ use bobbin_core::ids::PostRef;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::machine::{Machine, Step};
 use bobbin_core::session::{Phase, Session};
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_core::stage::Stage;
 use bobbin_core::usage::Usage;
 use bobbin_sandbox::Sandbox as Listed;

@@ -15,7 +15,7 @@ use std::sync::{Arc, RwLock};
 use base64::Engine as _;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::ids::{PromptIds, ThreadKey, TurnId};
-use bobbin_core::settings::Offer;
+use bobbin_core::settings::AgentOptions;
 use bobbin_http::{Hosts, Http, HttpError};
 use futures::future::try_join;
 use reqwest::Method;
@@ -165,11 +165,11 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn offer(&self) -> Answered<Offer> {
+    pub async fn offer(&self) -> Answered<AgentOptions> {
         let providers = self.get::<offer::Providers>("/config/providers", &[], CallKind::Other);
         let agents = self.get::<Vec<offer::AgentEntry>>("/agent", &[], CallKind::Other);
         let (providers, agents) = try_join(providers, agents).await?;
-        Ok(Offer {
+        Ok(AgentOptions {
             models: offer::models(&providers),
             agents: offer::agents(&agents),
         })

@@ -214,7 +214,7 @@ fn a_model_or_agent_that_the_sandbox_does_not_have_is_told_with_those_that_it_ha
     ] {
         let world = Fake::new();
         world.with(|s| {
-            s.offer = Offer {
+            s.offer = AgentOptions {
                 models: vec!["m".to_owned(), "anthropic/one".to_owned()],
                 agents: vec!["build".to_owned(), "plan".to_owned()],
             };
@@ -232,7 +232,7 @@ fn a_model_or_agent_that_the_sandbox_does_not_have_is_told_with_those_that_it_ha
 fn the_agent_is_asked_once_a_generation_for_what_turns_go_on_using() {
     let world = Fake::new();
     world.with(|s| {
-        s.offer = Offer {
+        s.offer = AgentOptions {
             models: vec!["m".to_owned(), "anthropic/one".to_owned()],
             agents: vec!["build".to_owned()],
         };

@@ -73,7 +73,7 @@ pub(super) struct State {
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
     /// What the agent says that it offers.
-    pub(super) offer: Offer,
+    pub(super) offer: AgentOptions,
     /// What turns were said to use.
     pub(super) used: Vec<Selection>,
     /// Model and agent of each prompt that the agent was given.
@@ -242,9 +242,9 @@ impl Fake {
                     s.clones.insert(*generation, repo.clone());
                     Event::Cloned
                 }
-                Effect::Survey { used, .. } => {
+                Effect::ListOptions { used, .. } => {
                     s.used.push(used.clone());
-                    Event::Surveyed(s.offer.clone())
+                    Event::OptionsListed(s.offer.clone())
                 }
                 Effect::Agent(AgentEffect::CheckServer { generation, .. })
                 | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {

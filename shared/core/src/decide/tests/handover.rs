@@ -7,7 +7,7 @@ use super::*;
 fn known() -> Fake {
     let world = Fake::new();
     world.with(|s| {
-        s.offer = Offer {
+        s.offer = AgentOptions {
             models: vec!["m".to_owned()],
             agents: vec!["build".to_owned()],
         };

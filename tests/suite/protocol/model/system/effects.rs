@@ -109,7 +109,7 @@ impl System {
                     _ => down(),
                 }
             }
-            Effect::Survey { .. } => Event::Surveyed(Offer {
+            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
                 models: vec![String::new()],
                 agents: vec!["build".to_owned()],
             }),
