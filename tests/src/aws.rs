@@ -155,9 +155,17 @@ impl Aws {
     /// When the table, or a record in it, cannot be read.
     pub async fn sessions(&self, table: &str) -> Result<Vec<Session>, String> {
         let items = self.scan(table).await?;
-        let records = items.iter().filter_map(|item| item["record"]["S"].as_str());
-        let read = |text| Session::decode(text).map_err(|e| e.to_string());
-        records.map(read).collect()
+        let of = |kind: &'static str| {
+            let is_one = move |item: &&Value| item["item"]["S"] == kind;
+            items.iter().filter(is_one)
+        };
+        let read = |thread: &Value| {
+            let text = thread["record"]["S"].as_str()?;
+            let sandbox = of("sandbox").find(|one| one["thread"] == thread["thread"]);
+            let sandbox = sandbox.and_then(|one| one["record"]["S"].as_str());
+            Some(Session::decode(text, sandbox).map_err(|e| e.to_string()))
+        };
+        of("session").filter_map(read).collect()
     }
 
     /// The record of one thread.
@@ -165,15 +173,20 @@ impl Aws {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub async fn session(&self, table: &str, thread: &ThreadKey) -> Result<Session, String> {
-        let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": "session"}});
-        let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
+        let key = |item: &str| json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
+        let wanted = json!({"ConsistentRead": true, "Keys": [key("session"), key("sandbox")]});
+        let body = json!({"RequestItems": {table: wanted}});
         let answer = self
-            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+            .call("dynamodb", "DynamoDB_20120810.BatchGetItem", &body)
             .await?;
-        let text = answer["Item"]["record"]["S"]
-            .as_str()
-            .ok_or_else(|| format!("no record of {thread}"))?;
-        Session::decode(text).map_err(|e| e.to_string())
+        let items = answer["Responses"][table].as_array();
+        let record = |kind: &str| {
+            let mut items = items.into_iter().flatten();
+            let item = items.find(|item| item["item"]["S"] == kind)?;
+            item["record"]["S"].as_str()
+        };
+        let text = record("session").ok_or_else(|| format!("no record of {thread}"))?;
+        Session::decode(text, record("sandbox")).map_err(|e| e.to_string())
     }
 
     /// What the ledger holds of a turn.

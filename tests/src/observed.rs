@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use bobbin_core::ids::{PostKind, post_key};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{EndedTurn, Phase, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::{EndedTurn, Session};
 
 use crate::chat::Seen;
 use crate::model::Call;
@@ -152,7 +153,7 @@ impl Observed {
             runs.push((first.time_ms, turn, began));
         }
         runs.sort_unstable();
-        let generation = self.session.generation;
+        let generation = self.session.sandbox.generation;
         let facts = runs.into_iter().flat_map(|(_, turn, began)| {
             std::iter::repeat_n(Fact::Prompted { turn, generation }, began)
         });
@@ -216,7 +217,7 @@ impl Observed {
         if self.accepted.iter().any(|accepted| accepted.mark.is_none()) {
             return Vec::new();
         }
-        let stops = self.session.timeline.iter();
+        let stops = self.session.sandbox.timeline.iter();
         let stops: Vec<u64> = stops
             .filter(|entry| matches!(entry.phase, Phase::Pausing | Phase::Destroying))
             .map(|stop| stop.at_ms)
@@ -226,7 +227,7 @@ impl Observed {
             let ended_ms = self.ends(&accepted.turn).next()?.at_ms;
             let under_way = began_ms..ended_ms;
             let is_hit = stops.iter().any(|at_ms| under_way.contains(at_ms));
-            let generation = self.session.generation;
+            let generation = self.session.sandbox.generation;
             is_hit.then_some(Fact::Hit { generation, turn })
         };
         self.accepted.iter().enumerate().filter_map(hit).collect()
@@ -235,11 +236,11 @@ impl Observed {
     fn end(&self) -> End {
         let session = &self.session;
         let is_settled = matches!(
-            session.phase,
+            session.sandbox.phase,
             Phase::Active | Phase::Paused | Phase::Destroyed
         );
         // On its way from one to the other a sandbox is what the record does not say.
-        let runs = |sandbox: &Sandbox| match (session.phase, sandbox.state.as_str()) {
+        let runs = |sandbox: &Sandbox| match (session.sandbox.phase, sandbox.state.as_str()) {
             (Phase::Paused, state) => !matches!(state, "stopped" | "paused" | "archived"),
             (_, state) => state == "started",
         };
@@ -249,8 +250,8 @@ impl Observed {
             (generation.unwrap_or(u32::MAX), runs(sandbox))
         });
         End {
-            phase: session.phase,
-            generation: session.generation,
+            phase: session.sandbox.phase,
+            generation: session.sandbox.generation,
             turn: session.turn.is_some(),
             listed: listed.collect(),
             is_settled,

@@ -287,9 +287,9 @@ impl World {
     pub async fn check_orphans(&self) -> Result<(), String> {
         let sessions = self.aws.sessions(&self.deployment.table).await?;
         let owned = |one: &Sandbox| {
-            sessions
-                .iter()
-                .any(|session| one.generation_of(&session.thread) == Some(session.generation))
+            sessions.iter().any(|session| {
+                one.generation_of(&session.thread) == Some(session.sandbox.generation)
+            })
         };
         let orphans: Vec<String> = self
             .provider

@@ -226,7 +226,10 @@ async fn chosen(platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk.answer(&first).await;
     assert!(answer.contains("The API of Acme."), "{answer}");
-    assert_eq!(talk.session().await.repo.as_deref(), Some("acme/api"));
+    assert_eq!(
+        talk.session().await.sandbox.repo.as_deref(),
+        Some("acme/api")
+    );
     let card = talk.card(&first).await;
     assert!(card.text.contains(OTHER_MODEL), "{card:?}");
     let status = talk.status().await;

@@ -183,7 +183,7 @@ async fn reply_form(world: World) {
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert!(talk.answer(&third).await.contains("from a message"));
     let session = talk.session().await;
-    assert_eq!((session.generation, session.ended.len()), (1, 3));
+    assert_eq!((session.sandbox.generation, session.ended.len()), (1, 3));
     talk.finish().await;
 }
 

@@ -46,7 +46,7 @@ async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Ta
         talk.answer(&turn).await
     );
     assert_eq!(
-        talk.session().await.generation,
+        talk.session().await.sandbox.generation,
         1,
         "the sandbox did not survive"
     );

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bobbin_agent::opencode::CORRELATION;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
@@ -117,7 +118,7 @@ async fn followed() {
         );
         eventually(PAUSE_MS_MAX, "the sweep pauses it", async || {
             world.sweep().await?;
-            match talk.session().await.phase {
+            match talk.session().await.sandbox.phase {
                 Phase::Paused => Ok(()),
                 other => Err(format!("{other:?}")),
             }

@@ -5,7 +5,8 @@ use bobbin_core::decide::words::DESTROYED;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::SEEN_MS_MAX;
@@ -260,7 +261,7 @@ async fn acts(world: World, platform: Platform) {
         ),
         "{paused:?}"
     );
-    assert_eq!(talk.session().await.phase, Phase::Paused);
+    assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
     assert_eq!(talk.sandbox().await.state, "stopped");
     let again = operate(&world, &["pause", &thread]).await;
     assert_eq!(
@@ -289,7 +290,7 @@ async fn acts(world: World, platform: Platform) {
     );
     let second = talk.say("echo: in between").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.generation, 1);
+    assert_eq!(talk.session().await.sandbox.generation, 1);
     let kept = operate(&world, &["forget", &thread]).await;
     assert_eq!(kept.code, 1);
     assert!(
@@ -319,7 +320,7 @@ async fn acts(world: World, platform: Platform) {
     talk.check().await;
     let third = talk.say("echo: afterwards").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.generation, 2);
+    assert_eq!(talk.session().await.sandbox.generation, 2);
 
     assert_eq!(operate(&world, &["destroy", &thread]).await.code, 0);
     let forgotten = operate(&world, &["forget", &thread, "--json"]).await;
@@ -333,7 +334,7 @@ async fn acts(world: World, platform: Platform) {
     talk.check().await;
     let fourth = talk.say("echo: and on it goes").await;
     assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.generation, 3);
+    assert_eq!(talk.session().await.sandbox.generation, 3);
     talk.finish().await;
 }
 
@@ -356,7 +357,10 @@ async fn busy(world: World, platform: Platform) {
         );
     }
     let after = talk.session().await;
-    assert_eq!((after.phase, after.operated.len()), (before.phase, 0));
+    assert_eq!(
+        (after.sandbox.phase, after.sandbox.operated.len()),
+        (before.sandbox.phase, 0)
+    );
     assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
     let paused = operate(&world, &["pause", &thread, "--even-if-busy", "--json"]).await;
@@ -368,7 +372,7 @@ async fn busy(world: World, platform: Platform) {
             by: "the operator".to_owned()
         }
     );
-    assert_eq!(talk.session().await.phase, Phase::Paused);
+    assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
     talk.finish().await;
 }
 

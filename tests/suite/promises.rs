@@ -3,7 +3,8 @@
 
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{EndedTurn, Phase, Session, TimelineEntry};
+use bobbin_core::sandbox::{Phase, TimelineEntry};
+use bobbin_core::session::{EndedTurn, Session};
 use bobbin_tests::chat::{Button, Seen};
 use bobbin_tests::model::Call;
 use bobbin_tests::observed::{Accepted, Observed, check};
@@ -24,16 +25,16 @@ const BREAKS: [(u8, &str, Break); 17] = [
         })
     }),
     (2, "an old generation's sandbox", |h| {
-        h.session.generation = 2
+        h.session.sandbox.generation = 2
     }),
     (2, "a sandbox that runs while the record says paused", |h| {
-        h.session.phase = Phase::Paused
+        h.session.sandbox.phase = Phase::Paused
     }),
     (2, "no sandbox while the record says active", |h| {
         h.sandboxes.clear()
     }),
     (2, "a sandbox after the end", |h| {
-        h.session.phase = Phase::Destroyed
+        h.session.sandbox.phase = Phase::Destroyed
     }),
     (3, "a turn without an end", |h| drop(h.session.ended.pop())),
     (3, "a turn that ended twice", |h| {
@@ -68,7 +69,7 @@ const BREAKS: [(u8, &str, Break); 17] = [
         h.calls[0].session_id = Some("ses_other".into())
     }),
     (6, "a stop in the middle of a turn", |h| {
-        h.session.timeline.push(TimelineEntry {
+        h.session.sandbox.timeline.push(TimelineEntry {
             at_ms: 1_500,
             phase: Phase::Pausing,
             note: "idle".into(),
@@ -130,8 +131,8 @@ pub fn trials() -> Vec<Trial> {
 fn good() -> Observed {
     let thread = ThreadKey::discord("1", "2").unwrap();
     let mut session = Session::new(thread.clone(), 0);
-    session.phase = Phase::Active;
-    session.generation = 1;
+    session.sandbox.phase = Phase::Active;
+    session.sandbox.generation = 1;
     let mut seen = Observed {
         sandboxes: vec![Sandbox {
             id: "a".into(),

@@ -1,7 +1,8 @@
 //! What a person does, once for every platform and engine.
 
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, SEEN_MS_MAX};
 use bobbin_tests::talk::Talk;
@@ -103,8 +104,8 @@ async fn conversation(world: World, platform: Platform) {
     assert!(answer.contains("Hello from the sandbox"), "{answer}");
     let after = talk.session().await;
     assert_eq!(
-        (after.generation, &after.agent_session),
-        (before.generation, &before.agent_session),
+        (after.sandbox.generation, &after.agent_session),
+        (before.sandbox.generation, &before.agent_session),
         "another sandbox or session"
     );
     assert_eq!(talk.sandbox().await.id, sandbox.id);
@@ -143,8 +144,8 @@ async fn stopped(world: World, platform: Platform) {
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     assert!(talk.answer(&next).await.contains("still here"));
     assert_eq!(
-        talk.session().await.generation,
-        before.generation,
+        talk.session().await.sandbox.generation,
+        before.sandbox.generation,
         "the sandbox was lost by a stop"
     );
     talk.finish().await;
@@ -214,19 +215,23 @@ async fn paused(world: World, platform: Platform) {
     let answer = talk.answer(&second).await;
     assert!(answer.contains("kept over the pause"), "{answer}");
     let session = talk.session().await;
-    assert_eq!(session.generation, 1, "it was made anew instead of woken");
+    assert_eq!(
+        session.sandbox.generation, 1,
+        "it was made anew instead of woken"
+    );
     let woken = session
+        .sandbox
         .timeline
         .iter()
         .any(|entry| entry.phase == Phase::Resuming);
-    assert!(woken, "{:?}", session.timeline);
+    assert!(woken, "{:?}", session.sandbox.timeline);
     talk.finish().await;
 }
 
 /// Lets the sweeper look until the idle sandbox is paused.
 async fn pause(talk: &Talk<'_>) {
     let paused = async || {
-        let phase = talk.world.session(&talk.thread.key).await?.phase;
+        let phase = talk.world.session(&talk.thread.key).await?.sandbox.phase;
         if phase == Phase::Paused {
             Ok(())
         } else {
@@ -322,7 +327,7 @@ async fn refused(world: World, platform: Platform) {
     );
     let next = talk.say("echo: the sandbox is kept").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.generation, 1);
+    assert_eq!(talk.session().await.sandbox.generation, 1);
     talk.finish().await;
 }
 

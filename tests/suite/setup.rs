@@ -3,7 +3,8 @@
 use std::process::{Output, Stdio};
 
 use bobbin_core::ids::ThreadKey;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use bobbin_tests::binaries;
 use bobbin_tests::limits::ANSWER_MS_MAX;
 use bobbin_tests::world::World;
@@ -129,7 +130,7 @@ async fn left_nothing(world: &World, out: &str) {
     let thread: ThreadKey = told.lines().next().unwrap().parse().unwrap();
     let session = world.session(&thread).await.unwrap();
     assert_eq!(
-        (session.phase, &session.turn),
+        (session.sandbox.phase, &session.turn),
         (Phase::Destroyed, &None),
         "{session:?}"
     );

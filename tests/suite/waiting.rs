@@ -1,7 +1,8 @@
 //! What waits, what was lost, and what there is too much of: people see it, and can do something about it.
 
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{Platform, Seen};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
@@ -223,7 +224,7 @@ async fn recorded(world: World, platform: Platform) {
         world.aws.schedule(&group, &talk.thread.key).await
     })
     .await;
-    let due_ms = talk.session().await.due_at_ms.unwrap();
+    let due_ms = talk.session().await.due_at_ms().unwrap();
     assert_eq!(wake["ScheduleExpression"], schedule_at(due_ms), "{wake}");
     assert_eq!(wake["ActionAfterCompletion"], "DELETE", "{wake}");
     assert_eq!(
@@ -260,10 +261,10 @@ async fn stopped_early(world: &World, platform: Platform) {
     eventually(SEEN_MS_MAX, "the sandbox is being made", async || {
         let session = world.session(&talk.thread.key).await?;
         let made = world.provider.of(&talk.thread.key).await?;
-        if session.phase == Phase::Creating && made.len() == 1 {
+        if session.sandbox.phase == Phase::Creating && made.len() == 1 {
             Ok(())
         } else {
-            Err(format!("{} and {made:?}", session.phase.word()))
+            Err(format!("{} and {made:?}", session.sandbox.phase.word()))
         }
     })
     .await;
@@ -285,7 +286,7 @@ async fn stopped_early(world: &World, platform: Platform) {
     world.provider.clear().await.unwrap();
     let next = talk.say("echo: this one is wanted").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
-    assert_eq!(talk.session().await.generation, 1);
+    assert_eq!(talk.session().await.sandbox.generation, 1);
     talk.finish().await;
 }
 
@@ -317,7 +318,7 @@ async fn lost(world: &World, platform: Platform) {
     let answer = talk.answer(&again.id).await;
     assert!(answer.contains("one two three four"), "{answer}");
     let session = talk.session().await;
-    assert_eq!(session.generation, 2);
+    assert_eq!(session.sandbox.generation, 2);
     let times = session
         .ended
         .iter()
@@ -382,10 +383,10 @@ async fn vanished(world: &World, platform: Platform) {
     eventually(ANSWER_MS_MAX, "the record knows it", async || {
         world.sweep().await?;
         let session = world.session(&talk.thread.key).await?;
-        if session.phase == Phase::Destroyed {
+        if session.sandbox.phase == Phase::Destroyed {
             Ok(())
         } else {
-            Err(session.phase.word().to_owned())
+            Err(session.sandbox.phase.word().to_owned())
         }
     })
     .await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bobbin_core::ids::sandbox_name;
 use bobbin_core::ledger::Entry;
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::session::Session;
 use bobbin_local_aws::Tables;
 use bobbin_local_chat::Inspector;
 use bobbin_local_daytona::Provider;
@@ -51,14 +51,23 @@ impl StackInspector {
     }
 }
 
-/// The record as it is stored, with the name of its sandbox beside it, and what the ledger knows of its ended turns.
+/// A thread's record as it is stored, with that of its sandbox and its name at the provider, and what the ledger knows of its
+/// ended turns.
 fn record(item: &Value, items: &[Value]) -> Option<Value> {
+    if item["item"]["S"] != "session" {
+        return None;
+    }
     let text = item["record"]["S"].as_str()?;
+    let is_sandbox =
+        |one: &&Value| one["thread"] == item["thread"] && one["item"]["S"] == "sandbox";
+    let sandbox = items.iter().find(is_sandbox);
+    let sandbox = sandbox.and_then(|one| one["record"]["S"].as_str());
     let mut shown: Value = serde_json::from_str(text).ok()?;
-    let session = Session::decode(text).ok()?;
-    if !matches!(session.phase, Phase::Destroyed | Phase::Error) {
-        shown["sandbox"] =
-            sandbox_name(STACK, &session.thread.sandbox(), session.generation).into();
+    let session = Session::decode(text, sandbox).ok()?;
+    shown["sandbox"] = serde_json::from_str(&session.sandbox.encode()).ok()?;
+    if session.sandbox.is_alive() {
+        let (key, generation) = (session.thread.sandbox(), session.sandbox.generation);
+        shown["sandbox"]["name"] = sandbox_name(STACK, &key, generation).into();
     }
     for ended in shown["ended"].as_array_mut()? {
         let name = format!("turn#{}", ended["id"].as_str()?);

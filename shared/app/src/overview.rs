@@ -166,7 +166,7 @@ async fn records(
         .records(&threads)
         .await
         .map_err(|e| e.failure())?;
-    records.sort_by_key(|(session, _)| std::cmp::Reverse(session.last_activity_ms));
+    records.sort_by_key(|(session, _)| std::cmp::Reverse(session.sandbox.last_activity_ms));
     Ok(records)
 }
 

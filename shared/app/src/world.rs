@@ -22,7 +22,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
-use bobbin_core::ports::{Loaded, Saved, World};
+use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::AgentOptions;
@@ -168,7 +168,7 @@ impl Live {
         drop(recorded);
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
-            let generation = session.generation;
+            let generation = session.sandbox.generation;
             match signal.turn.as_deref() {
                 // Also where it happened during another one's delivery.
                 Some(turn) => {
@@ -235,7 +235,7 @@ impl World for Live {
     async fn save(
         &self,
         session: &Session,
-        expected: u64,
+        expected: Versions,
         entries: &[Entry],
     ) -> Result<Saved, Failure> {
         let stale = self.known_marks().spent(session);
@@ -425,8 +425,8 @@ impl RunContext for Live {
     }
 
     async fn flags(&self, thread: &ThreadKey) -> ControlFlags {
-        match self.parts.store.record(thread).await {
-            Ok((_, flags)) => {
+        match self.parts.store.flags(thread).await {
+            Ok(flags) => {
                 self.note(&flags);
                 flags
             }

@@ -1,8 +1,9 @@
-//! DynamoDB: the record of a thread, written by condition only, and the control flags of the control lane beside it.
+//! DynamoDB: the records of threads and sandboxes, written by condition only, and the flags of the control lane beside them.
 //!
-//! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `phase`, `tenant`, while something is
-//! due `due_shard` and `due_at`, and a flag each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
-//! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the
+//! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `tenant`, while something is due
+//! `due_shard` and `due_at`, and a flag each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
+//! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. One a sandbox
+//! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. Beside them the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
 //! beside it. What belongs to a tenant and to no thread is in [`tenant`].
@@ -16,10 +17,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bobbin_core::ask::Settlement;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AskId, Ms, ThreadKey, TurnId};
+use bobbin_core::ids::{AskId, Ms, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::person::Person;
-use bobbin_core::ports::Loaded;
+use bobbin_core::ports::{Loaded, Versions};
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::schema::{self, Kept, Shape, Unreadable};
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use serde::Serialize;
@@ -30,6 +32,7 @@ use crate::aws::{Aws, CallError, Cause};
 
 const ITEM: &str = "item";
 const SESSION: &str = "session";
+const SANDBOX: &str = "sandbox";
 const TURN: &str = "turn#";
 const ENTRY: &str = "entry";
 const DIFF: &str = "diff#";
@@ -38,8 +41,10 @@ const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
 const QUEUED: &str = "queued#";
 const NOW: &str = "now#";
-/// Entries that one call reads: the table answers at most 100.
-const ENTRIES_MAX: usize = 100;
+/// Items that one call reads: the table answers at most 100.
+const ITEMS_MAX: usize = 100;
+/// Items of a thread that are read for its record: its own and its sandbox's.
+const ITEMS_A_RECORD: usize = 2;
 /// Records that one call reads.
 pub const RECORDS_MAX: usize = 100;
 /// Shards of the due index.
@@ -134,14 +139,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, StoreError> {
-        let items = self
-            .read([
-                key(thread, SESSION),
-                key(thread, &ledger_item(turn)),
-                tenant::settings_key(&thread.tenant()),
-            ])
-            .await?;
-        loaded(&items)
+        let mut keys = record_keys(thread).to_vec();
+        keys.push(key(thread, &ledger_item(turn)));
+        keys.push(tenant::settings_key(&thread.tenant()));
+        loaded(&self.read(keys).await?)
     }
 
     /// Reads a record consistently, with the control flags beside it; a flag can stand beside no record yet.
@@ -152,9 +153,18 @@ impl Store {
         &self,
         thread: &ThreadKey,
     ) -> Result<(Option<Session>, ControlFlags), StoreError> {
-        match self.read([key(thread, SESSION)]).await?.first() {
-            Some(item) => record(item),
-            None => Ok((None, ControlFlags::default())),
+        let found = loaded(&self.read(record_keys(thread)).await?)?;
+        Ok((found.session, found.flags))
+    }
+
+    /// The flags of the control lane beside a thread's record.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn flags(&self, thread: &ThreadKey) -> Result<ControlFlags, StoreError> {
+        match self.table.get(key(thread, SESSION)).await? {
+            Some(item) => flags(&item),
+            None => Ok(ControlFlags::default()),
         }
     }
 
@@ -166,20 +176,13 @@ impl Store {
         &self,
         threads: &[ThreadKey],
     ) -> Result<Vec<(Session, ControlFlags)>, StoreError> {
-        if threads.is_empty() {
-            return Ok(Vec::new());
-        }
-        let keys = threads
-            .iter()
-            .take(ENTRIES_MAX)
-            .map(|thread| key(thread, SESSION));
-        let items = self.read(keys).await?;
+        let read = self.stored(threads.iter().take(RECORDS_MAX)).await?;
         // One record that cannot be read costs its line, not the whole picture.
-        let read = |item: &Item| match record(item) {
-            Ok((session, flags)) => Some((session?, flags)),
-            Err(_) => None,
+        let whole = |stored: Result<Stored, StoreError>| {
+            let (session, flags) = stored.ok()?;
+            Some((session?, flags))
         };
-        Ok(items.iter().filter_map(read).collect())
+        Ok(read.into_values().filter_map(whole).collect())
     }
 
     /// The records of these threads, at most [`RECORDS_MAX`], by thread: what is missing is told from what cannot be read.
@@ -190,20 +193,31 @@ impl Store {
         &self,
         threads: &BTreeSet<ThreadKey>,
     ) -> Result<BTreeMap<ThreadKey, Result<Option<Session>, StoreError>>, StoreError> {
-        if threads.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let wanted = || threads.iter().take(RECORDS_MAX);
-        let items = self
-            .read(wanted().map(|thread| key(thread, SESSION)))
-            .await?;
-        let mut read: BTreeMap<_, _> = wanted().map(|one| (one.clone(), Ok(None))).collect();
-        for item in &items {
-            if let Some(thread) = text(item, "thread").and_then(|thread| thread.parse().ok()) {
-                read.insert(thread, record(item).map(|(session, _)| session));
+        let mut read = self.stored(threads.iter().take(RECORDS_MAX)).await?;
+        let of = |thread: &ThreadKey| match read.remove(thread) {
+            Some(stored) => (thread.clone(), stored.map(|(session, _)| session)),
+            None => (thread.clone(), Ok(None)),
+        };
+        Ok(threads.iter().take(RECORDS_MAX).map(of).collect())
+    }
+
+    /// What is stored of these threads, those of which there is something: as many calls as that takes.
+    async fn stored(
+        &self,
+        threads: impl Iterator<Item = &ThreadKey>,
+    ) -> Result<BTreeMap<ThreadKey, Result<Stored, StoreError>>, StoreError> {
+        let keys: Vec<Item> = threads.flat_map(record_keys).collect();
+        let mut read: BTreeMap<ThreadKey, Vec<Item>> = BTreeMap::new();
+        for some in keys.chunks(ITEMS_MAX / ITEMS_A_RECORD * ITEMS_A_RECORD) {
+            for item in self.read(some.to_vec()).await? {
+                if let Some(thread) = text(&item, "thread").and_then(|thread| thread.parse().ok()) {
+                    read.entry(thread).or_default().push(item);
+                }
             }
         }
-        Ok(read)
+        let whole = |items: Vec<Item>| loaded(&items).map(|found| (found.session, found.flags));
+        let read = read.into_iter();
+        Ok(read.map(|(thread, items)| (thread, whole(items))).collect())
     }
 
     /// The record of a thread with the settings of its tenant, in one call; without what the ledger holds of a turn.
@@ -211,7 +225,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn record_with_settings(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
-        let keys = [key(thread, SESSION), tenant::settings_key(&thread.tenant())];
+        let mut keys = record_keys(thread).to_vec();
+        keys.push(tenant::settings_key(&thread.tenant()));
         loaded(&self.read(keys).await?)
     }
 
@@ -229,7 +244,7 @@ impl Store {
         }
         let keys = turns
             .iter()
-            .take(ENTRIES_MAX)
+            .take(ITEMS_MAX)
             .map(|turn| key(thread, &ledger_item(turn)));
         let items = self.read(keys).await?;
         let mut entries = Vec::new();
@@ -270,30 +285,35 @@ impl Store {
         Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
-    /// Writes the record if the stored version is `expected` (0: none is stored), removes the control flags in `stale`, and
-    /// with it, in one piece, writes these entries of the ledger.
+    /// Writes the thread's record, and its sandbox's where `expected` names a version of it, if those are the stored
+    /// versions (0: none is stored), removes the control flags in `stale`, and with it, in one piece, writes these entries
+    /// of the ledger.
     ///
-    /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so when
-    /// entries were written.
+    /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so
+    /// for more than one item.
     ///
     /// # Errors
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
     pub async fn save(
         &self,
         session: &Session,
-        expected: u64,
+        expected: Versions,
         stale: &ControlFlags,
         entries: &[Entry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
-        let update = record_write(session, expected, stale);
-        if entries.is_empty() {
+        let update = thread_write(session, expected.thread, stale);
+        if entries.is_empty() && expected.sandbox.is_none() {
             return match self.table.update(update).await? {
                 Some(item) => Ok(Written::Yes(Some(flags(&item)?))),
                 None => Ok(Written::Conflict),
             };
         }
         let mut writes = vec![update];
+        if let Some(version) = expected.sandbox {
+            let sandbox = session.thread.sandbox();
+            writes.push(sandbox_write(&sandbox, &session.sandbox, version));
+        }
         for entry in entries {
             let item = entry_item(&session.thread, entry, expires_at_ms)?;
             writes.push(Write::put(item));
@@ -462,44 +482,84 @@ impl Store {
     }
 }
 
-/// The write of a record in the place of the one of version `expected`.
-fn record_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
+/// The write of a thread's record in the place of the one of version `expected`.
+fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
     let stored = Session {
         version: expected + 1,
         ..session.clone()
     };
-    let mut expression =
-        "SET #record = :record, #version = :version, #phase = :phase, #tenant = :tenant".to_owned();
     let stale = names(stale);
-    let mut removed: Vec<String> = (0..stale.len()).map(|index| format!("#m{index}")).collect();
-    if stored.due_at_ms.is_some() {
-        expression.push_str(", #shard = :shard, #due = :due");
-    } else {
-        removed.extend(["#shard".to_owned(), "#due".to_owned()]);
+    // What an item of shape 1 had besides.
+    let mut removed = vec!["#phase".to_owned()];
+    removed.extend((0..stale.len()).map(|index| format!("#m{index}")));
+    let thread = &stored.thread;
+    let due = (thread.due_shard(), stored.due_at_ms);
+    let record = (stored.encode(), stored.version);
+    let mut write = write_of(
+        key(thread, SESSION),
+        record,
+        thread.tenant(),
+        due,
+        ("", removed),
+    )
+    .name("#phase", "phase");
+    for (index, name) in stale.into_iter().enumerate() {
+        write = write.name(&format!("#m{index}"), name);
+    }
+    write.if_version(expected)
+}
+
+/// The same of a sandbox's.
+fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
+    let stored = SandboxRecord {
+        version: expected + 1,
+        ..record.clone()
+    };
+    let due = (sandbox.due_shard(), stored.due_at_ms);
+    let record = (stored.encode(), stored.version);
+    write_of(
+        sandbox_key(sandbox),
+        record,
+        sandbox.tenant(),
+        due,
+        (", #phase = :phase", vec![]),
+    )
+    .name("#phase", "phase")
+    .value(":phase", s(stored.phase.word()))
+    .if_version(expected)
+}
+
+/// Sets what every record has beside itself: version, tenant, and while something is due its place in the index of that;
+/// what else is `set` and `removed`.
+fn write_of(
+    key: Item,
+    (record, version): (String, u64),
+    tenant: Tenant,
+    (shard, due_at_ms): (u8, Option<Ms>),
+    (set, mut removed): (&str, Vec<String>),
+) -> Write {
+    let mut expression =
+        format!("SET #record = :record, #version = :version, #tenant = :tenant{set}");
+    match due_at_ms {
+        Some(_) => expression.push_str(", #shard = :shard, #due = :due"),
+        None => removed.extend(["#shard".to_owned(), "#due".to_owned()]),
     }
     if !removed.is_empty() {
         expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
     }
-    let mut write = Write::update(key(&stored.thread, SESSION), expression)
+    // What `#version` stands for comes with the condition.
+    let write = Write::update(key, expression)
         .name("#record", "record")
-        .name("#phase", "phase")
         .name("#tenant", "tenant")
         .name("#shard", "due_shard")
         .name("#due", "due_at")
-        .value(":record", s(stored.encode()))
-        .value(":version", n(stored.version))
-        .value(":phase", s(stored.phase.word()))
-        .value(":tenant", s(stored.thread.tenant()));
-    for (index, name) in stale.into_iter().enumerate() {
-        write = write.name(&format!("#m{index}"), name);
+        .value(":record", s(record))
+        .value(":version", n(version))
+        .value(":tenant", s(tenant));
+    match due_at_ms {
+        Some(due_at_ms) => write.value(":shard", n(shard)).value(":due", n(due_at_ms)),
+        None => write,
     }
-    if let Some(due_at_ms) = stored.due_at_ms {
-        write = write
-            .value(":shard", n(stored.thread.due_shard()))
-            .value(":due", n(due_at_ms));
-    }
-    // What `#version` stands for comes with it.
-    write.if_version(expected)
 }
 
 fn key(thread: &ThreadKey, item: &str) -> Item {
@@ -507,6 +567,19 @@ fn key(thread: &ThreadKey, item: &str) -> Item {
         ("thread".to_owned(), s(thread.to_string())),
         (ITEM.to_owned(), s(item)),
     ])
+}
+
+/// Where a sandbox's record is.
+fn sandbox_key(sandbox: &SandboxKey) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(sandbox.to_string())),
+        (ITEM.to_owned(), s(SANDBOX)),
+    ])
+}
+
+/// Where a thread's record and its sandbox's are.
+fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
+    [key(thread, SESSION), sandbox_key(&thread.sandbox())]
 }
 
 fn ledger_item(turn: &TurnId) -> String {
@@ -534,12 +607,17 @@ fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<It
     Some(item)
 }
 
+/// A thread's record, if there is one, and the control flags beside it.
+type Stored = (Option<Session>, ControlFlags);
+
 /// What was read of a thread.
 fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
+    let sandbox = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
     for item in items {
         match text(item, ITEM) {
-            Some(SESSION) => (loaded.session, loaded.flags) = record(item)?,
+            Some(SESSION) => (loaded.session, loaded.flags) = record(item, sandbox)?,
+            Some(SANDBOX) => {}
             Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
             _ => loaded.in_ledger = true,
         }
@@ -548,15 +626,17 @@ fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
 }
 
 /// What the item of a thread holds: without a version there is no record, only control flags.
-fn record(item: &Item) -> Result<(Option<Session>, ControlFlags), StoreError> {
-    let stored = item.contains_key("version").then(|| session(item));
+fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
+    let stored = item.contains_key("version").then(|| {
+        let sandbox = sandbox.map(record_of).transpose()?;
+        Ok::<_, StoreError>(Session::decode(record_of(item)?, sandbox)?)
+    });
     Ok((stored.transpose()?, flags(item)?))
 }
 
-fn session(item: &Item) -> Result<Session, StoreError> {
-    let record = text(item, "record")
-        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))?;
-    Ok(Session::decode(record)?)
+fn record_of(item: &Item) -> Result<&str, StoreError> {
+    text(item, "record")
+        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
 }
 
 /// The control flags beside a record. One that is damaged is none, as it always was; one of a newer shape is no flag that can be

@@ -304,6 +304,12 @@ impl SandboxKey {
         self.0.tenant()
     }
 
+    /// The shard (0..16) of the due index in which it lives.
+    #[must_use]
+    pub fn due_shard(&self) -> u8 {
+        self.0.due_shard()
+    }
+
     /// The thread that it was made for.
     #[must_use]
     pub const fn thread(&self) -> &ThreadKey {

@@ -11,7 +11,7 @@ use crate::event::{Cause, Event};
 use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::ledger::Entry;
-use crate::ports::{Loaded, Saved};
+use crate::ports::{Loaded, Saved, Versions};
 use crate::run::RunEnd;
 use crate::session::{ControlFlags, Session};
 use crate::settings::Settings;
@@ -33,12 +33,12 @@ pub struct Now {
 pub enum Step<'a> {
     /// Read the thread. Answered with [`Outcome::Loaded`].
     Read,
-    /// Write the record. Answered with [`Outcome::Saved`].
+    /// Write what has changed, in one piece. Answered with [`Outcome::Saved`].
     Write {
-        /// The record as it shall be stored.
+        /// The record as it shall be stored, and that of its sandbox.
         session: &'a Session,
-        /// The version that has to be the stored one.
-        expected: u64,
+        /// The versions that have to be the stored ones.
+        expected: Versions,
         /// Entries of the ledger that are written with it, in one piece.
         entries: &'a [Entry],
         /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
@@ -131,7 +131,7 @@ impl Machine {
             Self::Write { known, decision } => {
                 return Step::Write {
                     session: &decision.session,
-                    expected: known.session.version,
+                    expected: Versions::to_change(&known.session, &decision.session),
                     entries: &decision.session.observed.entries,
                     prepare: decision.next.work(),
                 };
@@ -186,7 +186,7 @@ impl Machine {
                 Outcome::Saved(Ok(Saved::Written(flags))),
             ) => {
                 let Decision { mut session, next } = *decision;
-                session.version = known.session.version + 1;
+                session = Versions::to_change(&known.session, &session).followed_by(session);
                 session.observed.entries.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act {
@@ -263,7 +263,10 @@ impl Machine {
             settings: &known.settings,
         };
         let decision = decide(known.session.clone(), cause, &context);
-        if decision.session.same_record(&known.session) {
+        let changed = &decision.session;
+        if changed.same_record(&known.session)
+            && !changed.sandbox.differs_from(&known.session.sandbox)
+        {
             known.session = decision.session;
             Self::Act {
                 known,

@@ -19,10 +19,50 @@ pub enum Saved {
     Conflict,
 }
 
+/// The versions that a write expects to be stored (0: nothing is).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    /// Of the thread's record, which every write writes.
+    pub thread: u64,
+    /// Of its sandbox's; none where that stays as it is.
+    pub sandbox: Option<u64>,
+}
+
+impl Versions {
+    /// What has to be stored for `changed` to take the place of `known`.
+    #[must_use]
+    pub fn to_change(known: &Session, changed: &Session) -> Self {
+        let differs = changed.sandbox.differs_from(&known.sandbox);
+        Self {
+            thread: known.version,
+            sandbox: differs.then_some(known.sandbox.version),
+        }
+    }
+
+    /// Whether these are the versions of what is stored.
+    #[must_use]
+    pub fn are_of(self, stored: Option<&Session>) -> bool {
+        let thread = stored.map_or(0, |stored| stored.version);
+        let sandbox = stored.map_or(0, |stored| stored.sandbox.version);
+        self.thread == thread && self.sandbox.is_none_or(|expected| expected == sandbox)
+    }
+
+    /// What stands once it is written in their place.
+    #[must_use]
+    pub fn followed_by(self, mut written: Session) -> Session {
+        written.version = self.thread + 1;
+        if let Some(version) = self.sandbox {
+            written.sandbox.version = version + 1;
+            written.sandbox.carried = false;
+        }
+        written
+    }
+}
+
 /// What was read of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Loaded {
-    /// The record, if the thread has one.
+    /// The record, if the thread has one, with that of its sandbox.
     pub session: Option<Session>,
     /// The control flags beside it, which may stand there before the record does.
     pub flags: ControlFlags,
@@ -48,12 +88,12 @@ pub trait World: Sync {
         turn: &TurnId,
     ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
-    /// Writes the record if its stored version is still `expected` (0: none is stored), as version `expected + 1`, and
-    /// with it, in one piece, these entries of the ledger.
+    /// Writes the thread's record, and its sandbox's where that has changed, if the stored versions are still the
+    /// `expected` ones, each as the version after it, and with them, in one piece, these entries of the ledger.
     fn save(
         &self,
         session: &Session,
-        expected: u64,
+        expected: Versions,
         entries: &[Entry],
     ) -> impl Future<Output = Result<Saved, Failure>> + Send;
 

@@ -25,8 +25,10 @@ pub const NEWER: &str = "schema.newer";
 /// What is stored or queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
-    /// The record of a thread.
+    /// The record of a thread. Up to 1 it held that of its sandbox as well.
     Record,
+    /// The record of a sandbox.
+    Sandbox,
     /// A flag of the control lane beside it.
     Mark,
     /// A turn in the ledger.
@@ -45,8 +47,9 @@ pub enum Shape {
 
 impl Shape {
     /// Every kind of thing that is stored or queued.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Record,
+        Self::Sandbox,
         Self::Mark,
         Self::Entry,
         Self::Patch,
@@ -61,6 +64,7 @@ impl Shape {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Record => "record",
+            Self::Sandbox => "sandbox",
             Self::Mark => "mark",
             Self::Entry => "entry",
             Self::Patch => "patch",
@@ -75,7 +79,8 @@ impl Shape {
     #[must_use]
     pub const fn reads(self) -> u32 {
         match self {
-            Self::Record
+            Self::Record => 2,
+            Self::Sandbox
             | Self::Mark
             | Self::Entry
             | Self::Patch
@@ -91,7 +96,8 @@ impl Shape {
     #[must_use]
     pub const fn writes(self) -> u32 {
         match self {
-            Self::Record
+            Self::Record => 2,
+            Self::Sandbox
             | Self::Mark
             | Self::Entry
             | Self::Patch
@@ -157,6 +163,37 @@ impl From<Unreadable> for String {
     }
 }
 
+/// The number of the shape that a thing was written in.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn number(shape: Shape, text: &str) -> Result<u32, Unreadable> {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        schema: Option<Value>,
+    }
+    let numbered_thing: Numbered = serde_json::from_str(text).map_err(|e| damaged(shape, e))?;
+    numbered(shape, numbered_thing.schema)
+}
+
+fn numbered(shape: Shape, number: Option<Value>) -> Result<u32, Unreadable> {
+    match number {
+        None => Ok(1),
+        Some(number) => number
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|number| *number > 0)
+            .ok_or_else(|| damaged(shape, format!("{FIELD} is no number of a shape"))),
+    }
+}
+
+fn damaged(shape: Shape, seen: impl ToString) -> Unreadable {
+    Unreadable::Damaged {
+        shape,
+        seen: seen.to_string(),
+    }
+}
+
 /// Reads a thing, with what this build does not know of it.
 ///
 /// # Errors
@@ -165,23 +202,15 @@ pub fn read<T>(shape: Shape, text: &str) -> Result<(T, Kept), Unreadable>
 where
     T: DeserializeOwned + Serialize,
 {
-    let damaged = |seen: String| Unreadable::Damaged { shape, seen };
-    let mut raw: Value = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
+    let mut raw: Value = serde_json::from_str(text).map_err(|e| damaged(shape, e))?;
     let Some(fields) = raw.as_object_mut() else {
-        return Err(damaged("it is no object".to_owned()));
+        return Err(damaged(shape, "it is no object"));
     };
-    let schema = match fields.remove(FIELD) {
-        None => 1,
-        Some(number) => number
-            .as_u64()
-            .and_then(|number| u32::try_from(number).ok())
-            .filter(|number| *number > 0)
-            .ok_or_else(|| damaged(format!("{FIELD} is no number of a shape")))?,
-    };
+    let schema = numbered(shape, fields.remove(FIELD))?;
     // Before anything else of it is looked at: a newer shape may mean something else by the same words.
     shape.admit(schema)?;
-    let value: T = T::deserialize(&raw).map_err(|e| damaged(e.to_string()))?;
-    let known = serde_json::to_value(&value).map_err(|e| damaged(e.to_string()))?;
+    let value: T = T::deserialize(&raw).map_err(|e| damaged(shape, e))?;
+    let known = serde_json::to_value(&value).map_err(|e| damaged(shape, e))?;
     // A number that this build would write itself needs no keeping.
     let beyond = if schema > shape.writes() { schema } else { 0 };
     let kept = Kept::of(beyond, &raw, &known);

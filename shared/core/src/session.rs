@@ -14,66 +14,15 @@ use crate::changes::Changes;
 use crate::ids::{AgentSessionId, AskId, Ms, PostRef, PromptIds, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::message::{Operation, Prompt};
+use crate::message::Prompt;
 use crate::outcome::Outcome;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
-use crate::sandbox::SandboxState;
+use crate::sandbox::{Phase, SandboxRecord, SandboxState};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
 use crate::settings::AgentOptions;
 use crate::stage::Stage;
-
-/// The phase of a thread's sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The present generation is being made.
-    Creating,
-    /// The sandbox runs and its server has been healthy.
-    Active,
-    /// A sweep is stopping it, under a lease.
-    Pausing,
-    /// Stopped; the disk is kept.
-    Paused,
-    /// Being brought back: start, server, session.
-    Resuming,
-    /// Being deleted, under a lease.
-    Destroying,
-    /// The thread has no sandbox.
-    Destroyed,
-    /// Making it failed for a reason that a repeat cannot mend; the next prompt starts a new generation.
-    Error,
-}
-
-impl Phase {
-    /// Every phase, in the order of a life.
-    pub const ALL: [Self; 8] = [
-        Self::Creating,
-        Self::Active,
-        Self::Pausing,
-        Self::Paused,
-        Self::Resuming,
-        Self::Destroying,
-        Self::Destroyed,
-        Self::Error,
-    ];
-
-    /// The word that is stored and shown.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Creating => "creating",
-            Self::Active => "active",
-            Self::Pausing => "pausing",
-            Self::Paused => "paused",
-            Self::Resuming => "resuming",
-            Self::Destroying => "destroying",
-            Self::Destroyed => "destroyed",
-            Self::Error => "error",
-        }
-    }
-}
 
 /// The record of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,12 +31,6 @@ pub struct Session {
     pub thread: ThreadKey,
     /// Grows by one with every write; the condition of the next.
     pub version: u64,
-    /// Phase of the sandbox.
-    pub phase: Phase,
-    /// When the phase was entered (or re-entered by a new delivery).
-    pub phase_since_ms: Ms,
-    /// Counts the sandboxes that the thread has had; part of the sandbox's name.
-    pub generation: u32,
     /// The OpenCode session in the present sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<AgentSessionId>,
@@ -100,42 +43,27 @@ pub struct Session {
     /// The last turns that ended, newest last: a repeat of one of them does nothing.
     #[serde(default)]
     pub ended: Vec<EndedTurn>,
-    /// Who may stop or delete until when, while `pausing` or `destroying`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<Lease>,
-    /// When the sweeper should look next.
+    /// When the sweeper should look next, while a turn is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at_ms: Option<Ms>,
-    /// Last time that a turn began or ended.
-    pub last_activity_ms: Ms,
-    /// The wake-up that was last asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wake_at_ms: Option<Ms>,
     /// The OpenCode session that has been given a prompt of this thread: another one knows nothing of it yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub briefed: Option<AgentSessionId>,
     /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
     #[serde(default)]
     pub fresh_since_ms: Ms,
-    /// The repository that the thread works on: cloned where a sandbox is made, and kept for the next one until
-    /// somebody wants a fresh start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repo: Option<String>,
     /// What the present sandbox's agent was last found to offer what a turn runs with.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "surveyed")]
     pub checked_options: Option<CheckedOptions>,
     /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
-    /// The last changes of phase, newest last.
-    #[serde(default)]
-    pub timeline: Vec<TimelineEntry>,
-    /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operated: Vec<Operated>,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,
+    /// Its sandbox: a record of its own, read and written with this one.
+    #[serde(skip)]
+    pub sandbox: SandboxRecord,
     /// What this delivery has seen; never stored.
     #[serde(skip)]
     pub observed: Observations,
@@ -314,43 +242,6 @@ pub struct EndedTurn {
     pub at_ms: Ms,
 }
 
-/// Something that who runs the stack wanted, and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Operated {
-    /// The id of the message that it began with.
-    pub id: TurnId,
-    /// What the operator wanted.
-    pub want: Operation,
-    /// When it was over.
-    pub at_ms: Ms,
-    /// Why it was not done; none: it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-}
-
-/// Operations that a record remembers.
-pub const OPERATED_MAX: usize = 10;
-
-/// Who may stop or delete, and until when everybody else waits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Lease {
-    /// The delivery that holds it.
-    pub holder: String,
-    /// Until when nobody else may stop or delete.
-    pub until_ms: Ms,
-}
-
-/// One change of phase.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TimelineEntry {
-    /// When that was.
-    pub at_ms: Ms,
-    /// The phase that was entered.
-    pub phase: Phase,
-    /// Why, in a few words.
-    pub note: String,
-}
-
 /// What this delivery has seen so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Observations {
@@ -515,15 +406,15 @@ impl Session {
     pub fn left_running(&self) -> Option<StrayRun> {
         let turn = self.turn.as_ref()?;
         let has_sandbox = matches!(
-            self.phase,
+            self.sandbox.phase,
             Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming
         );
-        let here = turn.stage.prompted()?.generation == self.generation;
+        let here = turn.stage.prompted()?.generation == self.sandbox.generation;
         if !turn.stage.is_with_agent() || !has_sandbox || !here {
             return None;
         }
         Some(StrayRun {
-            generation: self.generation,
+            generation: self.sandbox.generation,
             // The one that was given the prompt, whatever is known of it since.
             agent_session: self.briefed.clone()?,
             messages: turn.messages(),
@@ -536,41 +427,40 @@ impl Session {
         Self {
             thread,
             version: 0,
-            phase: Phase::Destroyed,
-            phase_since_ms: now_ms,
-            generation: 0,
             agent_session: None,
             turn: None,
             stray: None,
             ended: Vec::new(),
-            lease: None,
             due_at_ms: None,
-            last_activity_ms: now_ms,
-            wake_at_ms: None,
             briefed: None,
             fresh_since_ms: 0,
-            repo: None,
             checked_options: None,
             shown: Vec::new(),
-            timeline: Vec::new(),
-            operated: Vec::new(),
             kept: Kept::default(),
+            sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),
         }
     }
 
-    /// Whether the stored parts are equal.
+    /// When the sweeper should look next, at the thread or at its sandbox.
+    #[must_use]
+    pub fn due_at_ms(&self) -> Option<Ms> {
+        self.due_at_ms.or(self.sandbox.due_at_ms)
+    }
+
+    /// Whether what is stored of the thread itself is equal.
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
             kept: Kept::default(),
+            sandbox: SandboxRecord::default(),
             observed: Observations::default(),
             ..s.clone()
         };
         strip(self) == strip(other)
     }
 
-    /// The stored form.
+    /// The stored form, without that of its sandbox.
     ///
     /// # Panics
     /// Never: every field has a JSON form.
@@ -579,13 +469,53 @@ impl Session {
         schema::write(Shape::Record, self, &self.kept).expect("every field has a JSON form")
     }
 
-    /// Reads the stored form. Unknown fields are kept, so that an older worker can write a newer record back.
+    /// Reads the stored form of a thread's record and, where there is one, of its sandbox's. Unknown fields are kept, so
+    /// that an older worker can write a newer record back.
     ///
     /// # Errors
     /// [`Unreadable`].
-    pub fn decode(text: &str) -> Result<Self, Unreadable> {
+    pub fn decode(text: &str, sandbox: Option<&str>) -> Result<Self, Unreadable> {
+        let stored = schema::number(Shape::Record, text)?;
+        if stored == 1 {
+            return Self::decode_whole(text);
+        }
         let (read, kept) = schema::read::<Self>(Shape::Record, text)?;
-        Ok(Self { kept, ..read })
+        let sandbox = sandbox.map(SandboxRecord::decode).transpose()?;
+        Ok(Self {
+            kept,
+            sandbox: sandbox.unwrap_or_default(),
+            ..read
+        })
+    }
+
+    /// Reads a record of shape 1: that of the sandbox is in the same object, and becomes one of its own with the next write.
+    fn decode_whole(text: &str) -> Result<Self, Unreadable> {
+        #[derive(Serialize, Deserialize)]
+        struct Whole {
+            #[serde(flatten)]
+            thread: Session,
+            #[serde(flatten)]
+            sandbox: SandboxRecord,
+        }
+        let (
+            Whole {
+                mut thread,
+                sandbox,
+            },
+            kept,
+        ) = schema::read::<Whole>(Shape::Record, text)?;
+        let due_at_ms = match thread.turn {
+            Some(_) => None,
+            None => thread.due_at_ms.take(),
+        };
+        thread.kept = kept;
+        thread.sandbox = SandboxRecord {
+            version: 0,
+            due_at_ms,
+            carried: true,
+            ..sandbox
+        };
+        Ok(thread)
     }
 }
 
@@ -598,7 +528,7 @@ mod tests {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let mut session = Session::new(thread, 5);
         session.observed.healthy = true;
-        let read = Session::decode(&session.encode()).expect("valid");
+        let read = Session::decode(&session.encode(), None).expect("valid");
         assert!(read.same_record(&session));
         assert!(!read.observed.healthy);
     }
@@ -609,12 +539,39 @@ mod tests {
         let text = Session::new(thread, 5)
             .encode()
             .replacen('{', r#"{"from_the_future":1,"#, 1);
-        let mut session = Session::decode(&text).expect("it can be read");
-        session.phase = Phase::Creating;
+        let mut session = Session::decode(&text, None).expect("it can be read");
+        session.fresh_since_ms = 7;
         let written: serde_json::Value = serde_json::from_str(&session.encode()).expect("JSON");
         assert_eq!(
-            (&written["from_the_future"], &written["phase"]),
-            (&1.into(), &"creating".into())
+            (&written["from_the_future"], &written["fresh_since_ms"]),
+            (&1.into(), &7.into())
         );
+    }
+
+    #[test]
+    fn a_record_of_before_there_were_two_gives_its_sandbox_one_of_its_own() {
+        let text = r#"{"schema":1,"thread":"discord:1:2","version":7,"phase":"paused","phase_since_ms":3,"generation":2,
+            "due_at_ms":9,"last_activity_ms":3,"ended":[],"fresh_since_ms":0,"timeline":[],"from_the_future":1}"#;
+        let session = Session::decode(text, None).expect("it can be read");
+        assert_eq!((session.version, session.sandbox.version), (7, 0));
+        assert_eq!(session.sandbox.phase, Phase::Paused);
+        assert_eq!(
+            (session.due_at_ms, session.sandbox.due_at_ms),
+            (None, Some(9))
+        );
+        assert!(
+            session.sandbox.differs_from(&session.sandbox),
+            "it is written by the next write"
+        );
+
+        let sandbox = session.sandbox.encode();
+        let read = Session::decode(&session.encode(), Some(&sandbox)).expect("it can be read");
+        assert!(!read.sandbox.differs_from(&read.sandbox));
+        assert_eq!(read.sandbox.generation, 2);
+        assert!(
+            session.encode().contains("from_the_future"),
+            "a field was lost"
+        );
+        assert!(!session.encode().contains("paused"), "it is written twice");
     }
 }

@@ -6,8 +6,9 @@
 
 use crate::ids::{Ms, TurnId};
 use crate::outcome::Outcome;
+use crate::sandbox::Phase;
 use crate::schema::NEWER;
-use crate::session::{EndedTurn, Phase, Session, Turn};
+use crate::session::{EndedTurn, Session, Turn};
 
 /// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -253,11 +254,11 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
             took_ms,
         });
     };
-    let was = before.map_or(Phase::Destroyed, |session| session.phase);
-    let since_ms = before.map_or(now_ms, |session| session.phase_since_ms);
+    let was = before.map_or(Phase::Destroyed, |session| session.sandbox.phase);
+    let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
     let took_ms = Some(now_ms.saturating_sub(since_ms));
-    let anew = before.is_none_or(|session| session.generation != after.generation);
-    match (was, after.phase) {
+    let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
+    match (was, after.sandbox.phase) {
         (was, Phase::Creating) if was != Phase::Creating || anew => tell(Kind::CreateBegan, None),
         (Phase::Creating, Phase::Active) => tell(Kind::CreateReady, took_ms),
         (Phase::Creating, Phase::Error) => tell(Kind::CreateFailed, None),
@@ -340,6 +341,7 @@ mod tests {
 
     use super::*;
     use crate::ids::ThreadKey;
+    use crate::sandbox::SandboxRecord;
 
     fn session() -> Session {
         Session::new(ThreadKey::discord("1", "2").expect("valid"), 1_000)
@@ -356,18 +358,27 @@ mod tests {
     fn a_sandbox_tells_its_life_and_what_it_took() {
         let absent = session();
         let creating = Session {
-            phase: Phase::Creating,
-            generation: 1,
-            phase_since_ms: 2_000,
+            sandbox: SandboxRecord {
+                phase: Phase::Creating,
+                generation: 1,
+                phase_since_ms: 2_000,
+                ..session().sandbox
+            },
             ..session()
         };
         let active = Session {
-            phase: Phase::Active,
             agent_session: Some("a".into()),
+            sandbox: SandboxRecord {
+                phase: Phase::Active,
+                ..creating.sandbox.clone()
+            },
             ..creating.clone()
         };
         let paused = Session {
-            phase: Phase::Paused,
+            sandbox: SandboxRecord {
+                phase: Phase::Paused,
+                ..active.sandbox.clone()
+            },
             ..active.clone()
         };
         assert_eq!(names(None, &creating), [("sandbox.create.began", None)]);
@@ -384,13 +395,19 @@ mod tests {
             [("sandbox.pause.done", None)]
         );
         let gone = Session {
-            phase: Phase::Destroyed,
             agent_session: None,
+            sandbox: SandboxRecord {
+                phase: Phase::Destroyed,
+                ..active.sandbox.clone()
+            },
             ..active.clone()
         };
         assert_eq!(names(Some(&active), &gone), [("sandbox.lost", None)]);
         let destroying = Session {
-            phase: Phase::Destroying,
+            sandbox: SandboxRecord {
+                phase: Phase::Destroying,
+                ..active.sandbox.clone()
+            },
             ..active.clone()
         };
         assert_eq!(
@@ -407,8 +424,11 @@ mod tests {
     #[test]
     fn a_write_that_changes_nothing_of_it_tells_nothing() {
         let active = Session {
-            phase: Phase::Active,
-            generation: 1,
+            sandbox: SandboxRecord {
+                phase: Phase::Active,
+                generation: 1,
+                ..session().sandbox
+            },
             ..session()
         };
         let later = Session {

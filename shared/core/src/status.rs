@@ -3,8 +3,9 @@
 use crate::ids::{Ms, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
+use crate::sandbox::Phase;
 use crate::selection::Selection;
-use crate::session::{ControlFlags, Phase, Session};
+use crate::session::{ControlFlags, Session};
 use crate::stage::Stage;
 use crate::text::{shorten, span};
 
@@ -29,6 +30,7 @@ pub fn words(
     let mut lines = vec![sandbox(session, now_ms)];
     lines.extend(
         session
+            .sandbox
             .repo
             .as_ref()
             .map(|repo| format!("It works on {repo}.")),
@@ -130,18 +132,24 @@ fn dollars(micro: u64) -> String {
 }
 
 fn sandbox(session: &Session, now_ms: Ms) -> String {
-    let since = span(now_ms.saturating_sub(session.phase_since_ms));
-    match session.phase {
-        Phase::Creating => format!("Sandbox {} is being made, for {since}.", session.generation),
-        Phase::Active => format!("Sandbox {} is running, for {since}.", session.generation),
+    let since = span(now_ms.saturating_sub(session.sandbox.phase_since_ms));
+    match session.sandbox.phase {
+        Phase::Creating => format!(
+            "Sandbox {} is being made, for {since}.",
+            session.sandbox.generation
+        ),
+        Phase::Active => format!(
+            "Sandbox {} is running, for {since}.",
+            session.sandbox.generation
+        ),
         Phase::Pausing => "The sandbox is being paused.".to_owned(),
         Phase::Paused => format!(
             "Sandbox {} is paused, for {since}. A message wakes it; its files are kept.",
-            session.generation
+            session.sandbox.generation
         ),
         Phase::Resuming => format!(
             "Sandbox {} is being woken, for {since}.",
-            session.generation
+            session.sandbox.generation
         ),
         Phase::Destroying => "The sandbox is being deleted.".to_owned(),
         Phase::Destroyed => {
@@ -157,6 +165,7 @@ fn sandbox(session: &Session, now_ms: Ms) -> String {
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
+    use crate::sandbox::SandboxRecord;
 
     #[test]
     fn a_thread_without_a_record_is_told_how_to_begin() {
@@ -174,8 +183,11 @@ mod tests {
         };
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let session = Session {
-            phase: Phase::Active,
-            generation: 1,
+            sandbox: SandboxRecord {
+                phase: Phase::Active,
+                generation: 1,
+                ..SandboxRecord::new(0)
+            },
             ..Session::new(thread, 0)
         };
         let mut flags = ControlFlags::default();
@@ -225,10 +237,13 @@ mod tests {
             "stage": {"stage": "running"},
             "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1, "selection": {"model": "anthropic/a", "agent": "plan"}});
         let session = Session {
-            phase: Phase::Active,
-            generation: 1,
-            repo: Some("acme/api".to_owned()),
             turn: serde_json::from_value(turn).expect("a turn"),
+            sandbox: SandboxRecord {
+                phase: Phase::Active,
+                generation: 1,
+                repo: Some("acme/api".to_owned()),
+                ..SandboxRecord::new(0)
+            },
             ..Session::new(thread, 0)
         };
         assert_eq!(
@@ -242,9 +257,12 @@ mod tests {
     fn a_paused_session_says_that_its_files_are_kept() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let session = Session {
-            phase: Phase::Paused,
-            generation: 2,
-            phase_since_ms: 1_000,
+            sandbox: SandboxRecord {
+                phase: Phase::Paused,
+                generation: 2,
+                phase_since_ms: 1_000,
+                ..SandboxRecord::new(0)
+            },
             ..Session::new(thread, 0)
         };
         assert_eq!(

@@ -1,6 +1,7 @@
 //! What we ourselves write and read again: queue bodies and session records.
 
 use bobbin_core::message::Body;
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::schema::{FIELD, Shape, Unreadable};
 use bobbin_core::session::{Observations, Session};
 use serde_json::Value;
@@ -25,12 +26,12 @@ pub(super) fn body(input: &[u8]) {
     }
 }
 
-/// An input is the text of a record.
+/// An input is the text of a thread's record, of any shape.
 pub(super) fn session(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    let Ok(session) = Session::decode(text) else {
+    let Ok(session) = Session::decode(text, None) else {
         return;
     };
     assert_eq!(
@@ -38,36 +39,45 @@ pub(super) fn session(input: &[u8]) {
         Observations::default(),
         "seen before it was looked at"
     );
-    let written = session.encode();
-    let read = Session::decode(&written).expect("our own form can be read");
+    let (written, of_sandbox) = (session.encode(), session.sandbox.encode());
+    let read = Session::decode(&written, Some(&of_sandbox)).expect("our own form can be read");
     assert!(read.same_record(&session), "{written}");
     assert_eq!(read.encode(), written, "written twice alike");
+    assert_eq!(read.sandbox.encode(), of_sandbox, "written twice alike");
 
     let mut looked = session.clone();
     looked.observed.healthy = true;
     looked.observed.attached = Some("what a delivery saw".to_owned());
     assert_eq!(looked.encode(), written, "what was only seen is stored");
 
-    let mut newer: Value = serde_json::from_str(&written).expect("JSON");
+    stays_whole(Shape::Record, &written, |text| {
+        Session::decode(text, None).map(|read| read.encode())
+    });
+    stays_whole(Shape::Sandbox, &of_sandbox, |text| {
+        SandboxRecord::decode(text).map(|read| read.encode())
+    });
+}
+
+/// Fields of a newer worker are kept, a newer shape is known as such, and half a record is none.
+fn stays_whole(shape: Shape, written: &str, through: impl Fn(&str) -> Result<String, Unreadable>) {
+    let known: Value = serde_json::from_str(written).expect("JSON");
+    let mut newer = known.clone();
     newer["from_the_future"] = Value::from(1);
-    let newer = Session::decode(&newer.to_string()).expect("a newer record can be read");
-    let kept: Value = serde_json::from_str(&newer.encode()).expect("JSON");
-    assert_eq!(kept["from_the_future"], 1, "a field was lost");
-    let mut known = kept;
-    if let Some(fields) = known.as_object_mut() {
-        fields.remove("from_the_future");
-    }
-    let written: Value = serde_json::from_str(&written).expect("JSON");
-    assert_eq!(known, written, "what is known was changed");
-    let mut beyond = known;
-    beyond[FIELD] = Value::from(Shape::Record.reads() + 1);
-    let beyond = Session::decode(&beyond.to_string());
+    let kept = through(&newer.to_string()).expect("a newer record can be read");
+    let kept: Value = serde_json::from_str(&kept).expect("JSON");
+    assert_eq!(
+        kept, newer,
+        "a field was lost, or what is known was changed"
+    );
+    let mut beyond = known.clone();
+    beyond[FIELD] = Value::from(shape.reads() + 1);
+    let beyond = through(&beyond.to_string());
     assert!(
         matches!(beyond, Err(Unreadable::Newer { .. })),
         "{beyond:?}"
     );
-    let written = written.to_string();
 
+    let written = known.to_string();
     let half = (0..=written.len() / 2)
         .rev()
         .find(|at| written.is_char_boundary(*at))
@@ -77,6 +87,6 @@ pub(super) fn session(input: &[u8]) {
         &written[..written.len() - 1],
         &written[1..],
     ] {
-        assert!(Session::decode(torn).is_err(), "a torn record was read");
+        assert!(through(torn).is_err(), "a torn record was read");
     }
 }

@@ -3,7 +3,7 @@
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
 
 /// How a turn ended, without the words.
 #[expect(missing_docs, reason = "they are named as the outcomes are")]

@@ -4,7 +4,7 @@
 mod history;
 
 use bobbin_core::ids::PostKind;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
 
 pub use history::{End, Ending, Fact, History, Request};
 

@@ -7,7 +7,8 @@ use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{DeadPrompt, Message, Work};
 use bobbin_core::person::Person;
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
 
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry};
@@ -307,7 +308,7 @@ impl Inner {
 pub fn settled(inner: &Inner) -> bool {
     let passing = |session: &Session| {
         matches!(
-            session.phase,
+            session.sandbox.phase,
             Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
         )
     };
@@ -331,7 +332,7 @@ pub fn nothing_due(inner: &Inner) -> bool {
         place
             .record
             .as_ref()
-            .is_none_or(|session| matches!(session.phase, Phase::Destroyed | Phase::Error))
+            .is_none_or(|session| matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error))
             && place.sandboxes.is_empty()
     })
 }

@@ -3,8 +3,7 @@
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::message::Work;
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::{Phase, SandboxState};
 
 /// One decision, as far as the phase goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bobbin_chat::slack::ASK_ACTION;
 use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::person::Person;
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
 use serde_json::{Value, json};
 
 use crate::chat::{Platform, Seen, Thread};
@@ -257,7 +258,7 @@ impl Talk<'_> {
                 let told = posts.iter().any(|post| post.key.as_deref() == Some(&key));
                 let sandboxes = self.world.provider.of(thread).await?;
                 let left = sandboxes.iter().filter(|one| one.live()).count();
-                let phase = self.world.session(thread).await?.phase;
+                let phase = self.world.session(thread).await?.sandbox.phase;
                 if told && left == 0 && phase == Phase::Destroyed {
                     Ok(())
                 } else {

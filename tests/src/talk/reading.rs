@@ -118,7 +118,13 @@ impl Talk<'_> {
         let ended = eventually(within_ms, &format!("turn {turn} ends"), async || {
             let session = self.world.session(&self.thread.key).await?;
             let found = session.ended.iter().find(|ended| ended.id == turn).cloned();
-            found.ok_or_else(|| format!("phase {}, turn {:?}", session.phase.word(), session.turn))
+            found.ok_or_else(|| {
+                format!(
+                    "phase {}, turn {:?}",
+                    session.sandbox.phase.word(),
+                    session.turn
+                )
+            })
         })
         .await;
         let card = self.card(turn).await;

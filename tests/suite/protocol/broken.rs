@@ -1,7 +1,8 @@
 //! Every promise is broken by what should break it: what proves the product is proven first.
 
 use bobbin_core::ids::PostKind;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use bobbin_tests::promises::*;
 use libtest_mimic::{Failed, Trial};
 

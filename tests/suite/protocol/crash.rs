@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Operation, Work};
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use libtest_mimic::{Failed, Trial};
 
 use super::plan::{Deed, START_MS, Trouble, prompt, reset};

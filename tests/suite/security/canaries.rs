@@ -129,7 +129,7 @@ async fn canaries() {
     }
     let stack_key = stack_key(&world).await;
     for session in world.aws.sessions(&world.deployment.table).await.unwrap() {
-        for generation in 1..=session.generation {
+        for generation in 1..=session.sandbox.generation {
             let name = sandbox_name(STACK, &session.thread.sandbox(), generation);
             let password = sandbox_password(&stack_key, &name);
             secrets.push(Secret::new(format!("password of {name}"), password));

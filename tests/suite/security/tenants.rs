@@ -202,8 +202,8 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
     let seen = |session: &Session| {
         let turn = session.turn.as_ref().expect("the turn still waits");
         (
-            session.phase,
-            session.generation,
+            session.sandbox.phase,
+            session.sandbox.generation,
             session.agent_session.clone(),
             session.ended.clone(),
             turn.id.clone(),

@@ -11,7 +11,8 @@ use bobbin_core::decide::operate::{Outlook, outlook};
 use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
 use bobbin_core::person::{Membership, Person};
-use bobbin_core::session::{Operated, Session, Turn};
+use bobbin_core::sandbox::Operated;
+use bobbin_core::session::{Session, Turn};
 use serde::Serialize;
 
 use super::arguments::Act;
@@ -52,7 +53,7 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, C
             return Err(CommandError::not_found(format!(
                 "There is nothing to {}: {why}. It is {} now.",
                 want.word(),
-                session.phase.word()
+                session.sandbox.phase.word()
             )));
         }
         (Outlook::Busy, Some(turn)) if !what.even_if_busy => {
@@ -134,13 +135,18 @@ pub async fn ask(
     let mut told = None;
     loop {
         let (session, _) = show::record(stack, thread).await?;
-        let known = session.operated.iter().find(|one| one.id == id).cloned();
+        let known = session
+            .sandbox
+            .operated
+            .iter()
+            .find(|one| one.id == id)
+            .cloned();
         if known.is_some() || Instant::now() >= until {
             return Ok((session, known));
         }
-        if told != Some(session.phase) {
-            eprintln!("{}: {}", thread, session.phase.word());
-            told = Some(session.phase);
+        if told != Some(session.sandbox.phase) {
+            eprintln!("{}: {}", thread, session.sandbox.phase.word());
+            told = Some(session.sandbox.phase);
         }
         pause(LOOK_MS).await;
     }
@@ -154,7 +160,7 @@ pub fn shown(
     (session, operated): (Session, Option<Operated>),
     halted: Option<TurnId>,
 ) -> Result<Output, CommandError> {
-    let phase = session.phase.word();
+    let phase = session.sandbox.phase.word();
     let done = match want {
         Operation::Pause => "It is paused; its disk is kept, and the next message brings it back.",
         Operation::Resume => "It runs, and its server is healthy.",

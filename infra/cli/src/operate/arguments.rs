@@ -1,7 +1,8 @@
 //! The commands of operation, and what each takes.
 
 use bobbin_core::ids::{Tenant, ThreadKey};
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use clap::{Args, Subcommand};
 
 use crate::time::duration_ms;

@@ -30,7 +30,11 @@ struct Answer<'a> {
 /// Shows it, and goes on where that is wanted.
 pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let (session, _) = show::record(stack, &what.thread).await?;
-    let name = sandbox_name(&stack.name, &what.thread.sandbox(), session.generation);
+    let name = sandbox_name(
+        &stack.name,
+        &what.thread.sandbox(),
+        session.sandbox.generation,
+    );
     let provider = stack.provider().await?;
     let sandbox = running(stack, &*provider, &name, what).await?;
     let which = if what.server {

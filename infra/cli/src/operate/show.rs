@@ -5,7 +5,8 @@ use bobbin_core::ask::About;
 use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{ControlFlags, Phase, Session, Turn};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::{ControlFlags, Session, Turn};
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
@@ -100,14 +101,19 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
         .await
         .map_err(|e| e.to_string())?;
     let now_ms = now_ms();
-    let alive = !matches!(session.phase, Phase::Destroyed | Phase::Error);
+    let alive = !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error);
     let answer = Answer {
         line: line(&session, &flags),
-        sandbox: alive
-            .then(|| sandbox_name(&stack.name, &session.thread.sandbox(), session.generation)),
+        sandbox: alive.then(|| {
+            sandbox_name(
+                &stack.name,
+                &session.thread.sandbox(),
+                session.sandbox.generation,
+            )
+        }),
         agent_session: session.agent_session.clone(),
-        wake_at_ms: session.wake_at_ms.filter(|at| *at > now_ms),
-        lease_until_ms: session.lease.as_ref().map(|lease| lease.until_ms),
+        wake_at_ms: session.sandbox.wake_at_ms.filter(|at| *at > now_ms),
+        lease_until_ms: session.sandbox.lease.as_ref().map(|lease| lease.until_ms),
         asks: session.turn.as_ref().map(asks).unwrap_or_default(),
         queue: queue(&flags),
         timeline: timeline(&session, &entries, what.content),
@@ -156,6 +162,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
         answered: None,
     };
     let phases = session
+        .sandbox
         .timeline
         .iter()
         .map(|entry| plain(entry.at_ms, "phase", entry.phase.word(), short(&entry.note)));
@@ -177,7 +184,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
             )
         }
     });
-    let operations = session.operated.iter().map(|one| {
+    let operations = session.sandbox.operated.iter().map(|one| {
         let note = match &one.trouble {
             None => "done".to_owned(),
             Some(why) => format!("not done: {}", short(why)),

@@ -2,7 +2,8 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::session::{ControlFlags, Phase, Session, Turn};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::{ControlFlags, Session, Turn};
 use bobbin_core::stage::Stage;
 use serde::Serialize;
 
@@ -91,14 +92,14 @@ pub fn line(session: &Session, flags: &ControlFlags) -> Line {
     Line {
         thread: session.thread.to_string(),
         tenant: session.thread.tenant().to_string(),
-        phase: session.phase.word(),
-        phase_since_ms: session.phase_since_ms,
-        generation: session.generation,
+        phase: session.sandbox.phase.word(),
+        phase_since_ms: session.sandbox.phase_since_ms,
+        generation: session.sandbox.generation,
         turn: session.turn.as_ref().map(turn_line),
         waiting: flags.waiting().len(),
-        last_activity_ms: session.last_activity_ms,
-        due_at_ms: session.due_at_ms,
-        repo: session.repo.clone(),
+        last_activity_ms: session.sandbox.last_activity_ms,
+        due_at_ms: session.due_at_ms(),
+        repo: session.sandbox.repo.clone(),
     }
 }
 
@@ -106,13 +107,14 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
     let now_ms = now_ms();
     let wanted = |session: &Session| {
         let tenant = what.tenant.as_ref();
-        let idle_ms = now_ms.saturating_sub(session.last_activity_ms);
-        what.phase.is_none_or(|phase| phase == session.phase)
+        let idle_ms = now_ms.saturating_sub(session.sandbox.last_activity_ms);
+        what.phase
+            .is_none_or(|phase| phase == session.sandbox.phase)
             && tenant.is_none_or(|tenant| *tenant == session.thread.tenant())
             && what
                 .idle
                 .is_none_or(|least| session.turn.is_none() && idle_ms >= least)
-            && (!what.due || session.due_at_ms.is_some_and(|due| due <= now_ms))
+            && (!what.due || session.due_at_ms().is_some_and(|due| due <= now_ms))
     };
     let most = if what.all {
         THREADS_MAX

@@ -212,7 +212,7 @@ const sessionTitle = (thread) => app.state.slack.sessions.find((one) => one.chan
 function dotFor(platform, parent, id) {
   const { seeds } = app.state;
   const key = platform === "discord" ? `discord:${seeds.guild_id}:${id}` : `slack:${seeds.team_id}:${parent}:${id}`;
-  const phase = app.inspected.sessions.find((one) => one.thread === key)?.phase;
+  const phase = app.inspected.sessions.find((one) => one.thread === key)?.sandbox?.phase;
   return phase && h("span", { class: `dot ${phase}`, title: phase });
 }
 

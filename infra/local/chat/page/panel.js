@@ -1,9 +1,10 @@
-// Beside the thread: its session record, the timeline of phases, the sandboxes.
+// Beside the thread: its record, that of its sandbox with the timeline of phases, the sandboxes at the provider.
 import { h, replace, ticking } from "./dom.js";
 
-const LEAD = ["generation", "sandbox", "agent_session", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
+const LEAD = ["agent_session", "due_at_ms", "version"];
+const SANDBOX_LEAD = ["name", "generation", "lease", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
 const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
-const HIDDEN = ["thread", "phase", "timeline", "turn", "ended"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox"];
 const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */
@@ -29,22 +30,23 @@ export function showSession(app, node) {
   if (!session) {
     const others = app.inspected.sessions;
     replace(node, h("h2", {}, "Session"), h("p", { class: "empty" }, app.place.thread ? "This thread has no session yet. It gets one with its first prompt." : "Open a thread to see its session, turn and sandbox."),
-      others.length > 0 && h("ul", { class: "sessions" }, others.slice(0, 20).map((one) => h("li", {}, h("button", { type: "button", class: "session-link", onclick: () => open(app, one.thread) }, phaseBadge(one.phase), h("span", {}, name(app, one.thread)))))));
+      others.length > 0 && h("ul", { class: "sessions" }, others.slice(0, 20).map((one) => h("li", {}, h("button", { type: "button", class: "session-link", onclick: () => open(app, one.thread) }, phaseBadge(one.sandbox?.phase), h("span", {}, name(app, one.thread)))))));
     return;
   }
   const wasOpen = node.querySelector("details.raw")?.open;
-  const facts = Object.entries(session).filter(([key]) => !HIDDEN.includes(key)).sort(([a], [b]) => rank(a) - rank(b));
+  const sandbox = session.sandbox || {};
+  const facts = (record, lead) => list(Object.entries(record).filter(([key]) => !HIDDEN.includes(key)).sort(([a], [b]) => rank(lead, a) - rank(lead, b)));
   replace(node,
-    h("h2", {}, "Session", phaseBadge(session.phase)),
-    list(facts),
-    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => turnRank(a) - turnRank(b)))),
+    h("h2", {}, "Session"),
+    facts(session, LEAD),
+    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
-    h("h3", {}, "Timeline"), timeline(session.timeline || []),
-    h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw record"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
+    h("div", { testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD)),
+    h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
+    h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw records"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
 }
 
-const turnRank = (key) => { const at = TURN_LEAD.indexOf(key); return at < 0 ? TURN_LEAD.length : at; };
-const rank = (key) => { const at = LEAD.indexOf(key); return at < 0 ? LEAD.length : at; };
+const rank = (lead, key) => { const at = lead.indexOf(key); return at < 0 ? lead.length : at; };
 const label = (key) => key.replace(/_(at_)?ms$/, "").replaceAll("_", " ");
 
 /** Facts as a list; nothing is said about what is empty. */
@@ -118,7 +120,7 @@ export function showSandboxes(app, node) {
     replace(node, h("li", { class: "empty" }, "No sandbox is running. The first prompt of a thread makes one."));
     return;
   }
-  const isMine = (one) => mine && ([one.name, one.id].includes(mine.sandbox?.name || mine.sandbox) || one.thread === mine.thread || Object.values(one.labels || {}).includes(mine.thread));
+  const isMine = (one) => mine && ([one.name, one.id].includes(mine.sandbox?.name) || one.thread === mine.thread || Object.values(one.labels || {}).includes(mine.thread));
   replace(node, list.map((one) => {
     const labels = Object.entries(one.labels || {});
     return h("li", { class: isMine(one) ? "sandbox mine" : "sandbox", testid: "sandbox" },

@@ -6,7 +6,7 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Map, Value};
 
-use super::{DIFF, DUE_SHARDS, ITEM, SESSION, Store, StoreError, TURN, key, record};
+use super::{DIFF, DUE_SHARDS, ITEM, RECORDS_MAX, SESSION, Store, StoreError, TURN, key};
 use crate::aws::table::{Item, Write, s, text};
 
 /// Pages (of 1 MB) of the table that one look reads.
@@ -57,20 +57,31 @@ impl Store {
                 .table
                 .scan()
                 .filter_expression("#item = :session")
+                .projection_expression("#thread, #item")
+                .expression_attribute_names("#thread", "thread")
                 .expression_attribute_names("#item", ITEM)
                 .expression_attribute_values(":session", s(SESSION))
                 .set_exclusive_start_key(start);
             let answer = self.table.scanned(scan).await?;
-            for item in &answer.items {
-                let thread = text(item, "thread").unwrap_or_default();
-                match record(item) {
-                    Ok((Some(session), flags)) => page.threads.push((session, flags)),
-                    Ok((None, _)) => {}
-                    Err(_) => page.unreadable.push(thread.to_owned()),
-                }
-                if page.threads.len() == threads_max {
-                    page.next = thread.parse().ok();
-                    return Ok(page);
+            let named = |item: &Item| text(item, "thread").unwrap_or_default().to_owned();
+            let threads: Vec<String> = answer.items.iter().map(named).collect();
+            for some in threads.chunks(RECORDS_MAX) {
+                let keys: Vec<ThreadKey> = some.iter().filter_map(|one| one.parse().ok()).collect();
+                let mut read = self.stored(keys.iter()).await?;
+                for named in some {
+                    let Ok(thread) = named.parse() else {
+                        page.unreadable.push(named.clone());
+                        continue;
+                    };
+                    match read.remove(&thread) {
+                        Some(Ok((Some(session), flags))) => page.threads.push((session, flags)),
+                        Some(Ok((None, _))) | None => {}
+                        Some(Err(_)) => page.unreadable.push(named.clone()),
+                    }
+                    if page.threads.len() == threads_max {
+                        page.next = Some(thread);
+                        return Ok(page);
+                    }
                 }
             }
             start = answer.next;

@@ -14,6 +14,7 @@ use axum::http::StatusCode;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::Queues;
+use bobbin_core::ports::Versions;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_aws::{Clock, Engine, Settings};
 use reqwest::Method;
@@ -223,4 +224,20 @@ pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() 
     let app = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     (endpoint, move || seen.lock().unwrap().clone())
+}
+
+/// A write of a thread's record alone, in the place of the one of this version.
+pub const fn alone(thread: u64) -> Versions {
+    Versions {
+        thread,
+        sandbox: None,
+    }
+}
+
+/// A write of a thread's record and of its sandbox's, in the place of those of this version.
+pub const fn both(version: u64) -> Versions {
+    Versions {
+        thread: version,
+        sandbox: Some(version),
+    }
 }

@@ -9,12 +9,12 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{ControlFlags, Phase, Session};
+use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState};
+use bobbin_core::session::{ControlFlags, Session};
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 
-use crate::support::{Cloud, aws};
+use crate::support::{Cloud, aws, both};
 
 const MESSAGES: &str = "test-Messages.fifo";
 const GRACE_MS: u64 = 300_000;
@@ -67,13 +67,19 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for (number, phase) in [(1, Phase::Active), (2, Phase::Destroyed)] {
         let record = Session {
-            phase,
-            generation: 2,
+            sandbox: SandboxRecord {
+                phase,
+                generation: 2,
+                ..SandboxRecord::new(1)
+            },
             ..Session::new(thread(number), 1)
         };
         let nothing: [Entry; 0] = [];
         let none = ControlFlags::default();
-        store.save(&record, 0, &none, &nothing, 0).await.unwrap();
+        store
+            .save(&record, both(0), &none, &nothing, 0)
+            .await
+            .unwrap();
     }
     let young = made(NOW_MS - 60_000, &thread(4), 1);
     let unnamed = Sandbox {

@@ -14,12 +14,14 @@ use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
+use bobbin_core::ports::Versions;
+use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Cloud, answering, aws, sdk_dynamodb, silent};
+use crate::support::{Cloud, alone, answering, aws, both, sdk_dynamodb, silent};
 
 fn store(endpoint: &str) -> Store {
     Store::new(&aws(endpoint), "table")
@@ -109,6 +111,8 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let mut session = session(1);
     session.due_at_ms = Some(u64::MAX / 2);
+    session.sandbox.phase = Phase::Active;
+    session.sandbox.due_at_ms = Some(u64::MAX / 4);
     let text = "\"\\ \u{1}\u{7f} ä 漢 🧵 \u{2028}";
     let entry = Entry {
         asked: text.to_owned(),
@@ -117,7 +121,7 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     let written = store
         .save(
             &session,
-            0,
+            both(0),
             &ControlFlags::default(),
             std::slice::from_ref(&entry),
             7_000,
@@ -143,9 +147,18 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
         number(session.thread.due_shard().into())
     );
     assert_eq!(record["tenant"], AttributeValue::S("discord:1".to_owned()));
+    let sandbox = read("sandbox").await;
+    assert_eq!(sandbox["version"], number(1));
+    assert_eq!(sandbox["phase"], AttributeValue::S("active".to_owned()));
+    assert_eq!(sandbox["due_at"], number(u64::MAX / 4));
+    assert_eq!(sandbox["due_shard"], record["due_shard"]);
+    assert_eq!(sandbox["tenant"], record["tenant"]);
     assert_eq!(read("turn#t").await["expires_at"], number(7));
     let (stored, _) = store.record(&session.thread).await.unwrap();
-    assert_eq!(stored.unwrap().due_at_ms, session.due_at_ms);
+    let stored = stored.unwrap();
+    assert_eq!(stored.due_at_ms, session.due_at_ms);
+    assert_eq!(stored.sandbox.phase, Phase::Active);
+    assert_eq!(stored.sandbox.due_at_ms, session.sandbox.due_at_ms);
     let entries = store.entries(&session.thread, &["t".into()]).await;
     assert_eq!(entries.unwrap(), [entry]);
     assert!(
@@ -158,16 +171,139 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
 }
 
 #[tokio::test]
+async fn two_records_are_written_together_or_neither_is() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let none = ControlFlags::default();
+    let mut session = session(1);
+    session.sandbox.phase = Phase::Creating;
+    let write = async |session: &Session, expected: Versions| {
+        store.save(session, expected, &none, &[], 0).await.unwrap()
+    };
+    assert_eq!(write(&session, both(0)).await, Written::Yes(None));
+    session.sandbox.phase = Phase::Active;
+    session.fresh_since_ms = 7;
+    let (thread, sandbox) = (1, Some(1));
+    for behind in [
+        Versions { thread: 2, sandbox },
+        Versions {
+            thread,
+            sandbox: Some(2),
+        },
+        Versions {
+            thread,
+            sandbox: Some(0),
+        },
+    ] {
+        assert_eq!(
+            write(&session, behind).await,
+            Written::Conflict,
+            "{behind:?}"
+        );
+        let (stored, _) = store.record(&session.thread).await.unwrap();
+        let stored = stored.unwrap();
+        assert_eq!(
+            (stored.version, stored.sandbox.version),
+            (1, 1),
+            "{behind:?}"
+        );
+        assert_eq!(
+            (stored.fresh_since_ms, stored.sandbox.phase),
+            (0, Phase::Creating)
+        );
+    }
+    assert_eq!(
+        write(&session, Versions { thread, sandbox }).await,
+        Written::Yes(None)
+    );
+    let (stored, _) = store.record(&session.thread).await.unwrap();
+    let stored = stored.unwrap();
+    assert_eq!((stored.version, stored.sandbox.version), (2, 2));
+    assert_eq!(
+        (stored.fresh_since_ms, stored.sandbox.phase),
+        (7, Phase::Active)
+    );
+}
+
+#[tokio::test]
+async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_write() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let thread = session(1).thread;
+    let whole = json!({
+        "schema": 1, "thread": thread, "version": 4, "phase": "paused", "phase_since_ms": 3, "generation": 2,
+        "last_activity_ms": 3, "due_at_ms": 9, "repo": "acme/api",
+    });
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    let sdk = sdk_dynamodb(cloud.engine.endpoint());
+    let put = sdk
+        .put_item()
+        .table_name(cloud.resource("Table"))
+        .item("thread", text(&thread.to_string()))
+        .item("item", text("session"))
+        .item("record", text(&whole.to_string()))
+        .item("version", number(4))
+        .item("phase", text("paused"))
+        .item("due_shard", number(thread.due_shard().into()))
+        .item("due_at", number(9));
+    put.send().await.unwrap();
+
+    let (stored, _) = store.record(&thread).await.unwrap();
+    let mut session = stored.unwrap();
+    assert_eq!(session.sandbox.repo.as_deref(), Some("acme/api"));
+    let known = session.clone();
+    session.fresh_since_ms = 5;
+    let expected = Versions::to_change(&known, &session);
+    assert_eq!(
+        expected,
+        Versions {
+            thread: 4,
+            sandbox: Some(0)
+        }
+    );
+    let none = ControlFlags::default();
+    let written = store.save(&session, expected, &none, &[], 0).await;
+    assert_eq!(written.unwrap(), Written::Yes(None));
+
+    let (stored, _) = store.record(&thread).await.unwrap();
+    let stored = stored.unwrap();
+    assert_eq!((stored.version, stored.sandbox.version), (5, 1));
+    assert_eq!(
+        (stored.sandbox.generation, stored.sandbox.phase),
+        (2, Phase::Paused)
+    );
+    let items = store.everything(&thread).await.unwrap();
+    let of = |kind: &str| items.iter().find(|item| item["item"] == kind).unwrap();
+    let (of_thread, of_sandbox) = (of("session"), of("sandbox"));
+    assert_eq!(
+        (&of_thread["record"]["phase"], &of_thread["phase"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(
+        (&of_thread["due_at"], &of_sandbox["due_at"]),
+        (&Value::Null, &json!(9))
+    );
+}
+
+#[tokio::test]
 async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for number in 0..5 {
         let mut session = session(number);
-        session.due_at_ms = Some(1_000 + u64::from(number));
-        let saved = store
-            .save(&session, 0, &ControlFlags::default(), &[], 0)
-            .await;
-        assert!(matches!(saved, Ok(Written::Yes(Some(_)))), "{saved:?}");
+        let due_at_ms = Some(1_000 + u64::from(number));
+        let none = ControlFlags::default();
+        // A turn is due by its thread's record, an idle sandbox by its own.
+        if number % 2 == 0 {
+            session.due_at_ms = due_at_ms;
+            let saved = store.save(&session, alone(0), &none, &[], 0).await;
+            assert!(matches!(saved, Ok(Written::Yes(Some(_)))), "{saved:?}");
+        } else {
+            session.sandbox.due_at_ms = due_at_ms;
+            let saved = store.save(&session, both(0), &none, &[], 0).await;
+            assert!(matches!(saved, Ok(Written::Yes(None))), "{saved:?}");
+        }
     }
     let (mut found, mut pages, mut after) = (Vec::new(), 0, None);
     loop {
@@ -338,7 +474,7 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
     let save = async |answer| {
         let (endpoint, asked) = scripted(vec![answer]).await;
         let saved = store(&endpoint)
-            .save(&session(1), 0, &ControlFlags::default(), &entry, 0)
+            .save(&session(1), alone(0), &ControlFlags::default(), &entry, 0)
             .await;
         (saved, asked.lock().unwrap().clone())
     };
@@ -368,7 +504,13 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let first = session(1);
     let entry = [entry()];
     let saved = store
-        .save(&first, 0, &ControlFlags::default(), &entry, u64::MAX / 2)
+        .save(
+            &first,
+            alone(0),
+            &ControlFlags::default(),
+            &entry,
+            u64::MAX / 2,
+        )
         .await;
     assert_eq!(saved.unwrap(), Written::Yes(None));
     assert_eq!(lost.load(Ordering::SeqCst), 1);
@@ -380,7 +522,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let second = session(2);
     let saved = store
-        .save(&second, 0, &ControlFlags::default(), &[], 0)
+        .save(&second, alone(0), &ControlFlags::default(), &[], 0)
         .await;
     assert_eq!(saved.unwrap(), Written::Conflict);
     assert_eq!(lost.load(Ordering::SeqCst), 1);
@@ -424,7 +566,7 @@ async fn a_transaction_of_the_same_content_is_another_one() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let entry = [entry()];
     let (session, flags) = (session(1), ControlFlags::default());
-    let save = || store.save(&session, 0, &flags, &entry, u64::MAX / 2);
+    let save = || store.save(&session, alone(0), &flags, &entry, u64::MAX / 2);
     assert_eq!(save().await.unwrap(), Written::Yes(None));
     assert_eq!(save().await.unwrap(), Written::Conflict);
 }
@@ -439,7 +581,7 @@ async fn a_call_of_a_silent_table_is_over_in_time() {
     let (one, many, write) = tokio::join!(
         silent.settings(&tenant),
         silent.record(&thread),
-        silent.save(&session, 0, &flags, &[], 0)
+        silent.save(&session, alone(0), &flags, &[], 0)
     );
     for told in [one.unwrap_err(), many.unwrap_err(), write.unwrap_err()] {
         assert_eq!(
@@ -493,14 +635,17 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
             .unwrap()
     );
     let saved = store
-        .save(&session, 0, &ControlFlags::default(), &[], 0)
+        .save(&session, alone(0), &ControlFlags::default(), &[], 0)
         .await
         .unwrap();
     assert_eq!(saved, Written::Yes(Some(flags.clone())));
-    let saved = store.save(&session, 1, &flags, &[], 0).await.unwrap();
+    let saved = store
+        .save(&session, alone(1), &flags, &[], 0)
+        .await
+        .unwrap();
     assert_eq!(saved, Written::Yes(Some(ControlFlags::default())));
     let late = store
-        .save(&session, 1, &ControlFlags::default(), &[], 0)
+        .save(&session, alone(1), &ControlFlags::default(), &[], 0)
         .await
         .unwrap();
     assert_eq!(late, Written::Conflict);

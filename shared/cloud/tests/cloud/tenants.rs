@@ -7,7 +7,7 @@ use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 
-use crate::support::{Cloud, aws, sdk_dynamodb};
+use crate::support::{Cloud, alone, aws, sdk_dynamodb};
 
 const ONE: &str = "discord:111";
 const OTHER: &str = "discord:1111";
@@ -112,7 +112,7 @@ async fn what_belongs_to_a_tenant_is_never_due() {
     session.due_at_ms = Some(5);
     let nothing: [Entry; 0] = [];
     store
-        .save(&session, 0, &ControlFlags::default(), &nothing, 0)
+        .save(&session, alone(0), &ControlFlags::default(), &nothing, 0)
         .await
         .unwrap();
     let (mut due, mut armed) = (Vec::new(), Vec::new());

@@ -10,7 +10,8 @@ use crate::ids::{PostKind, PostRef};
 use crate::ledger;
 use crate::outcome::Outcome;
 use crate::run::{Answer, PromptState, RunEnd};
-use crate::session::{Observations, Phase, Session};
+use crate::sandbox::Phase;
+use crate::session::{Observations, Session};
 
 /// Folds in what happened; a step is returned only where that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
@@ -197,8 +198,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         in_ledger: session.observed.in_ledger,
         ..Observations::default()
     };
-    if matches!(session.phase, Phase::Creating | Phase::Resuming) {
-        session.phase_since_ms = context.now_ms;
+    if matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming) {
+        session.sandbox.phase_since_ms = context.now_ms;
     }
     // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
     let ours = session

@@ -7,8 +7,9 @@
 use super::{Context, words};
 use crate::effect::Effect;
 use crate::message::Prompt;
+use crate::sandbox::Phase;
 use crate::selection::Selection;
-use crate::session::{CheckedOptions, Phase, Session};
+use crate::session::{CheckedOptions, Session};
 use crate::settings::{AgentOptions, Kind, clone_address};
 
 /// What the turn runs with.
@@ -43,12 +44,12 @@ pub(super) fn selection(
     {
         return Err(words::no_key(model, provider, context.delivery.providers));
     }
-    let repo = match session.phase {
+    let repo = match session.sandbox.phase {
         Phase::Destroyed | Phase::Error | Phase::Destroying => {
-            let kept = wants.repo.as_ref().or(session.repo.as_ref());
+            let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
             kept.or(chosen.repo.as_ref()).cloned()
         }
-        _ => match (&wants.repo, &session.repo) {
+        _ => match (&wants.repo, &session.sandbox.repo) {
             (Some(wanted), there)
                 if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
             {
@@ -81,13 +82,13 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
 pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
     let known = session.checked_options.as_ref().is_some_and(|surveyed| {
-        surveyed.generation == session.generation && surveyed.selection == turn.selection
+        surveyed.generation == session.sandbox.generation && surveyed.selection == turn.selection
     });
     if known || session.observed.options.is_some() {
         return None;
     }
     Some(Effect::ListOptions {
-        generation: session.generation,
+        generation: session.sandbox.generation,
         used: turn.selection.clone(),
     })
 }
@@ -101,7 +102,7 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
         && let Some(turn) = &session.turn
     {
         session.checked_options = Some(CheckedOptions {
-            generation: session.generation,
+            generation: session.sandbox.generation,
             selection: turn.selection.clone(),
         });
     }

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::message::Work;
 use crate::outcome::Outcome;
-use crate::sandbox::SandboxState;
-use crate::session::{Phase, Session};
+use crate::sandbox::{Phase, SandboxState};
+use crate::session::Session;
 use crate::stage::Stage;
 
 /// The failure table: a step is returned only where the failure itself ends the delivery.
@@ -215,7 +215,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
                 turn.resends += 1;
                 turn.resends > limits.resends
             }
-            Stage::Received { .. } if session.phase == Phase::Active => {
+            Stage::Received { .. } if session.sandbox.phase == Phase::Active => {
                 turn.server_restarts > limits.server_restarts
             }
             Stage::Received { .. } => {
@@ -239,7 +239,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
     session.observed.found = None;
     session.observed.sandbox = None;
     session.observed.start_asked = false;
-    if session.phase == Phase::Active {
+    if session.sandbox.phase == Phase::Active {
         record::enter(
             session,
             Phase::Resuming,
@@ -272,7 +272,7 @@ fn give_up(
         Some(_) => record::fail(session, reason),
         None => operate::refused(session, reason, context),
     }
-    match session.phase {
+    match session.sandbox.phase {
         Phase::Creating => {
             session.observed.sandbox = None;
             record::enter(

@@ -8,7 +8,7 @@ use crate::session::Session;
 /// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
 pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     own(session, context);
     Some(
         match (&session.observed.sandbox, session.observed.stop_asked_ms) {
@@ -40,6 +40,7 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
 /// Takes the lease over when its holder is gone: everybody else goes on waiting.
 pub(super) fn own(session: &mut Session, context: &Context<'_>) {
     if session
+        .sandbox
         .lease
         .as_ref()
         .is_none_or(|lease| lease.holder != context.delivery.id)

@@ -7,8 +7,8 @@
 use super::{Context, Next, lease, provision, record, teardown, tell, words};
 use crate::message::{Operation, Work};
 use crate::outcome::Outcome;
-use crate::sandbox::SandboxState;
-use crate::session::{OPERATED_MAX, Operated, Phase, Session};
+use crate::sandbox::{OPERATED_MAX, Operated, Phase, SandboxState};
+use crate::session::Session;
 
 /// What it needs next.
 pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
@@ -40,7 +40,7 @@ pub(super) fn next(session: &mut Session, want: Operation, context: &Context<'_>
 
 fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Pause;
-    match session.phase {
+    match session.sandbox.phase {
         Phase::Active | Phase::Resuming => {
             record::enter(session, Phase::Pausing, "paused by the operator", context);
             record::lease(session, context);
@@ -52,7 +52,7 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
     }
     let next = teardown::pause(session, context);
-    match session.phase {
+    match session.sandbox.phase {
         Phase::Pausing => next,
         Phase::Paused => end(session, want, None, context),
         _ => end(session, want, Some("it does not exist any more"), context),
@@ -61,7 +61,7 @@ fn pause(session: &mut Session, context: &Context<'_>) -> Next {
 
 fn destroy(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Destroy;
-    match session.phase {
+    match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Destroying => {}
         Phase::Creating | Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming => {
@@ -77,10 +77,10 @@ fn destroy(session: &mut Session, context: &Context<'_>) -> Next {
 fn resume(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Resume;
     let limits = context.delivery.limits;
-    match (session.phase, &session.observed.sandbox) {
+    match (session.sandbox.phase, &session.observed.sandbox) {
         (Phase::Active, _) if session.observed.healthy => {
             // Who wants it to run wants to use it: its idle time begins now.
-            session.last_activity_ms = context.now_ms;
+            session.sandbox.last_activity_ms = context.now_ms;
             record::arm(session, context);
             return end(session, want, None, context);
         }
@@ -107,7 +107,7 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
     match provision::step(session, context) {
         Some(next) => next,
         // Every way on but being ready is a turn's; without one it is that the sandbox took too long.
-        None if session.phase == Phase::Active => resume(session, context),
+        None if session.sandbox.phase == Phase::Active => resume(session, context),
         None => {
             let trouble = words::not_ready(limits.start_ms);
             end(session, want, Some(&trouble), context)
@@ -118,7 +118,7 @@ fn resume(session: &mut Session, context: &Context<'_>) -> Next {
 /// What a repeat of a message needs stays: the ids of what has ended, and the generation, which never comes back.
 fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Forget;
-    if !matches!(session.phase, Phase::Destroyed) {
+    if !matches!(session.sandbox.phase, Phase::Destroyed) {
         let trouble = "it still has a sandbox with people's files: destroy that first";
         return end(session, want, Some(trouble), context);
     }
@@ -129,11 +129,15 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
             Outcome::Answered | Outcome::Joined { .. } | Outcome::Lost => {}
         }
     }
-    session.timeline.clear();
+    session.sandbox.timeline.clear();
     session.shown.clear();
-    (session.repo, session.checked_options, session.briefed) = (None, None, None);
+    (
+        session.sandbox.repo,
+        session.checked_options,
+        session.briefed,
+    ) = (None, None, None);
     session.fresh_since_ms = context.now_ms;
-    for operated in &mut session.operated {
+    for operated in &mut session.sandbox.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());
     }
     end(session, want, None, context)
@@ -156,7 +160,7 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
     if session.turn.is_some() {
         return Outlook::Busy;
     }
-    match (want, session.phase) {
+    match (want, session.sandbox.phase) {
         (Operation::Forget, Phase::Destroyed) => Outlook::Open,
         (Operation::Forget, _) => {
             Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
@@ -201,16 +205,16 @@ fn over(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
 
 fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
     let id = &context.delivery.message.id;
-    session.operated.iter().find(|one| one.id == *id)
+    session.sandbox.operated.iter().find(|one| one.id == *id)
 }
 
 fn remember(session: &mut Session, want: Operation, trouble: Option<&str>, context: &Context<'_>) {
-    session.operated.push(Operated {
+    session.sandbox.operated.push(Operated {
         id: context.delivery.message.id.clone(),
         want,
         at_ms: context.now_ms,
         trouble: trouble.map(str::to_owned),
     });
-    let surplus = session.operated.len().saturating_sub(OPERATED_MAX);
-    session.operated.drain(..surplus);
+    let surplus = session.sandbox.operated.len().saturating_sub(OPERATED_MAX);
+    session.sandbox.operated.drain(..surplus);
 }

@@ -2,7 +2,8 @@
 //! moves forward, so what it says is judged by what is at least as new as the listing.
 
 use crate::ids::Ms;
-use crate::session::{Phase, Session};
+use crate::sandbox::Phase;
+use crate::session::Session;
 
 /// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
 /// for that to be no accident of timing. A retired generation never comes back, so deleting it by name is safe.
@@ -15,8 +16,8 @@ pub fn is_orphan(
     grace_ms: u64,
 ) -> bool {
     let live = record.is_some_and(|session| {
-        session.generation == generation
-            && !matches!(session.phase, Phase::Destroyed | Phase::Error)
+        session.sandbox.generation == generation
+            && !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error)
     });
     // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
@@ -36,12 +37,16 @@ pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
+    use crate::sandbox::SandboxRecord;
 
     fn record(phase: Phase, generation: u32) -> Session {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         Session {
-            phase,
-            generation,
+            sandbox: SandboxRecord {
+                phase,
+                generation,
+                ..SandboxRecord::new(0)
+            },
             ..Session::new(thread, 0)
         }
     }

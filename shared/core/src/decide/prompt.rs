@@ -5,8 +5,9 @@ use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::message::Prompt;
+use crate::sandbox::Phase;
 use crate::selection::Selection;
-use crate::session::{EndedTurn, Phase, Session, Turn};
+use crate::session::{EndedTurn, Session, Turn};
 use crate::stage::{Prompted, Stage};
 
 /// What a prompt needs next.
@@ -171,7 +172,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         turn.stage.is_received() && turn.attempts == 0 && turn.outage_since_ms.is_none()
     });
     untroubled
-        && session.phase == Phase::Active
+        && session.sandbox.phase == Phase::Active
         && session.observed.sandbox.is_none()
         && session.agent_session.is_some()
         && session.stray.is_none()
@@ -209,7 +210,7 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     {
         return None;
     }
-    let state = match (turn.stage.is_running(), session.phase) {
+    let state = match (turn.stage.is_running(), session.sandbox.phase) {
         (true, _) => CardState::Working,
         (false, Phase::Active) => CardState::Received,
         (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
@@ -249,7 +250,7 @@ fn gather(
 ) -> Option<Next> {
     if !prompt.attachments.is_empty() && session.observed.attached.is_none() {
         return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
-            generation: session.generation,
+            generation: session.sandbox.generation,
             turn: context.delivery.message.id.clone(),
             files: prompt.attachments.clone(),
         })));
@@ -330,7 +331,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     let ids = turn.stage.ids().cloned().unwrap_or_else(minted);
     turn.stage = Stage::Prompting(Prompted {
         ids: ids.clone(),
-        generation: session.generation,
+        generation: session.sandbox.generation,
         at_ms: context.now_ms,
     });
     turn.with_digest = with_digest;
@@ -368,7 +369,7 @@ fn send(
         .join("\n\n");
     Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: turn.id.clone(),
-        generation: session.generation,
+        generation: session.sandbox.generation,
         agent_session: agent_session.clone(),
         ids: ids.clone(),
         text,
@@ -382,7 +383,7 @@ fn send(
 /// While the agent works: abort if that is wanted, keep asks in the thread, follow.
 fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     let Some(agent_session) = session.agent_session.clone() else {
         record::fail(session, words::SESSION_VANISHED);
         return tell::step(session, context);
@@ -469,7 +470,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
             return Some(Next::Do(Effect::Agent(AgentEffect::Decline {
-                generation: session.generation,
+                generation: session.sandbox.generation,
                 ask: ask.id.clone(),
                 about: ask.about.clone(),
             })));

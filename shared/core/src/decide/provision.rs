@@ -5,17 +5,17 @@ use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::ids::TurnId;
 use crate::outcome::Outcome;
-use crate::sandbox::SandboxState;
-use crate::session::{Phase, Session};
+use crate::sandbox::{Phase, SandboxState};
+use crate::session::Session;
 
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     loop {
-        let generation = session.generation;
-        let late = |bound_ms: u64| context.now_ms >= session.phase_since_ms + bound_ms;
-        return match (session.phase, session.observed.sandbox.clone()) {
+        let generation = session.sandbox.generation;
+        let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
+        return match (session.sandbox.phase, session.observed.sandbox.clone()) {
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0 && session.observed.tenant_sandboxes.is_none() =>
             {
@@ -61,7 +61,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 Some(SandboxState::Provisioning | SandboxState::Busy),
             ) => act(Effect::Sandbox(SandboxEffect::Observe {
                 generation,
-                after_ms: record::pause_ms(session.phase_since_ms, context),
+                after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
                 watch: watch(session),
             })),
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
@@ -70,7 +70,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
                 match repository(session, context).or_else(|| server(session, context)) {
                     Some(next) => Some(next),
-                    None if session.phase == Phase::Creating && limits.tenant_sandboxes > 0 => {
+                    None if session.sandbox.phase == Phase::Creating
+                        && limits.tenant_sandboxes > 0 =>
+                    {
                         within_quota(session, context)
                     }
                     None => {
@@ -114,18 +116,18 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 
 /// Nothing of the sandbox before it counts for the next one.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
-    session.generation += 1;
+    session.sandbox.generation += 1;
     session.agent_session = None;
     session.checked_options = None;
     if let Some(turn) = &session.turn {
-        session.repo.clone_from(&turn.selection.repo);
+        session.sandbox.repo.clone_from(&turn.selection.repo);
     }
     session.observed.cloned = false;
     session.observed.sandbox = None;
     // It has been counted for: what counts from here on is who came before it.
     session.observed.tenant_sandboxes = None;
     session.observed.start_asked = false;
-    let note = format!("sandbox {}", session.generation);
+    let note = format!("sandbox {}", session.sandbox.generation);
     record::enter(session, Phase::Creating, &note, context);
 }
 
@@ -135,7 +137,7 @@ fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let bound = context.delivery.limits.tenant_sandboxes;
     match session.observed.tenant_sandboxes {
         None => act(Effect::Sandbox(SandboxEffect::Count {
-            older_than: Some(session.generation),
+            older_than: Some(session.sandbox.generation),
         })),
         Some(older) if older >= bound => {
             abandon(session, &words::too_many_sandboxes(bound), context)
@@ -152,7 +154,7 @@ fn act(effect: Effect) -> Option<Next> {
 }
 
 fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Next> {
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     let limits = context.delivery.limits;
     if late {
         record::fail(session, &words::not_ready(limits.start_ms));
@@ -161,7 +163,7 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     if session.observed.start_asked {
         return act(Effect::Sandbox(SandboxEffect::Observe {
             generation,
-            after_ms: record::pause_ms(session.phase_since_ms, context),
+            after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
             watch: watch(session),
         }));
     }
@@ -171,12 +173,15 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
 
 /// A new sandbox gets its repository before its server starts in it. What was active once has it.
 fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
-    let repo = session.repo.as_ref()?;
-    if session.phase != Phase::Creating || session.observed.cloned || session.observed.healthy {
+    let repo = session.sandbox.repo.as_ref()?;
+    if session.sandbox.phase != Phase::Creating
+        || session.observed.cloned
+        || session.observed.healthy
+    {
         return None;
     }
     act(Effect::Sandbox(SandboxEffect::Clone {
-        generation: session.generation,
+        generation: session.sandbox.generation,
         repo: repo.clone(),
         within_ms: context.delivery.limits.clone_ms,
         watch: watch(session),
@@ -185,14 +190,14 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
 
 /// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
 pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Context<'_>) {
-    let repo = session.repo.take().unwrap_or_default();
+    let repo = session.sandbox.repo.take().unwrap_or_default();
     let reason = words::not_cloned(&repo, why, context.delivery.limits.clone_ms);
     abandon(session, &reason, context);
 }
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.observed.healthy {
-        let (generation, restart) = (session.generation, session.observed.restart_server);
+        let (generation, restart) = (session.sandbox.generation, session.observed.restart_server);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation,
             restart,
@@ -215,7 +220,7 @@ fn find_agent_session(session: &mut Session) -> Option<Next> {
         return None;
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
-        generation: session.generation,
+        generation: session.sandbox.generation,
         known: session.agent_session.clone(),
     }))
 }
@@ -236,7 +241,7 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
 
 /// The provider does not know the sandbox any more.
 fn vanished(session: &mut Session, context: &Context<'_>) {
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     record::gone(session, "the sandbox vanished", context);
     let Some(turn) = &mut session.turn else {
         return;

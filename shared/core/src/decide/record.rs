@@ -6,9 +6,8 @@ use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
-use crate::session::{
-    EndedTurn, Lease, Observations, Phase, Session, Steered, TimelineEntry, Turn,
-};
+use crate::sandbox::{Lease, Phase, TimelineEntry};
+use crate::session::{EndedTurn, Observations, Session, Steered, Turn};
 use crate::stage::Stage;
 use crate::usage::Usage;
 
@@ -18,17 +17,21 @@ const FIRST_LOOK_MS: u64 = 250;
 /// Enters a phase: stamps it, notes it in the timeline, and arms the next look.
 pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
     let limits = context.delivery.limits;
-    session.phase = phase;
-    session.phase_since_ms = context.now_ms;
-    session.timeline.push(TimelineEntry {
+    session.sandbox.phase = phase;
+    session.sandbox.phase_since_ms = context.now_ms;
+    session.sandbox.timeline.push(TimelineEntry {
         at_ms: context.now_ms,
         phase,
         note: note.to_owned(),
     });
-    let surplus = session.timeline.len().saturating_sub(limits.timeline);
-    session.timeline.drain(..surplus);
+    let surplus = session
+        .sandbox
+        .timeline
+        .len()
+        .saturating_sub(limits.timeline);
+    session.sandbox.timeline.drain(..surplus);
     if !matches!(phase, Phase::Pausing | Phase::Destroying) {
-        session.lease = None;
+        session.sandbox.lease = None;
     }
     // Nothing runs in what is stopped, or has just been asked for.
     if matches!(phase, Phase::Paused | Phase::Creating) {
@@ -41,7 +44,7 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
-    session.lease = Some(Lease {
+    session.sandbox.lease = Some(Lease {
         holder: context.delivery.id.clone(),
         until_ms,
     });
@@ -51,27 +54,33 @@ pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
 /// Milliseconds for which another delivery's lease still holds.
 pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
     session
+        .sandbox
         .lease
         .as_ref()
         .filter(|lease| lease.holder != context.delivery.id && lease.until_ms > context.now_ms)
         .map(|lease| lease.until_ms - context.now_ms)
 }
 
-/// Sets when the sweeper should look next.
+/// Sets when the sweeper should look next: at the thread while a turn is under way, else at its sandbox.
 pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let now = context.now_ms;
-    session.due_at_ms = match session.phase {
-        _ if session.turn.is_some() => {
-            Some(now + limits.follow_window_ms + limits.visibility_ms + limits.stale_grace_ms)
-        }
+    if session.turn.is_some() {
+        let sign_of_life_ms = limits.follow_window_ms + limits.visibility_ms;
+        session.due_at_ms = Some(now + sign_of_life_ms + limits.stale_grace_ms);
+        session.sandbox.due_at_ms = None;
+        return;
+    }
+    session.due_at_ms = None;
+    let sandbox = &session.sandbox;
+    session.sandbox.due_at_ms = match sandbox.phase {
         // What nobody answers for is not left at work until the sandbox is paused.
         Phase::Active if session.stray.is_some() => Some(now + limits.stop_ms),
-        Phase::Active => Some(session.last_activity_ms + limits.idle_pause_ms),
-        Phase::Paused => Some(session.phase_since_ms + limits.paused_ttl_ms),
+        Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
+        Phase::Paused => Some(sandbox.phase_since_ms + limits.paused_ttl_ms),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
         Phase::Pausing | Phase::Destroying => {
-            Some(session.lease.as_ref().map_or(now, |lease| lease.until_ms))
+            Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
         }
         Phase::Destroyed | Phase::Error => None,
     };
@@ -89,7 +98,7 @@ pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
 /// Puts a new turn on record.
 pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
     session.turn = Some(turn);
-    session.last_activity_ms = context.now_ms;
+    session.sandbox.last_activity_ms = context.now_ms;
     arm(session, context);
 }
 
@@ -176,7 +185,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         session.observed.entries.push(entry);
         remember(session, ended, context);
     }
-    session.last_activity_ms = context.now_ms;
+    session.sandbox.last_activity_ms = context.now_ms;
     session.observed = Observations {
         sandbox: session.observed.sandbox.take(),
         entries: std::mem::take(&mut session.observed.entries),
@@ -263,17 +272,20 @@ pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) 
 
 /// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
 fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let idle =
+        matches!(session.sandbox.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
     let at_ms = session
+        .sandbox
         .due_at_ms
         .filter(|due| idle && *due > context.now_ms)?;
     if session
+        .sandbox
         .wake_at_ms
         .is_some_and(|set| set > context.now_ms && set <= at_ms)
     {
         return None;
     }
-    session.wake_at_ms = Some(at_ms);
+    session.sandbox.wake_at_ms = Some(at_ms);
     Some(Next::Do(Effect::Wake { at_ms }))
 }
 

@@ -16,7 +16,7 @@ use crate::stage::Stage;
 
 /// The step that is missing until everything is read and shown; none once it is.
 pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
     // Only an agent that has worked on the prompt, and is still there, has something to tell.
     let prompted = turn
@@ -47,7 +47,7 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
 }
 
 fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
     let Some(files) = &turn.artifacts else {
         if session.observed.nothing_to_show || context.delivery.limits.artifacts == 0 {

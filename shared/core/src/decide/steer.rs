@@ -88,7 +88,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: steered.turn.clone(),
-        generation: session.generation,
+        generation: session.sandbox.generation,
         agent_session: session.agent_session.clone()?,
         ids: steered.ids.clone(),
         text: steered.prompt.text.clone(),
@@ -108,7 +108,7 @@ pub(super) fn look_for(session: &Session) -> Option<Next> {
     }
     let message = session.turn.as_ref()?.messages().pop()?;
     Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
-        generation: session.generation,
+        generation: session.sandbox.generation,
         agent_session: session.agent_session.clone()?,
         message,
     })))

@@ -6,8 +6,8 @@ use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
 use crate::person::{Membership, Person};
-use crate::sandbox::SandboxState;
-use crate::session::{EndedTurn, Phase, Session};
+use crate::sandbox::{Phase, SandboxState};
+use crate::session::{EndedTurn, Session};
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
@@ -17,8 +17,9 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
-    let idle = matches!(session.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
-    let generation = session.generation;
+    let idle =
+        matches!(session.sandbox.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let generation = session.sandbox.generation;
     match &session.observed.sandbox {
         _ if !idle => {}
         None => {
@@ -29,7 +30,7 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
             }));
         }
         Some(SandboxState::Gone) => record::gone(session, "the sandbox vanished", context),
-        Some(SandboxState::Stopped) if session.phase == Phase::Active => {
+        Some(SandboxState::Stopped) if session.sandbox.phase == Phase::Active => {
             record::enter(session, Phase::Paused, "stopped by the provider", context);
         }
         Some(_) => {}
@@ -50,14 +51,19 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             why: "another delivery may still be stopping the sandbox".to_owned(),
         };
     }
-    if session.phase == Phase::Active
+    if session.sandbox.phase == Phase::Active
         && let Some(next) = stray::end(session)
     {
         return next;
     }
-    let due = session.due_at_ms.is_none_or(|due| context.now_ms >= due);
-    match session.phase {
-        Phase::Active if context.now_ms >= session.last_activity_ms + limits.idle_pause_ms => {
+    let due = session
+        .sandbox
+        .due_at_ms
+        .is_none_or(|due| context.now_ms >= due);
+    match session.sandbox.phase {
+        Phase::Active
+            if context.now_ms >= session.sandbox.last_activity_ms + limits.idle_pause_ms =>
+        {
             record::enter(session, Phase::Pausing, "idle", context);
             record::lease(session, context);
             pause(session, context)
@@ -68,7 +74,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             pause(session, context)
         }
         Phase::Pausing => pause(session, context),
-        Phase::Paused if context.now_ms >= session.phase_since_ms + limits.paused_ttl_ms => {
+        Phase::Paused
+            if context.now_ms >= session.sandbox.phase_since_ms + limits.paused_ttl_ms =>
+        {
             begin_destroying(session, "paused for too long", context);
             destroy(session, Some(words::EXPIRED), context)
         }
@@ -85,7 +93,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             Next::Done
         }
         Phase::Destroyed | Phase::Error => {
-            session.due_at_ms = None;
+            session.sandbox.due_at_ms = None;
             Next::Done
         }
     }
@@ -115,10 +123,10 @@ pub(super) fn reset(
             why: "another delivery may still be stopping the sandbox".to_owned(),
         };
     }
-    match session.phase {
+    match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
-            session.repo = None;
+            session.sandbox.repo = None;
             session.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
                 id: message.id.clone(),
@@ -144,7 +152,9 @@ pub(super) fn reset(
 
 /// After a turn has ended with a sandbox that could not be made ready: delete it within the same delivery.
 pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> Next {
-    if session.phase != Phase::Destroying || record::foreign_lease_ms(session, context).is_some() {
+    if session.sandbox.phase != Phase::Destroying
+        || record::foreign_lease_ms(session, context).is_some()
+    {
         return Next::Done;
     }
     lease::delete(session, context).unwrap_or(Next::Done)
@@ -159,7 +169,7 @@ pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Cont
 /// The next step of a pause; the phase has changed once it is over.
 pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    let generation = session.generation;
+    let generation = session.sandbox.generation;
     lease::own(session, context);
     match (&session.observed.sandbox, session.observed.stop_asked_ms) {
         (Some(SandboxState::Stopped), _) => {
@@ -194,7 +204,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
 }
 
 fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> Next {
-    if session.phase == Phase::Destroying
+    if session.sandbox.phase == Phase::Destroying
         && let Some(next) = lease::delete(session, context)
     {
         return next;

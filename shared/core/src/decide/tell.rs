@@ -107,7 +107,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         return None;
     };
     Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
-        generation: session.generation,
+        generation: session.sandbox.generation,
         agent_session: agent_session.clone(),
         message: prompted.ids.message.clone(),
         further: turn.further(),

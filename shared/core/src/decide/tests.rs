@@ -32,11 +32,11 @@ use crate::limits::{DELIVERIES_MAX, Limits};
 use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use crate::outcome::Outcome;
 use crate::person::{Membership, Person};
-use crate::ports::{Loaded, Saved, World};
+use crate::ports::{Loaded, Saved, Versions, World};
 use crate::run::{Answer, PromptState, RunEnd};
-use crate::sandbox::SandboxState;
+use crate::sandbox::{Phase, SandboxState};
 use crate::selection::Selection;
-use crate::session::{ControlFlags, Phase, Queued, Session, StrayRun};
+use crate::session::{ControlFlags, Queued, Session, StrayRun};
 use crate::settings::{AgentOptions, Change, Kind, List, Settings};
 use crate::usage::Usage;
 use fake::*;
@@ -44,7 +44,7 @@ use fake::*;
 #[test]
 fn a_first_message_makes_a_sandbox_and_is_answered_once() {
     let world = active();
-    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     assert_eq!(chunks(&world), ["the answer"]);
     world.with(|s| {
@@ -74,7 +74,7 @@ fn a_follow_up_uses_the_same_sandbox_and_session() {
     deliver_until_done(&world, &prompt("m2"), 1);
     let session = record(&world);
     assert_eq!(
-        (session.generation, session.agent_session.as_deref()),
+        (session.sandbox.generation, session.agent_session.as_deref()),
         (1, Some("ses_1"))
     );
     world.with(|s| {
@@ -90,16 +90,16 @@ fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
     let world = active();
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
     assert_eq!(
-        record(&world).phase,
+        record(&world).sandbox.phase,
         Phase::Active,
         "not idle for long enough"
     );
     later(&world, Limits::DEFAULT.idle_pause_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
-    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(record(&world).phase, Phase::Active);
-    assert_eq!(record(&world).generation, 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+    assert_eq!(record(&world).sandbox.generation, 1);
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
 }
 
@@ -110,7 +110,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
     later(&world, Limits::DEFAULT.paused_ttl_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
-    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
         assert!(
@@ -120,7 +120,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
         );
     });
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(record(&world).generation, 2);
+    assert_eq!(record(&world).sandbox.generation, 2);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_sandbox_that_vanished_before_the_prompt_is_replaced() {
     let world = active();
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(record(&world).generation, 2);
+    assert_eq!(record(&world).sandbox.generation, 2);
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
 }
 
@@ -201,7 +201,7 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Failed { reason: advice }]);
-    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
 }
 
 #[test]
@@ -568,7 +568,7 @@ fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
         .is_err()
     );
     world.with(|s| s.crash_at = None);
-    assert_eq!(record(&world).phase, Phase::Pausing);
+    assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
     assert!(
         matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { delay_ms, .. } if delay_ms > 60_000)
     );
@@ -747,15 +747,15 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
     );
     world.with(|s| s.now_ms = first);
     deliver_until_done(&world, &work("w1", Work::Sweep), 1);
-    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
     let second = world.with(|s| s.wakes[1]);
     assert_eq!(
         second,
-        record(&world).last_activity_ms + limits.idle_pause_ms
+        record(&world).sandbox.last_activity_ms + limits.idle_pause_ms
     );
     world.with(|s| s.now_ms = second);
     deliver_until_done(&world, &work("w2", Work::Sweep), 1);
-    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     assert_eq!(world.with(|s| s.wakes[2]), second + limits.paused_ttl_ms);
 }
 
@@ -763,13 +763,13 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
 fn a_look_finds_a_sandbox_that_vanished_or_was_stopped_and_leaves_a_living_one() {
     let world = active();
     deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
-    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
     world.with(|s| s.sandboxes.insert(1, SandboxState::Stopped));
     deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
-    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &work("l3", Work::Reconcile), 1);
-    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     assert_eq!(record(&world).due_at_ms, None);
 }
 
@@ -835,7 +835,7 @@ fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
     assert_eq!(deliver(&world, &prompt("m1"), 1), Verdict::Done);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     assert!(world.with(|s| s.now_ms) < 1_000_000 + 2 * Limits::DEFAULT.poll_ms);
-    assert_eq!(record(&world).phase, Phase::Creating);
+    assert_eq!(record(&world).sandbox.phase, Phase::Creating);
 }
 
 fn artifact(path: &str, sum: &str) -> Artifact {

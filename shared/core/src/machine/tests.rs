@@ -175,11 +175,8 @@ fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
                     session, expected, ..
                 } => {
                     writes += 1;
-                    assert_eq!(expected, session.version);
-                    stored = Some(Session {
-                        version: expected + 1,
-                        ..session.clone()
-                    });
+                    assert_eq!(expected.thread, session.version);
+                    stored = Some(expected.followed_by(session.clone()));
                     for refused in [
                         Ok(Saved::Conflict),
                         Err(outage(0)),
@@ -247,7 +244,7 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
             let Machine::Act { known, .. } = machine.clone().after(saved, NOW, delivery) else {
                 panic!("{machine:?}")
             };
-            assert_eq!(known.session.version, expected + 1);
+            assert_eq!(known.session.version, expected.thread + 1);
             assert_eq!(known.flags, flags);
             assert!(known.session.observed.entries.is_empty());
         }

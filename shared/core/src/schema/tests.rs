@@ -27,11 +27,11 @@ fn part(id: &str, done: bool) -> Part {
 }
 
 fn thing(text: &str) -> (Thing, Kept) {
-    read(Shape::Record, text).expect("it can be read")
+    read(Shape::Entry, text).expect("it can be read")
 }
 
 fn written(thing: &Thing, kept: &Kept) -> Value {
-    let text = write(Shape::Record, thing, kept).expect("it has a JSON form");
+    let text = write(Shape::Entry, thing, kept).expect("it has a JSON form");
     serde_json::from_str(&text).expect("JSON")
 }
 
@@ -47,21 +47,21 @@ fn what_bears_no_number_is_of_the_first_shape_and_gets_its_number_when_written()
 
 #[test]
 fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
-    let newer = Shape::Record.reads() + 1;
+    let newer = Shape::Entry.reads() + 1;
     // Neither the missing name nor the list that is none is looked at.
     let text = json!({"schema": newer, "list": "a list no more"}).to_string();
-    let refused = read::<Thing>(Shape::Record, &text).expect_err("it is too new");
+    let refused = read::<Thing>(Shape::Entry, &text).expect_err("it is too new");
     assert_eq!(
         refused,
         Unreadable::Newer {
-            shape: Shape::Record,
+            shape: Shape::Entry,
             schema: newer
         }
     );
     assert_eq!(
         refused.to_string(),
         format!(
-            "the record is of shape {newer} and this worker reads up to {}: it waits for a newer worker",
+            "the entry is of shape {newer} and this worker reads up to {}: it waits for a newer worker",
             newer - 1
         )
     );
@@ -79,7 +79,7 @@ fn what_is_no_shape_at_all_is_damaged_and_not_newer() {
         r#"{"schema":"2","name":"a"}"#,
         r#"{"schema":99999999999,"name":"a"}"#,
     ] {
-        let refused = read::<Thing>(Shape::Record, text).expect_err(text);
+        let refused = read::<Thing>(Shape::Entry, text).expect_err(text);
         assert!(matches!(refused, Unreadable::Damaged { .. }), "{text}");
     }
 }

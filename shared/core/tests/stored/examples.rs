@@ -13,11 +13,11 @@ use bobbin_core::message::{
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Membership, Outside, Person};
+use bobbin_core::sandbox::{Lease, Operated, Phase, SandboxRecord, TimelineEntry};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    CheckedOptions, EndedTurn, Lease, Observations, Operated, Phase, Queued, Session, Steered,
-    StrayRun, TimelineEntry, Turn,
+    CheckedOptions, EndedTurn, Observations, Queued, Session, Steered, StrayRun, Turn,
 };
 use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
 use bobbin_core::stage::{Prompted, Stage};
@@ -31,6 +31,7 @@ const T: u64 = 1_795_294_965_000;
 pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
     match shape {
         Shape::Record => records(),
+        Shape::Sandbox => sandboxes(),
         Shape::Mark => vec![
             ("cancelled", stored(shape, &anna())),
             ("now", stored(shape, &anna())),
@@ -230,7 +231,7 @@ fn turn(stage: Stage) -> Turn {
     }
 }
 
-fn session(phase: Phase, stage: Stage) -> Session {
+fn session(stage: Stage) -> Session {
     let outcomes = [
         Outcome::Answered,
         Outcome::Joined { turn: "t-0".into() },
@@ -249,9 +250,6 @@ fn session(phase: Phase, stage: Stage) -> Session {
     Session {
         thread: thread(),
         version: 7,
-        phase,
-        phase_since_ms: T,
-        generation: 2,
         agent_session: Some("ses_1".into()),
         turn: Some(turn(stage)),
         stray: Some(StrayRun {
@@ -260,6 +258,26 @@ fn session(phase: Phase, stage: Stage) -> Session {
             messages: vec!["msg_0".to_owned()],
         }),
         ended: ended.collect(),
+        due_at_ms: Some(T + 1_800_000),
+        briefed: Some("ses_1".into()),
+        fresh_since_ms: T - 5_000,
+        checked_options: Some(CheckedOptions {
+            generation: 2,
+            selection: selection(),
+        }),
+        shown: vec!["0123456789abcdef".to_owned()],
+        kept: Kept::default(),
+        sandbox: SandboxRecord::default(),
+        observed: Observations::default(),
+    }
+}
+
+fn sandbox(phase: Phase) -> SandboxRecord {
+    SandboxRecord {
+        version: 5,
+        phase,
+        phase_since_ms: T,
+        generation: 2,
         lease: Some(Lease {
             holder: "sweep-1#1".to_owned(),
             until_ms: T + 120_000,
@@ -267,14 +285,7 @@ fn session(phase: Phase, stage: Stage) -> Session {
         due_at_ms: Some(T + 1_800_000),
         last_activity_ms: T,
         wake_at_ms: Some(T + 1_800_000),
-        briefed: Some("ses_1".into()),
-        fresh_since_ms: T - 5_000,
         repo: Some("https://github.com/acme/shop".to_owned()),
-        checked_options: Some(CheckedOptions {
-            generation: 2,
-            selection: selection(),
-        }),
-        shown: vec!["0123456789abcdef".to_owned()],
         timeline: vec![TimelineEntry {
             at_ms: T,
             phase,
@@ -286,8 +297,8 @@ fn session(phase: Phase, stage: Stage) -> Session {
             at_ms: T,
             trouble: Some("it runs a turn".to_owned()),
         }],
+        carried: false,
         kept: Kept::default(),
-        observed: Observations::default(),
     }
 }
 
@@ -309,19 +320,21 @@ fn records() -> Vec<(&'static str, String)> {
         ids: Some(ids(&"t-1".into())),
     };
     [
-        ("creating", Phase::Creating, received.clone()),
-        ("active", Phase::Active, Stage::Running(prompted())),
-        ("pausing", Phase::Pausing, received.clone()),
-        ("paused", Phase::Paused, received),
-        ("resuming", Phase::Resuming, Stage::Prompting(prompted())),
-        ("destroying", Phase::Destroying, ending.clone()),
-        ("destroyed", Phase::Destroyed, ending.clone()),
-        ("error", Phase::Error, ending),
+        ("received", received),
+        ("prompting", Stage::Prompting(prompted())),
+        ("running", Stage::Running(prompted())),
+        ("ending", ending),
     ]
     .into_iter()
-    .map(|(name, phase, stage)| (name, session(phase, stage).encode()))
+    .map(|(name, stage)| (name, session(stage).encode()))
     .chain([("new", Session::new(thread(), T).encode())])
     .collect()
+}
+
+fn sandboxes() -> Vec<(&'static str, String)> {
+    let of = |phase: Phase| (phase.word(), sandbox(phase).encode());
+    let new = ("new", SandboxRecord::new(T).encode());
+    Phase::ALL.into_iter().map(of).chain([new]).collect()
 }
 
 fn queued() -> Queued {

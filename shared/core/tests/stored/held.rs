@@ -12,7 +12,7 @@ use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Prompt, Work};
-use bobbin_core::ports::{Loaded, Saved, World};
+use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::session::{ControlFlags, Session};
 
 /// Where the newer thing is met.
@@ -51,7 +51,7 @@ impl World for Place {
         }
     }
 
-    async fn save(&self, _: &Session, _: u64, _: &[Entry]) -> Result<Saved, Failure> {
+    async fn save(&self, _: &Session, _: Versions, _: &[Entry]) -> Result<Saved, Failure> {
         if self.met == Met::Saving {
             return Err(newer());
         }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use crate::sessions::{Due, item};
+use crate::sessions::{Due, items};
 
 /// Items of one transaction.
 const ITEMS_AT_ONCE: usize = 20_000;
@@ -86,7 +86,7 @@ fn serve(template: &Path, file: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes these sessions; answers the bytes of the last item.
+/// Writes these sessions; answers the bytes of an item.
 fn fill(
     database: &Database,
     table: &str,
@@ -99,9 +99,9 @@ fn fill(
     while numbers.peek().is_some() {
         let some = numbers.by_ref().take(ITEMS_AT_ONCE);
         let items: Vec<_> = some
-            .map(|number| {
+            .flat_map(|number| {
                 let when = if number < due { Due::Now } else { Due::Later };
-                item(number, when, now_ms)
+                items(number, when, now_ms)
             })
             .collect();
         let count = items.len();

@@ -1,11 +1,10 @@
 //! Sessions by their number: threads after five turns, with a sandbox.
 
-use std::collections::HashMap;
-
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::{Phase, SandboxRecord, TimelineEntry};
 use bobbin_core::selection::Selection;
-use bobbin_core::session::{CheckedOptions, EndedTurn, Phase, Session, TimelineEntry};
+use bobbin_core::session::{CheckedOptions, EndedTurn, Session};
 use dynoxide::{AttributeValue, Item};
 
 /// The guild of all of them.
@@ -26,26 +25,33 @@ pub enum Due {
     Later,
 }
 
-/// The item of a session, as the store writes it.
-pub fn item(number: usize, due: Due, now_ms: Ms) -> Item {
+/// The items of a thread at rest and of its sandbox, as the store writes them.
+pub fn items(number: usize, due: Due, now_ms: Ms) -> [Item; 2] {
     let session = session(number as u64, due, now_ms);
     let text = |value: &str| AttributeValue::S(value.to_owned());
     let count = |value: u64| AttributeValue::N(value.to_string());
-    let due_at = session.due_at_ms.unwrap_or_default();
-    let attributes = [
-        ("thread", text(&session.thread.to_string())),
-        ("item", text("session")),
-        ("record", text(&session.encode())),
-        ("version", count(session.version)),
-        ("phase", text(session.phase.word())),
-        ("tenant", text(session.thread.tenant().as_str())),
+    let sandbox = &session.sandbox;
+    let of = |item: &str, record: &str, version: u64| {
+        [
+            ("thread", text(&session.thread.to_string())),
+            ("item", text(item)),
+            ("record", text(record)),
+            ("version", count(version)),
+            ("tenant", text(session.thread.tenant().as_str())),
+        ]
+    };
+    let named = |(name, value): (&str, AttributeValue)| (name.to_owned(), value);
+    let of_thread = of("session", &session.encode(), session.version);
+    let of_sandbox = of("sandbox", &sandbox.encode(), sandbox.version);
+    let more = [
+        ("phase", text(sandbox.phase.word())),
         ("due_shard", count(session.thread.due_shard().into())),
-        ("due_at", count(due_at)),
+        ("due_at", count(sandbox.due_at_ms.unwrap_or_default())),
     ];
-    attributes
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect::<HashMap<_, _>>()
+    [
+        of_thread.into_iter().map(named).collect(),
+        of_sandbox.into_iter().chain(more).map(named).collect(),
+    ]
 }
 
 fn session(number: u64, due: Due, now_ms: Ms) -> Session {
@@ -72,23 +78,27 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
     let agent_session = format!("ses_{number:026}");
     Session {
         version: 40,
-        phase: Phase::Active,
-        generation: 1,
         briefed: Some(agent_session.clone().into()),
         agent_session: Some(agent_session.into()),
         ended: (0..TURNS).map(turn).collect(),
-        due_at_ms: Some(due_at_ms),
-        wake_at_ms: Some(due_at_ms),
         checked_options: Some(CheckedOptions {
             generation: 1,
             selection: Selection::default(),
         }),
-        timeline: [
-            (Phase::Creating, "a prompt came"),
-            (Phase::Active, "the server is healthy"),
-        ]
-        .map(phase)
-        .to_vec(),
+        sandbox: SandboxRecord {
+            phase: Phase::Active,
+            generation: 1,
+            version: 12,
+            due_at_ms: Some(due_at_ms),
+            wake_at_ms: Some(due_at_ms),
+            timeline: [
+                (Phase::Creating, "a prompt came"),
+                (Phase::Active, "the server is healthy"),
+            ]
+            .map(phase)
+            .to_vec(),
+            ..SandboxRecord::new(now_ms - TURNS * MINUTE_MS)
+        },
         ..Session::new(thread, now_ms - TURNS * MINUTE_MS)
     }
 }

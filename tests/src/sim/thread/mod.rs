@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::session::{ControlFlags, Phase, Queued, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
 
 use super::agent::Agent;
@@ -108,7 +109,7 @@ impl SimThread {
     pub fn phase(&self) -> Option<(Phase, u32)> {
         self.record
             .as_ref()
-            .map(|session| (session.phase, session.generation))
+            .map(|session| (session.sandbox.phase, session.sandbox.generation))
     }
 
     /// Whether the record went through these phases, one right after the other.
@@ -116,7 +117,7 @@ impl SimThread {
         let timeline: Vec<Phase> = self
             .record
             .iter()
-            .flat_map(|session| &session.timeline)
+            .flat_map(|session| &session.sandbox.timeline)
             .map(|entry| entry.phase)
             .collect();
         timeline
@@ -143,8 +144,8 @@ impl SimThread {
             self.thread,
             session.map(|s| (
                 s.version,
-                s.phase,
-                s.generation,
+                s.sandbox.phase,
+                s.sandbox.generation,
                 s.due_at_ms,
                 s.turn.map(|t| (t.id, t.stage))
             ))
@@ -197,7 +198,7 @@ impl SimThread {
                 }
             }
         }
-        for operated in &session.operated {
+        for operated in &session.sandbox.operated {
             if !self.ended.contains(&operated.id) {
                 self.ended.push(operated.id.clone());
                 if let Some(turn) = self.turn(&operated.id) {
@@ -222,12 +223,14 @@ impl SimThread {
             });
         }
         // As the table does: what was only seen is not kept.
-        self.record = Some(Session::decode(&session.encode()).expect("a record can be read"));
-        self.index.push((now_ms + lag_ms, session.due_at_ms));
+        let sandbox = (session.sandbox.version > 0).then(|| session.sandbox.encode());
+        let stored = Session::decode(&session.encode(), sandbox.as_deref());
+        self.record = Some(stored.expect("a record can be read"));
+        self.index.push((now_ms + lag_ms, session.due_at_ms()));
         let live = self
             .sandboxes
             .keys()
-            .filter(|generation| **generation == session.generation)
+            .filter(|generation| **generation == session.sandbox.generation)
             .count();
         self.history.facts.push(Fact::Live(live));
     }
@@ -325,8 +328,8 @@ impl SimThread {
         // A thread of which nothing was ever written ended as well.
         let session = session.unwrap_or_else(|| Session::new(self.thread.clone(), START_MS));
         self.history.end = Some(End {
-            phase: session.phase,
-            generation: session.generation,
+            phase: session.sandbox.phase,
+            generation: session.sandbox.generation,
             turn: session.turn.is_some(),
             listed: self
                 .sandboxes

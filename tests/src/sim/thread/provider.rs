@@ -3,8 +3,7 @@
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::{Phase, SandboxState};
 
 use super::SimThread;
 use crate::promises::Fact;
@@ -59,10 +58,10 @@ impl SimThread {
             session.is_some_and(|session| {
                 let under_way = session.turn.as_ref().filter(|turn| !turn.stage.is_ending());
                 let wanted = matches!(
-                    session.phase,
+                    session.sandbox.phase,
                     Phase::Creating | Phase::Active | Phase::Resuming
                 );
-                session.generation == generation && wanted && under_way.is_some()
+                session.sandbox.generation == generation && wanted && under_way.is_some()
             })
         };
         match call {

@@ -11,8 +11,9 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::Work;
-use bobbin_core::ports::{self, Loaded, Saved};
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::ports::{self, Loaded, Saved, Versions};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
 
 use super::failing::{Luck, away_for_now, fails, stands_on};
 use super::plan::{Out, Trouble};
@@ -196,7 +197,7 @@ impl ports::World for Worker {
         let phase = found
             .session
             .as_ref()
-            .map_or(Phase::Destroyed, |session| session.phase);
+            .map_or(Phase::Destroyed, |session| session.sandbox.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
         // The first read is the delivery; a later one only looks at the control flags.
         if pending.1.is_none() {
@@ -208,11 +209,11 @@ impl ports::World for Worker {
     async fn save(
         &self,
         session: &Session,
-        expected: u64,
+        expected: Versions,
         entries: &[LedgerEntry],
     ) -> Result<Saved, Failure> {
         let (call, luck) = self.begin("save").await;
-        self.decided(Some(session.phase));
+        self.decided(Some(session.sandbox.phase));
         let away = {
             let inner = self.world.lock();
             inner.is_out(Out::Table) || inner.is_out(Out::Writes)
@@ -233,12 +234,9 @@ impl ports::World for Worker {
                 inner.met.insert("index lag");
             }
             let here = &mut inner.places[self.place];
-            if here.record.as_ref().map_or(0, |stored| stored.version) == expected {
+            if expected.are_of(here.record.as_ref()) {
                 here.keep(
-                    &Session {
-                        version: expected + 1,
-                        ..session.clone()
-                    },
+                    &expected.followed_by(session.clone()),
                     entries,
                     now_ms,
                     lag_ms,
@@ -247,8 +245,8 @@ impl ports::World for Worker {
                 inner.note(self.place, || {
                     format!(
                         "  saved {}: {} {:?}",
-                        expected + 1,
-                        session.phase.word(),
+                        expected.thread + 1,
+                        session.sandbox.phase.word(),
                         session.turn.as_ref().map(|turn| (&turn.id, &turn.stage))
                     )
                 });

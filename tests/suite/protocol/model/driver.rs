@@ -396,8 +396,8 @@ impl Driver {
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
-            let transition =
-                Transition::before(record.phase, work, event.as_ref()).after(session.phase);
+            let transition = Transition::before(record.sandbox.phase, work, event.as_ref())
+                .after(session.sandbox.phase);
             self.tables().transitions.insert(transition);
             let had_ids = record.turn.is_some_and(|turn| turn.stage.ids().is_some());
             let mint = (!had_ids).then(|| format!("msg-{}-{}", delivery.message.id, asked.mints));
@@ -447,6 +447,7 @@ impl Driver {
             .find(|number| {
                 Some(*number) != other
                     && session
+                        .sandbox
                         .lease
                         .as_ref()
                         .is_none_or(|lease| lease.holder != delivery_id(message, *number))
@@ -464,11 +465,12 @@ fn now(lapsed: bool) -> Now {
 
 fn shift(session: &mut Session, by_ms: u64) {
     let back = |at: &mut Ms| *at = at.saturating_sub(by_ms).max(NOW - PAST_MS);
-    back(&mut session.phase_since_ms);
-    back(&mut session.last_activity_ms);
+    back(&mut session.sandbox.phase_since_ms);
+    back(&mut session.sandbox.last_activity_ms);
     session.due_at_ms.as_mut().map(back);
-    session.wake_at_ms.as_mut().map(back);
-    if let Some(lease) = &mut session.lease {
+    session.sandbox.due_at_ms.as_mut().map(back);
+    session.sandbox.wake_at_ms.as_mut().map(back);
+    if let Some(lease) = &mut session.sandbox.lease {
         back(&mut lease.until_ms);
     }
     session.observed.stop_asked_ms.as_mut().map(back);

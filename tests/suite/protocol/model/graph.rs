@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use bobbin_core::message::Operation;
-use bobbin_core::session::Phase;
+use bobbin_core::sandbox::Phase;
+
 use libtest_mimic::{Failed, Trial};
 use stateright::{Checker, Expectation, Model, Property};
 
@@ -183,18 +184,25 @@ impl Model for Walk {
             }),
             Property::sometimes("operated", |w: &Self, s| {
                 let record = w.system.record(s);
-                record.operated.iter().any(|one| one.trouble.is_none())
+                record
+                    .sandbox
+                    .operated
+                    .iter()
+                    .any(|one| one.trouble.is_none())
             }),
             Property::sometimes("paused", |w: &Self, s| {
-                w.system.record(s).phase == Phase::Paused
+                w.system.record(s).sandbox.phase == Phase::Paused
             }),
             Property::sometimes("resumed", |w: &Self, s| {
-                w.system.record(s).phase == Phase::Resuming
+                w.system.record(s).sandbox.phase == Phase::Resuming
             }),
             Property::sometimes("destroyed", |w: &Self, s| {
-                w.system.record(s).generation > 0 && w.system.record(s).phase == Phase::Destroyed
+                w.system.record(s).sandbox.generation > 0
+                    && w.system.record(s).sandbox.phase == Phase::Destroyed
             }),
-            Property::sometimes("made anew", |w: &Self, s| w.system.record(s).generation > 1),
+            Property::sometimes("made anew", |w: &Self, s| {
+                w.system.record(s).sandbox.generation > 1
+            }),
             Property::sometimes("two at work", |_, s: &State| {
                 s.workers.iter().all(Option::is_some)
             }),

@@ -17,7 +17,8 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::PostRef;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::machine::{Machine, Step};
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::stage::Stage;
 use bobbin_core::usage::Usage;
@@ -393,9 +394,9 @@ impl System {
     pub fn history(&self, s: &State, at_end: bool) -> History {
         let record = self.record(s);
         let mut facts = Vec::with_capacity(12);
-        if record.generation > 0 && !matches!(record.phase, Phase::Destroyed) {
+        if record.sandbox.generation > 0 && !matches!(record.sandbox.phase, Phase::Destroyed) {
             facts.push(Fact::Live(usize::from(
-                s.sandboxes[record.generation as usize - 1].copies,
+                s.sandboxes[record.sandbox.generation as usize - 1].copies,
             )));
         }
         facts.extend(s.order.iter().map(|(turn, generation)| Fact::Prompted {
@@ -427,7 +428,7 @@ impl System {
                 ending: Ending::from(&ended.outcome),
             })
         }));
-        facts.extend(record.operated.iter().filter_map(|operated| {
+        facts.extend(record.sandbox.operated.iter().filter_map(|operated| {
             Some(Fact::Ended {
                 turn: usize::from(self.driver.turn_of(&operated.id)?),
                 ending: match operated.trouble {
@@ -438,7 +439,7 @@ impl System {
         }));
         facts.extend(
             (s.left.losses < self.budget.losses).then_some(Fact::Disturbed {
-                generation: record.generation,
+                generation: record.sandbox.generation,
             }),
         );
         let steered = (0..MESSAGES).filter(|turn| s.steered & (1 << turn) != 0);
@@ -446,14 +447,14 @@ impl System {
         let withheld = (0..MESSAGES).filter(|turn| s.withheld & (1 << turn) != 0);
         facts.extend(withheld.map(|turn| Fact::Withheld { turn }));
         facts.extend((0..s.hits).map(|_| Fact::Hit {
-            generation: record.generation,
+            generation: record.sandbox.generation,
             turn: 0,
         }));
         let astray = s.astray || at_end && self.goes_on_alone(s, &record);
         facts.extend(astray.then_some(Fact::Astray { turn: 0 }));
         let end = at_end.then(|| End {
-            phase: record.phase,
-            generation: record.generation,
+            phase: record.sandbox.phase,
+            generation: record.sandbox.generation,
             turn: record.turn.is_some(),
             listed: (1..)
                 .zip(&s.sandboxes)
@@ -517,12 +518,13 @@ impl System {
     fn next_deadline_ms(&self, s: &State) -> Option<u64> {
         let record = self.record(s);
         let waits = record.turn.is_some() || !s.queue.is_empty();
-        let lease = record.lease.as_ref().map(|lease| lease.until_ms);
+        let lease = record.sandbox.lease.as_ref().map(|lease| lease.until_ms);
         let later = [
-            record.due_at_ms,
-            (record.phase == Phase::Active)
-                .then_some(record.last_activity_ms + LIMITS.idle_pause_ms),
-            (record.phase == Phase::Paused).then_some(record.phase_since_ms + LIMITS.paused_ttl_ms),
+            record.due_at_ms(),
+            (record.sandbox.phase == Phase::Active)
+                .then_some(record.sandbox.last_activity_ms + LIMITS.idle_pause_ms),
+            (record.sandbox.phase == Phase::Paused)
+                .then_some(record.sandbox.phase_since_ms + LIMITS.paused_ttl_ms),
         ];
         let all = lease
             .into_iter()
@@ -538,7 +540,7 @@ impl System {
             if usize::from(s.accepted) < self.kinds.len() {
                 actions.push(Action::Accept);
             }
-            let due = record.due_at_ms.is_some_and(|at: Ms| at <= NOW) && s.queue.is_empty();
+            let due = record.due_at_ms().is_some_and(|at: Ms| at <= NOW) && s.queue.is_empty();
             if !sweep_waits && (due || s.left.sweeps > 0) && record.version > 0 {
                 actions.push(Action::Sweep);
             }
@@ -625,9 +627,9 @@ impl System {
         if self.has(Fault::ReadBeforeList) && s.hunt.is_none() && s.left.hunts > 0 {
             actions.push(Action::Hunt);
         }
-        let idle = record.phase == Phase::Active
+        let idle = record.sandbox.phase == Phase::Active
             && record.turn.is_none()
-            && record.due_at_ms.is_some_and(|at| at <= NOW);
+            && record.due_at_ms().is_some_and(|at| at <= NOW);
         if self.has(Fault::SweeperStopsDirectly) && (s.direct.is_some() || idle) {
             actions.push(Action::Direct);
         }
@@ -736,7 +738,7 @@ impl System {
             }
             Action::Sweep => {
                 let due =
-                    self.record(&s).due_at_ms.is_some_and(|at| at <= NOW) && s.queue.is_empty();
+                    self.record(&s).due_at_ms().is_some_and(|at| at <= NOW) && s.queue.is_empty();
                 s.queue.push(Entry::Work(Item::Sweep));
                 s.left.sweeps -= u8::from(!due);
             }
@@ -765,7 +767,7 @@ impl System {
             Action::Namesake => self.namesake(&mut s),
             Action::LandAbort => {
                 if let Some(turns) = s.late_abort.take() {
-                    let generation = self.record(&s).generation;
+                    let generation = self.record(&s).sandbox.generation;
                     self.abort(&mut s, generation, turns);
                 }
             }
@@ -820,6 +822,6 @@ impl System {
     /// Whether the bounds of the exploration leave this state in.
     pub fn within(&self, s: &State) -> bool {
         let record = self.record(s);
-        record.version <= self.version_max && (record.generation as usize) < GENERATIONS
+        record.version <= self.version_max && (record.sandbox.generation as usize) < GENERATIONS
     }
 }

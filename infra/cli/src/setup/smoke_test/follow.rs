@@ -8,8 +8,8 @@ use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Membership, Person};
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{Phase, Session};
+use bobbin_core::sandbox::{Phase, SandboxState};
+use bobbin_core::session::Session;
 use bobbin_core::stage::Stage;
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
@@ -57,7 +57,7 @@ fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
         let ended = session.ended.last().map(|ended| &ended.outcome);
         return ("has ended", ended);
     };
-    let words = match (&turn.stage, session.phase) {
+    let words = match (&turn.stage, session.sandbox.phase) {
         (Stage::Ending { .. }, _) => "is told in the thread",
         (Stage::Running(_), _) => "is worked on by the agent",
         (Stage::Prompting(_), _) => "is given to the agent",
@@ -147,7 +147,9 @@ pub async fn tidy(
         return Ok(());
     }
     let before = record(stack, &turn.thread).await?;
-    let generation = before.as_ref().map_or(0, |session| session.generation);
+    let generation = before
+        .as_ref()
+        .map_or(0, |session| session.sandbox.generation);
     let reset = Message {
         id: format!("setup-reset-{}", now_ms()).into(),
         thread: turn.thread.clone(),
@@ -162,9 +164,9 @@ pub async fn tidy(
     while began.elapsed() < Duration::from_millis(TIDY_MS_MAX) {
         let session = record(stack, &turn.thread).await?;
         let gone = session.is_some_and(|session| {
-            session.phase == Phase::Destroyed
+            session.sandbox.phase == Phase::Destroyed
                 && session.turn.is_none()
-                && session.generation >= generation
+                && session.sandbox.generation >= generation
         });
         if gone && gone_at_provider(target, stack, &turn.thread, generation).await {
             report.right("The test's sandbox is taken down; its thread stays as the proof");

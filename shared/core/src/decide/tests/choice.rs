@@ -266,7 +266,7 @@ fn an_agent_that_does_not_say_what_it_offers_holds_nothing_up() {
 fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_until_a_reset() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
-    assert_eq!(record(&world).repo.as_deref(), Some("acme/api"));
+    assert_eq!(record(&world).sandbox.repo.as_deref(), Some("acme/api"));
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &asked("m3", Selection::default()), 1);
@@ -280,7 +280,7 @@ fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_u
     };
     deliver_until_done(&world, &work("r1", reset), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
-    assert_eq!(record(&world).repo, None);
+    assert_eq!(record(&world).sandbox.repo, None);
     world.with(|s| assert_eq!(s.clones.len(), 2));
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
 }
@@ -333,7 +333,7 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
             "{words}"
         );
         assert!(words.contains(told), "{words}");
-        assert_eq!(record(&world).phase, Phase::Destroyed);
+        assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
         nothing_ran(&world);
         deliver_until_done(&world, &asked("m2", wants(Some("acme/web"), None, None)), 1);
         assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));

@@ -506,10 +506,9 @@ impl World for Fake {
             return Err(outage(Out::Table));
         }
         let found = self.with(|s| Loaded {
-            session: s
-                .record
-                .as_ref()
-                .map(|record| Session::decode(&record.encode()).unwrap()),
+            session: s.record.as_ref().map(|record| {
+                Session::decode(&record.encode(), Some(&record.sandbox.encode())).unwrap()
+            }),
             flags: if s.late_flags {
                 ControlFlags::default()
             } else {
@@ -527,7 +526,7 @@ impl World for Fake {
     async fn save(
         &self,
         session: &Session,
-        expected: u64,
+        expected: Versions,
         entries: &[Entry],
     ) -> Result<Saved, Failure> {
         let after = self.call();
@@ -535,7 +534,7 @@ impl World for Fake {
             return Err(outage(Out::Writes));
         }
         let saved = self.with(|s| {
-            if s.record.as_ref().map_or(0, |r| r.version) != expected {
+            if !expected.are_of(s.record.as_ref()) {
                 return Saved::Conflict;
             }
             let entries = entries.iter().cloned();
@@ -546,10 +545,7 @@ impl World for Fake {
                 .extend(signals.iter().map(|signal| signal.kind.name()));
             let spent = s.flags.spent(session);
             s.flags = std::mem::take(&mut s.flags).without(&spent);
-            s.record = Some(Session {
-                version: expected + 1,
-                ..session.clone()
-            });
+            s.record = Some(expected.followed_by(session.clone()));
             Saved::Written(if s.late_flags {
                 ControlFlags::default()
             } else {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::Operation;
-use crate::session::Operated;
+use crate::sandbox::Operated;
 
 fn operation(id: &str, want: Operation) -> Message {
     work(id, Work::Operate { want })
@@ -16,7 +16,7 @@ fn paused() -> Fake {
 
 fn came_of(world: &Fake) -> Vec<(Operation, Option<String>)> {
     let of = |one: Operated| (one.want, one.trouble);
-    record(world).operated.into_iter().map(of).collect()
+    record(world).sandbox.operated.into_iter().map(of).collect()
 }
 
 fn told(world: &Fake, word: &str) -> usize {
@@ -27,11 +27,11 @@ fn told(world: &Fake, word: &str) -> usize {
 #[test]
 fn a_pause_stops_an_active_sandbox_before_its_idle_time_and_a_message_brings_it_back() {
     let world = paused();
-    assert_eq!(record(&world).phase, Phase::Paused);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     assert_eq!(came_of(&world), [(Operation::Pause, None)]);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
-    assert_eq!(record(&world).generation, 1);
+    assert_eq!(record(&world).sandbox.generation, 1);
 }
 
 #[test]
@@ -40,9 +40,9 @@ fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
     later(&world, Limits::DEFAULT.idle_pause_ms + 1);
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
     let session = record(&world);
-    assert_eq!(session.phase, Phase::Active);
+    assert_eq!(session.sandbox.phase, Phase::Active);
     assert_eq!(
-        session.due_at_ms,
+        session.due_at_ms(),
         Some(world.now_ms() + Limits::DEFAULT.idle_pause_ms)
     );
     assert_eq!(came_of(&world)[1], (Operation::Resume, None));
@@ -53,10 +53,10 @@ fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing
     let world = active();
     deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
     assert!(world.with(|s| s.sandboxes.is_empty()));
-    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     assert_eq!(told(&world, super::super::words::DESTROYED), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(record(&world).generation, 2);
+    assert_eq!(record(&world).sandbox.generation, 2);
     let digests = world.with(|s| {
         s.told
             .iter()
@@ -98,13 +98,13 @@ fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_stil
         outcomes(&world),
         [Outcome::Answered, Outcome::Cancelled { by: String::new() }]
     );
-    assert!(session.timeline.is_empty() && session.repo.is_none());
+    assert!(session.sandbox.timeline.is_empty() && session.sandbox.repo.is_none());
     assert!(!session.encode().contains("ann"), "{session:?}");
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world).len(), 2, "m1 does not run again");
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!(
-        record(&world).generation,
+        record(&world).sandbox.generation,
         2,
         "a generation never comes back"
     );
@@ -137,7 +137,7 @@ fn a_repeat_does_nothing() {
     let world = paused();
     deliver_until_done(&world, &prompt("m2"), 1);
     deliver_until_done(&world, &operation("o1", Operation::Pause), 2);
-    assert_eq!(record(&world).phase, Phase::Active);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
     assert_eq!(came_of(&world).len(), 1);
 }
 
@@ -146,7 +146,7 @@ fn a_sandbox_that_vanished_is_not_made_anew_by_a_resume() {
     let world = paused();
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
-    assert_eq!(record(&world).phase, Phase::Destroyed);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     assert_eq!(
         came_of(&world)[1],
         (

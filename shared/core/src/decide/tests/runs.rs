@@ -125,7 +125,7 @@ fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() 
         )
     });
     assert_eq!(
-        (record(&world).stray, record(&world).phase),
+        (record(&world).stray, record(&world).sandbox.phase),
         (None, Phase::Active)
     );
 }

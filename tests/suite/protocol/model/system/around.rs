@@ -50,7 +50,7 @@ impl System {
             return;
         };
         match reaches {
-            Reaches::Now => self.abort(s, record.generation, turns),
+            Reaches::Now => self.abort(s, record.sandbox.generation, turns),
             Reaches::Later => s.late_abort = Some(turns),
             Reaches::Never => {}
         }
@@ -102,10 +102,10 @@ impl System {
             .as_ref()
             .is_some_and(|turn| !turn.stage.is_ending());
         let wanted = matches!(
-            record.phase,
+            record.sandbox.phase,
             Phase::Creating | Phase::Active | Phase::Resuming
         );
-        if record.generation == late.generation
+        if record.sandbox.generation == late.generation
             && (with_agent(&record) || under_way && wanted)
             && !late.by_person
             && late.call != Call::Create
@@ -230,7 +230,7 @@ impl System {
     /// The fault: no message, no flag, just a stop of what was seen idle.
     pub(super) fn direct(&self, s: &mut State) {
         match s.direct.take() {
-            None => s.direct = Some(self.record(s).generation),
+            None => s.direct = Some(self.record(s).sandbox.generation),
             Some(generation) => self.land(
                 s,
                 Late {

@@ -2,6 +2,7 @@
 
 use super::*;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
+use bobbin_core::ports::Versions;
 
 impl System {
     /// The follow window is over before the run is.
@@ -247,8 +248,8 @@ impl System {
     }
 
     /// Writes under the version that was read.
-    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: u64) {
-        if self.record(s).version != expected && !self.has(Fault::NoCondition) {
+    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: Versions) {
+        if !expected.are_of(Some(&self.record(s))) && !self.has(Fault::NoCondition) {
             return self.then(s, slot, Came::Conflict);
         }
         // The control flags of what has begun or ended are spent with this write.
@@ -263,9 +264,8 @@ impl System {
             }
         }
         s.record = self.driver.session_no(Session {
-            version: expected + 1,
             observed: Default::default(),
-            ..session.clone()
+            ..expected.followed_by(session.clone())
         });
         let flags = s.flags;
         self.then(s, slot, Came::Written { flags });
