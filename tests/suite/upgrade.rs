@@ -17,10 +17,16 @@ use crate::run::trial;
 const DELIVERIES: i64 = 3;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
-        newer,
-    )]
+    vec![
+        trial(
+            "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
+            newer,
+        ),
+        trial(
+            "embedded::upgrade::a_thread_of_before_there_were_two_records_goes_on_in_its_sandbox",
+            one_record,
+        ),
+    ]
 }
 
 async fn newer() {
@@ -30,26 +36,67 @@ async fn newer() {
     limits["idle_pause_ms"] = json!(5_000);
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
-    for platform in Platform::ALL {
-        one(&world, platform).await;
+    for (platform, item) in Platform::ALL.into_iter().zip(["session", "sandbox"]) {
+        one(&world, platform, item).await;
     }
     stack.end().unwrap();
 }
 
-async fn one(world: &World, platform: Platform) {
+/// A worker from before wrote this thread: what it knew of the sandbox stands in the thread's own record.
+async fn one_record() {
+    let stack = Stack::start(&Options::limits(quick()));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (mut talk, first) = world.begin(platform, "write: kept.txt kept").await;
+        assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+        let thread = talk.thread.key.clone();
+        let sandbox = talk.sandbox().await;
+
+        let read = async |item| -> Value {
+            serde_json::from_str(&record(&world, &thread, item).await).unwrap()
+        };
+        let (mut whole, of_sandbox) = (read("session").await, read("sandbox").await);
+        let version = whole["version"].clone();
+        let fields = whole.as_object_mut().unwrap();
+        fields.extend(of_sandbox.as_object().unwrap().clone());
+        fields.insert("schema".to_owned(), json!(1));
+        fields.insert("version".to_owned(), version);
+        put(&world, &thread, "session", &whole.to_string()).await;
+        let gone = json!({"TableName": world.deployment.table, "Key": key(&thread, "sandbox")});
+        let deleted = world
+            .aws
+            .call("dynamodb", "DynamoDB_20120810.DeleteItem", &gone);
+        deleted.await.unwrap();
+
+        let second = talk.say("run: cat kept.txt").await;
+        assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+        let answer = talk.answer(&second).await;
+        assert!(answer.contains("kept"), "{answer}");
+        assert_eq!(talk.sandbox().await.id, sandbox.id);
+        assert_eq!(read("session").await["phase"], Value::Null);
+        assert_eq!(read("sandbox").await["phase"], "active");
+        talk.check().await;
+        talk.reset().await;
+    }
+    world.check_quiet().await;
+    stack.end().unwrap();
+}
+
+/// It is the thread's record that is newer, or its sandbox's.
+async fn one(world: &World, platform: Platform, item: &str) {
     let (mut talk, first) = world.begin(platform, "write: kept.txt kept").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let thread = talk.thread.key.clone();
     let sandbox = talk.sandbox().await;
 
     // What a newer worker leaves: another shape, with words that this one has never heard of.
-    let present = record(world, &thread).await;
+    let present = record(world, &thread, item).await;
     let mut newer: Value = serde_json::from_str(&present).unwrap();
-    assert_eq!(newer["schema"], 1, "{present}");
+    let written = newer["schema"].clone();
     newer["schema"] = json!(1_000);
     newer["phase"] = json!("hibernating");
     let newer = newer.to_string();
-    put(world, &thread, &newer).await;
+    put(world, &thread, item, &newer).await;
 
     // A prompt, a word of the control lane, the sweeper: all wait, and nothing is touched.
     let second = talk.say("run: cat kept.txt").await;
@@ -76,7 +123,7 @@ async fn one(world: &World, platform: Platform) {
     held(world, queues[1], &thread, &asked.unwrap()).await;
     world.sweep().await.unwrap();
     assert_eq!(
-        record(world, &thread).await,
+        record(world, &thread, item).await,
         newer,
         "an older worker wrote over it"
     );
@@ -98,14 +145,14 @@ async fn one(world: &World, platform: Platform) {
     // The deployment was taken back, or what is newer is a field alone: the messages are worked on, the field stays.
     let mut old: Value = serde_json::from_str(&present).unwrap();
     old["from_the_future"] = json!({"a": [1, 2]});
-    put(world, &thread, &old.to_string()).await;
+    put(world, &thread, item, &old.to_string()).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let answer = talk.answer(&second).await;
     assert!(answer.contains("kept"), "{answer}");
-    let after: Value = serde_json::from_str(&record(world, &thread).await).unwrap();
+    let after: Value = serde_json::from_str(&record(world, &thread, item).await).unwrap();
     assert_eq!(
         (&after["from_the_future"], &after["schema"]),
-        (&json!({"a": [1, 2]}), &json!(1)),
+        (&json!({"a": [1, 2]}), &written),
         "an older worker lost a field"
     );
     assert!(after["version"].as_u64() > old["version"].as_u64());
@@ -114,14 +161,14 @@ async fn one(world: &World, platform: Platform) {
     world.check_quiet().await;
 }
 
-fn key(thread: &ThreadKey) -> Value {
-    json!({"thread": {"S": thread.to_string()}, "item": {"S": "session"}})
+fn key(thread: &ThreadKey, item: &str) -> Value {
+    json!({"thread": {"S": thread.to_string()}, "item": {"S": item}})
 }
 
-/// The record as it is stored.
-async fn record(world: &World, thread: &ThreadKey) -> String {
-    let body =
-        json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key(thread)});
+/// The record of a thread or of its sandbox, as it is stored.
+async fn record(world: &World, thread: &ThreadKey, item: &str) -> String {
+    let key = key(thread, item);
+    let body = json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key});
     let answer = world
         .aws
         .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
@@ -132,9 +179,9 @@ async fn record(world: &World, thread: &ThreadKey) -> String {
         .to_owned()
 }
 
-async fn put(world: &World, thread: &ThreadKey, record: &str) {
+async fn put(world: &World, thread: &ThreadKey, item: &str, record: &str) {
     let body = json!({
-        "TableName": world.deployment.table, "Key": key(thread), "UpdateExpression": "SET #record = :record",
+        "TableName": world.deployment.table, "Key": key(thread, item), "UpdateExpression": "SET #record = :record",
         "ExpressionAttributeNames": {"#record": "record"}, "ExpressionAttributeValues": {":record": {"S": record}},
     });
     world

@@ -101,7 +101,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
         .await
         .map_err(|e| e.to_string())?;
     let now_ms = now_ms();
-    let alive = !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error);
+    let alive = session.sandbox.is_alive();
     let answer = Answer {
         line: line(&session, &flags),
         sandbox: alive.then(|| {

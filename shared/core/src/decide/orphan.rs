@@ -16,8 +16,7 @@ pub fn is_orphan(
     grace_ms: u64,
 ) -> bool {
     let live = record.is_some_and(|session| {
-        session.sandbox.generation == generation
-            && !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error)
+        session.sandbox.generation == generation && session.sandbox.is_alive()
     });
     // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
