@@ -7,6 +7,7 @@ mod browser;
 mod choice;
 mod costs;
 mod deployment;
+mod direct;
 mod discord;
 mod emulated;
 mod faults;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         costs::trials(),
         protocol::trials(),
         fuzz::trials(),
+        direct::trials(),
         discord::trials(),
         surface::trials(),
         slack::trials(),

@@ -2,9 +2,10 @@
 //!
 //! What a request means is decided in `bobbin_chat`; here is only the HTTP around it. Nothing is answered before
 //! the queue has accepted, and nothing is written anywhere else. All that is read is what a tenant's people are suggested
-//! while they type.
+//! while they type, and its settings where they say in which thread something was said.
 
 mod router;
+mod settings;
 mod signing;
 mod suggestions;
 

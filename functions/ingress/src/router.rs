@@ -15,6 +15,7 @@ use bobbin_core::signals::INGRESS_FAILED;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
+use crate::settings::TenantSettings;
 use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
@@ -26,6 +27,7 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 pub struct Router {
     queues: Queues,
     suggestions: Suggestions,
+    settings: TenantSettings,
     discord: Option<discord::App>,
     slack: Signing,
     metrics: Metrics,
@@ -54,6 +56,7 @@ impl Router {
         Ok(Self {
             queues: Queues::new(aws, config),
             suggestions: Suggestions::new(aws, &config.table),
+            settings: TenantSettings::new(aws, &config.table),
             discord,
             slack,
             metrics: Metrics::new(&config.stack),
@@ -145,14 +148,18 @@ impl Router {
     /// Enqueues what is to be enqueued, then answers; each outcome has its line in the log.
     async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         told_again(request);
-        if let Some(body) = &inbound.enqueue
-            && let Err(error) = self.queues.send(body).await
-        {
+        let bodies = self.bodies(&inbound).await;
+        let send = async |body: Option<&WorkBody>| match body {
+            Some(body) => self.queues.send(body).await,
+            None => Ok(()),
+        };
+        // Accepted is what is in both groups: a retry of what is in one alone brings it into the other.
+        if let Err(error) = tokio::try_join!(send(bodies.first()), send(bodies.get(1))) {
             self.count_failure();
             tracing::error!(event = "ingress.failed", request = inbound.note, %error, "a request was verified but could not be accepted");
             return inbound.on_queue_failure;
         }
-        if let Some(announce) = inbound.enqueue.as_ref().and_then(Announce::of) {
+        for announce in bodies.iter().filter_map(Announce::of) {
             self.announce(announce).await;
         }
         let suggested = match &inbound.lookup {
@@ -196,6 +203,17 @@ impl Router {
             }
         }
         suggested.unwrap_or(inbound.answer)
+    }
+
+    /// What goes on the queue: one body, or two copies where the settings that decide cannot be read in time.
+    async fn bodies(&self, inbound: &Inbound) -> Vec<WorkBody> {
+        match (&inbound.enqueue, &inbound.direct) {
+            (Some(own), Some(direct)) => {
+                let settings = self.settings.of(&direct.tenant).await;
+                direct.bodies(own, settings.as_ref())
+            }
+            (body, _) => body.iter().cloned().collect(),
+        }
     }
 
     fn count_failure(&self) {
@@ -252,5 +270,6 @@ fn switched_off(words: &str) -> Inbound {
         answer,
         note: "platform switched off",
         lookup: None,
+        direct: None,
     }
 }

@@ -156,9 +156,41 @@ impl Worker {
             }
         };
         let around = within(body.correlation(), &body.group());
-        self.work_on(&body, &receipt, deadline_ms)
-            .instrument(around)
-            .await
+        let work = async {
+            match self.counting(body, &receipt).await {
+                Ok(body) => self.work_on(&body, &receipt, deadline_ms).await,
+                Err(verdict) => receipt.conclude(verdict).await,
+            }
+        };
+        work.instrument(around).await
+    }
+
+    /// What a body says to do; of two copies nothing for the one that is not in the right thread.
+    async fn counting(&self, body: Body, receipt: &Receipt<'_>) -> Result<Body, Verdict> {
+        let Body::Candidate(candidate) = body else {
+            return Ok(body);
+        };
+        let Some(thread) = candidate.said.thread() else {
+            return Err(Verdict::Done);
+        };
+        let store = {
+            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+            present.1.store.clone()
+        };
+        match store.settings(&thread.tenant()).await {
+            Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
+            Err(error) => {
+                world::count_failure(&self.metrics, &error);
+                let limits = &self.config.limits;
+                Err(match error.failure() {
+                    Failure::Newer { seen } => Verdict::newer(seen, receipt.receive, limits),
+                    _ => Verdict::Hold {
+                        delay_ms: limits.outage_backoff(receipt.receive),
+                        why: error.to_string(),
+                    },
+                })
+            }
+        }
     }
 
     fn receipt(&self, record: &SqsMessage) -> Option<Receipt<'_>> {
@@ -333,6 +365,8 @@ impl Worker {
             Body::Announce(waiting) => {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
+            // One that counts has become what it says before.
+            Body::Candidate(_) => Verdict::Done,
         }
     }
 

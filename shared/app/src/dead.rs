@@ -46,8 +46,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             // The Home still shows what it showed; opening it again asks again.
             Place::Home => Verdict::Done,
         },
-        // The prompt that it was about is in its own group.
-        Body::Announce(_) => Verdict::Done,
+        // The prompt that it was about is in its own group; which copy counts is known before anybody is told.
+        Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
     }
 }
 

@@ -113,7 +113,7 @@ async fn picture(
     channel: Option<&str>,
     now_ms: Ms,
 ) -> Result<Picture, Failure> {
-    let records = records(lane, &wanted.team, channel).await?;
+    let records = records(lane, wanted, channel).await?;
     let user = wanted.by.id.as_str();
     let mut picture = Picture {
         now_ms,
@@ -146,9 +146,10 @@ async fn picture(
 /// The records of the tenant's threads that the due index knows, the most recently used first.
 async fn records(
     lane: &Lane<'_>,
-    team: &str,
+    wanted: &Overview,
     channel: Option<&str>,
 ) -> Result<Vec<(Session, ControlFlags)>, Failure> {
+    let team = &wanted.team;
     let prefix = match channel {
         Some(channel) => format!("slack:{team}:{channel}:"),
         None => format!("slack:{team}:"),
@@ -157,6 +158,10 @@ async fn records(
     for shard in 0..DUE_SHARDS {
         let found = lane.store.armed_of(shard, &prefix).await;
         threads.extend(found.map_err(|e| e.failure())?);
+    }
+    // Their direct messages may be one thread, whose key does not name the channel.
+    if channel.is_some_and(|channel| channel.starts_with('D')) {
+        threads.extend(ThreadKey::slack_direct(team, &wanted.by.id));
     }
     // Slack's times are in the keys: the newest conversations first, where there are too many.
     threads.sort_by(|a, b| root(b).cmp(root(a)));
@@ -174,5 +179,7 @@ fn root(thread: &ThreadKey) -> &str {
     match thread {
         ThreadKey::Slack { root_ts, .. } => root_ts,
         ThreadKey::Discord { thread, .. } => thread,
+        // Has no time: it comes first.
+        ThreadKey::SlackDirect { .. } => "~",
     }
 }

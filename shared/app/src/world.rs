@@ -225,6 +225,9 @@ impl World for Live {
             }
         };
         self.note(&found.flags);
+        if let Some(session) = &found.session {
+            self.parts.chat.learn(session);
+        }
         self.recorded
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -9,6 +9,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
+use bobbin_core::session::Session;
 
 /// A person of a server or workspace, as far as it counts here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +41,9 @@ pub trait Chat: fmt::Debug + Send + Sync {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Result<PostRef, Failure>;
+
+    /// A record was read: what it says of where its thread's posts stand is remembered, where its key does not say it.
+    fn learn(&self, _session: &Session) {}
 
     /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
     /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.

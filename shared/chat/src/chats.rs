@@ -4,6 +4,7 @@ use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::Reply;
+use bobbin_core::session::Session;
 
 use bobbin_core::settings::{Catalogue, Settings};
 use bobbin_http::HttpAnswer;
@@ -40,7 +41,7 @@ impl Chats {
     pub fn of(&self, thread: &ThreadKey) -> Result<&dyn Chat, Failure> {
         match thread {
             ThreadKey::Discord { .. } => self.discord(),
-            ThreadKey::Slack { .. } => self.slack(),
+            ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => self.slack(),
         }
     }
 
@@ -70,6 +71,13 @@ impl Chats {
     ) -> Result<PostRef, Failure> {
         let chat = self.of(thread)?;
         chat.post(thread, turn, kind, at, post).await
+    }
+
+    /// A record was read ([`Chat::learn`]).
+    pub fn learn(&self, session: &Session) {
+        if let Ok(chat) = self.of(&session.thread) {
+            chat.learn(session);
+        }
     }
 
     /// Shows beside the thread how the turn stands that it works on ([`Chat::set_status`]).
@@ -105,7 +113,7 @@ impl Chats {
     pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
         match thread {
             ThreadKey::Discord { .. } => crate::discord::split,
-            ThreadKey::Slack { .. } => crate::slack::split,
+            ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => crate::slack::split,
         }
     }
 

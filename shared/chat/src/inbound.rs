@@ -1,9 +1,9 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
-use bobbin_core::ids::Tenant;
-use bobbin_core::message::Body;
+use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::message::{Body, Candidate};
 use bobbin_core::person::Membership;
-use bobbin_core::settings::Kind;
+use bobbin_core::settings::{Kind, Settings};
 use bobbin_http::HttpAnswer;
 
 /// What a request comes to: work for the queue, and the answer over HTTP.
@@ -19,6 +19,39 @@ pub struct Inbound {
     pub note: &'static str,
     /// The answer is better when this can be read in time.
     pub lookup: Option<Lookup>,
+    /// What goes on the queue instead, if the settings say so.
+    pub direct: Option<Box<Direct>>,
+}
+
+/// Something that was said in direct messages, as it is where all of a person's are one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Direct {
+    /// Whose settings say so.
+    pub tenant: Tenant,
+    /// When the first message of its thread was sent, by the platform's clock.
+    pub sent_ms: Ms,
+    /// What goes on the queue then.
+    pub body: Body,
+}
+
+impl Direct {
+    /// What goes on the queue, by the settings, read after the message was sent; `own` is what does where each direct message
+    /// is a thread of its own. Without settings both do, each in the group of its thread, and the worker decides.
+    #[must_use]
+    pub fn bodies(&self, own: &Body, settings: Option<&Settings>) -> Vec<Body> {
+        let copy = |one_thread: bool, said: &Body| {
+            Body::Candidate(Candidate {
+                sent_ms: self.sent_ms,
+                one_thread,
+                said: Box::new(said.clone()),
+            })
+        };
+        match settings {
+            Some(settings) if settings.is_one_thread(self.sent_ms) => vec![self.body.clone()],
+            Some(_) => vec![own.clone()],
+            None => vec![copy(false, own), copy(true, &self.body)],
+        }
+    }
 }
 
 impl Inbound {
@@ -31,6 +64,7 @@ impl Inbound {
             answer,
             note,
             lookup: None,
+            direct: None,
         }
     }
 }

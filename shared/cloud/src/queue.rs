@@ -90,9 +90,9 @@ impl Queues {
     /// # Errors
     /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
-        let url = match body {
-            Body::Control(_) | Body::Announce(_) | Body::Overview(_) => &self.control,
-            Body::Message(_) | Body::Open(_) => &self.messages,
+        let url = match body.is_control() {
+            true => &self.control,
+            false => &self.messages,
         };
         let Bounded { client, .. } = &self.sends;
         let sending = client

@@ -158,8 +158,8 @@ impl fmt::Display for Tenant {
 
 /// A conversation: the unit of order (message group), of a session and of a sandbox.
 ///
-/// Written `discord:<guild>:<thread>` or `slack:<team>:<channel>:<root ts>`. The constructor needs the tenant, so no
-/// key can be built that forgets whose data it names.
+/// Written `discord:<guild>:<thread>`, `slack:<team>:<channel>:<root ts>` or `slack:<team>:dm:<user>`. The constructor needs
+/// the tenant, so no key can be built that forgets whose data it names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ThreadKey {
@@ -179,7 +179,18 @@ pub enum ThreadKey {
         /// `ts` of the thread's root message.
         root_ts: String,
     },
+    /// All direct messages of a person in Slack, where the workspace wants them to be one thread. Its posts stand in the
+    /// direct messages themselves, under no message.
+    SlackDirect {
+        /// Team id (`T…`) or, for an organisation-wide installation, enterprise id (`E…`).
+        team: String,
+        /// The person's id (`U…` or `W…`).
+        user: String,
+    },
 }
+
+/// Stands in a key where a channel's id would: no channel of Slack is called so, because their ids are capitals and digits.
+const DIRECT: &str = "dm";
 
 /// Longest written key: it is the message group, and SQS takes a group of at most 128 characters.
 const THREAD_KEY_CHARS_MAX: usize = 128;
@@ -187,7 +198,7 @@ const THREAD_KEY_CHARS_MAX: usize = 128;
 /// A thread key that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a thread key: {0:?}; expected discord:<guild>:<thread> or slack:<team>:<channel>:<ts>"
+    "not a thread key: {0:?}; expected discord:<guild>:<thread>, slack:<team>:<channel>:<ts> or slack:<team>:dm:<user>"
 )]
 pub struct BadThreadKey(String);
 
@@ -208,6 +219,14 @@ impl ThreadKey {
         format!("slack:{team}:{channel}:{root_ts}").parse()
     }
 
+    /// The key of all direct messages of a person in Slack. Refuses parts that are empty or hold a separator.
+    ///
+    /// # Errors
+    /// [`BadThreadKey`] when a part is not a plain id.
+    pub fn slack_direct(team: &str, user: &str) -> Result<Self, BadThreadKey> {
+        Self::slack(team, DIRECT, user)
+    }
+
     /// The sandbox that is made for it.
     #[must_use]
     pub fn sandbox(&self) -> SandboxKey {
@@ -219,7 +238,7 @@ impl ThreadKey {
     pub fn tenant(&self) -> Tenant {
         match self {
             Self::Discord { guild, .. } => Tenant::discord(guild),
-            Self::Slack { team, .. } => Tenant::slack(team),
+            Self::Slack { team, .. } | Self::SlackDirect { team, .. } => Tenant::slack(team),
         }
     }
 
@@ -252,6 +271,7 @@ impl fmt::Display for ThreadKey {
                 channel,
                 root_ts,
             } => write!(f, "slack:{team}:{channel}:{root_ts}"),
+            Self::SlackDirect { team, user } => write!(f, "slack:{team}:{DIRECT}:{user}"),
         }
     }
 }
@@ -268,6 +288,10 @@ impl FromStr for ThreadKey {
             ["discord", guild, thread] => Ok(Self::Discord {
                 guild: guild.to_owned(),
                 thread: thread.to_owned(),
+            }),
+            ["slack", team, DIRECT, user] => Ok(Self::SlackDirect {
+                team: team.to_owned(),
+                user: user.to_owned(),
             }),
             ["slack", team, channel, root_ts] => Ok(Self::Slack {
                 team: team.to_owned(),
@@ -486,6 +510,7 @@ mod tests {
         for text in [
             "discord:41771983423143937:1182",
             "slack:T0123:C045:1700000000.000100",
+            "slack:T0123:dm:U045",
         ] {
             let key: ThreadKey = text.parse().expect("valid");
             assert_eq!(key.to_string(), text);
@@ -501,6 +526,22 @@ mod tests {
         for text in ["T0123", "slack:", "slack:T1:C1", "teams:1", "slack:T 1"] {
             let refused = text.parse::<Tenant>().expect_err("no tenant").to_string();
             assert!(refused.ends_with("expected discord:<guild> or slack:<team>"));
+        }
+    }
+
+    #[test]
+    fn all_direct_messages_of_a_person_are_a_thread_of_their_own_kind_and_two_people_have_two() {
+        let of = |user| ThreadKey::slack_direct("T1", user).expect("valid");
+        let expected = ThreadKey::SlackDirect {
+            team: "T1".to_owned(),
+            user: "U1".to_owned(),
+        };
+        assert_eq!(of("U1"), expected);
+        assert_eq!(of("U1").to_string().parse(), Ok(expected));
+        let name = |user| sandbox_name("dev", &of(user).sandbox(), 1);
+        assert_ne!(name("U1"), name("U2"));
+        for bad in ["", "U1:x", "U 1"] {
+            assert!(ThreadKey::slack_direct("T1", bad).is_err(), "{bad:?}");
         }
     }
 

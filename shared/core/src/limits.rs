@@ -132,6 +132,9 @@ pub struct Limits {
     /// How old the copy of a secret that a process goes by may be when an invocation starts; and how often at most a
     /// signature that does not match has the secret read again.
     pub secrets_ms: u64,
+    /// A switch of whether a person's direct messages are one thread counts for messages that are sent this much later: by
+    /// then it is stored, whatever its write takes and by however much the clocks of chat and functions differ.
+    pub direct_switch_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -226,6 +229,7 @@ impl Limits {
         breaker_probe_ms: 60_000,
         breaker_cache_ms: 5_000,
         secrets_ms: MINUTE_MS,
+        direct_switch_ms: 20_000,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.

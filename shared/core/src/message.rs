@@ -7,7 +7,7 @@ use crate::ids::{AskId, Ms, ThreadKey, TurnId};
 use crate::person::{Membership, Person};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
-use crate::settings::Change;
+use crate::settings::{Change, Settings};
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -23,6 +23,29 @@ pub enum Body {
     Announce(Announce),
     /// What runs for somebody in a Slack workspace is to be shown to them.
     Overview(Overview),
+    /// One of two copies of something that somebody said in their direct messages.
+    Candidate(Candidate),
+}
+
+/// One of two copies of something that somebody said in their direct messages, each in the group of a thread that it may
+/// belong to: ingress could not read the settings that say which. The worker reads them, does what the one says that is
+/// in the right thread, and nothing for the other. So both groups keep their order, and nothing is sent on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Candidate {
+    /// When the thread's first message was sent, by the clock of the chat.
+    pub sent_ms: Ms,
+    /// The copy counts where all direct messages of a person were one thread then, or else where they were not.
+    pub one_thread: bool,
+    /// What was said: in the thread that it is in then.
+    pub said: Box<Body>,
+}
+
+impl Candidate {
+    /// What was said, if this is the copy that counts by these settings, read after it was sent.
+    #[must_use]
+    pub fn chosen(self, settings: &Settings) -> Option<Body> {
+        (settings.is_one_thread(self.sent_ms) == self.one_thread).then_some(*self.said)
+    }
 }
 
 impl Body {
@@ -40,6 +63,7 @@ impl Body {
                 Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
                 _ => Some((&control.thread, &control.by)),
             },
+            Self::Candidate(candidate) => candidate.said.asker(),
             Self::Open(_) | Self::Overview(_) => None,
         }
     }
@@ -54,6 +78,7 @@ impl Body {
             },
             Self::Announce(announce) => announce.prompt.as_mut().map(|prompt| &mut prompt.standing),
             Self::Control(control) => Some(&mut control.standing),
+            Self::Candidate(candidate) => candidate.said.standing_mut(),
             Self::Open(_) | Self::Overview(_) => None,
         }
     }
@@ -464,7 +489,45 @@ impl Body {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        schema::write(Shape::Body, self, &Kept::default()).expect("every field has a JSON form")
+        schema::write_at(Shape::Body, self.number(), self, &Kept::default())
+            .expect("every field has a JSON form")
+    }
+
+    /// The number of the shape that a worker has to read to understand it.
+    fn number(&self) -> u32 {
+        let thread = self.thread();
+        let is_direct = matches!(thread, Some(ThreadKey::SlackDirect { .. }));
+        let switches = match self {
+            Self::Control(Control {
+                want: Want::Configure { change },
+                ..
+            }) => matches!(change, Change::Direct { .. }),
+            Self::Candidate(_) => true,
+            _ => false,
+        };
+        if is_direct || switches { 2 } else { 1 }
+    }
+
+    /// The thread that it is about; none where it is about no thread, or about one that is still to be made.
+    #[must_use]
+    pub fn thread(&self) -> Option<&ThreadKey> {
+        match self {
+            Self::Message(message) => Some(&message.thread),
+            Self::Control(control) => Some(&control.thread),
+            Self::Announce(announce) => Some(&announce.thread),
+            Self::Candidate(candidate) => candidate.said.thread(),
+            Self::Open(_) | Self::Overview(_) => None,
+        }
+    }
+
+    /// Whether it goes past what runs, into the control queue.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        match self {
+            Self::Message(_) | Self::Open(_) => false,
+            Self::Control(_) | Self::Announce(_) | Self::Overview(_) => true,
+            Self::Candidate(candidate) => candidate.said.is_control(),
+        }
     }
 
     /// Reads the queued form. Unknown fields are left out: nobody writes a message back.
@@ -484,6 +547,7 @@ impl Body {
             Self::Control(c) => c.thread.to_string(),
             Self::Announce(a) => a.thread.to_string(),
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
+            Self::Candidate(candidate) => candidate.said.group(),
         }
     }
 
@@ -496,6 +560,7 @@ impl Body {
             Self::Open(open) => &open.id,
             Self::Announce(announce) => &announce.turn,
             Self::Overview(overview) => &overview.id,
+            Self::Candidate(candidate) => candidate.said.correlation(),
             Self::Control(control) => match &control.want {
                 Want::Stop { turn: Some(turn) }
                 | Want::Diff { turn: Some(turn) }
@@ -524,6 +589,7 @@ impl Body {
             Self::Control(c) => &c.id,
             Self::Announce(a) => &a.turn,
             Self::Overview(o) => &o.id,
+            Self::Candidate(candidate) => candidate.said.id(),
         }
     }
 }

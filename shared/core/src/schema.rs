@@ -86,8 +86,9 @@ impl Shape {
             | Self::Patch
             | Self::Settings
             | Self::Catalogue
-            | Self::Breaker
-            | Self::Body => 1,
+            | Self::Breaker => 1,
+            // With 2: what is about all direct messages of a person as one thread.
+            Self::Body => 2,
         }
     }
 
@@ -226,13 +227,27 @@ pub fn write<T: Serialize>(
     value: &T,
     kept: &Kept,
 ) -> Result<String, serde_json::Error> {
+    write_at(shape, shape.writes(), value, kept)
+}
+
+/// The same for a thing that only some readers of its shape can read, by what is in it: those that read this number. So
+/// what a build of before can read stays as it was.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_at<T: Serialize>(
+    shape: Shape,
+    number: u32,
+    value: &T,
+    kept: &Kept,
+) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Numbered<'a, T> {
         schema: u32,
         #[serde(flatten)]
         value: &'a T,
     }
-    let schema = kept.schema().max(shape.writes());
+    let schema = kept.schema().max(shape.writes()).max(number);
     if kept.is_empty() {
         return serde_json::to_string(&Numbered { schema, value });
     }

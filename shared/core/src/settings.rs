@@ -4,8 +4,10 @@
 //! ([`crate::access`]), so that nobody in a chat can open what the operator has closed. Beside it the catalogue: what
 //! the agents of the tenant's sandboxes offer and what was used of late, for suggestions only.
 
+mod direct;
 mod listing;
 
+pub use direct::{DirectSwitch, SWITCHES_MAX};
 pub use listing::{change as change_words, listing};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +47,10 @@ pub struct Settings {
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
+    /// When all direct messages of a person became one thread, or ceased to be one: oldest first, each the opposite of the
+    /// one before. Not among the other changes, which an older worker has to know one and all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub direct: Vec<DirectSwitch>,
     /// What of the stored settings this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,
@@ -92,6 +98,11 @@ pub enum Change {
         list: List,
         /// The platform's id of who or what is put there.
         id: String,
+    },
+    /// Make all direct messages of a person one thread, or each one a thread of its own. Slack alone has such messages.
+    Direct {
+        /// They are one thread.
+        one_thread: bool,
     },
 }
 
@@ -163,7 +174,8 @@ impl Settings {
     }
 
     /// The settings after a change by somebody who may make it; `standing` says whether they may. A change of an `id`
-    /// that was made before is not made again.
+    /// that was made before is not made again. `now_ms` is right before the settings are written, and what decides in which
+    /// thread a message is counts for those that are sent `switch_ms` later ([`Settings::is_one_thread`]).
     ///
     /// # Errors
     /// [`NotChanged`], to be told to the person.
@@ -174,6 +186,7 @@ impl Settings {
         by: &Person,
         standing: &Membership,
         now_ms: Ms,
+        switch_ms: u64,
     ) -> Result<Self, NotChanged> {
         if *change == Change::Show {
             return Ok(self.clone());
@@ -184,9 +197,12 @@ impl Settings {
         if self.audit.iter().any(|made| made.id == id) {
             return Ok(self.clone());
         }
+        if let Change::Direct { one_thread } = *change {
+            return Ok(self.switched(id, one_thread, by, now_ms, switch_ms));
+        }
         let mut next = self.clone();
         match change {
-            Change::Show => {}
+            Change::Show | Change::Direct { .. } => {}
             Change::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;
@@ -457,7 +473,7 @@ mod tests {
     fn set(settings: &Settings, change: Change) -> Settings {
         let id = format!("{change:?}");
         settings
-            .changed(&id, &change, &Person::default(), &manager(), 7)
+            .changed(&id, &change, &Person::default(), &manager(), 7, 20)
             .expect("may")
     }
 
@@ -468,10 +484,11 @@ mod tests {
             id: "10".to_owned(),
         };
         let visitor = Membership::default();
-        let refused = Settings::default().changed("c", &change, &Person::default(), &visitor, 7);
+        let refused =
+            Settings::default().changed("c", &change, &Person::default(), &visitor, 7, 20);
         assert_eq!(refused, Err(NotChanged::NotAllowed));
         let shown =
-            Settings::default().changed("c", &Change::Show, &Person::default(), &visitor, 7);
+            Settings::default().changed("c", &Change::Show, &Person::default(), &visitor, 7, 20);
         assert_eq!(shown, Ok(Settings::default()));
     }
 
@@ -567,9 +584,9 @@ mod tests {
             value: Some("plan".to_owned()),
         };
         let once = Settings::default()
-            .changed("c1", &change, &Person::default(), &manager(), 7)
+            .changed("c1", &change, &Person::default(), &manager(), 7, 20)
             .expect("may");
-        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9);
+        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9, 20);
         assert_eq!(twice, Ok(once));
     }
 
@@ -614,7 +631,7 @@ mod tests {
             list: List::Channels,
             id: "more".to_owned(),
         };
-        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7);
+        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7, 20);
         assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
         for n in 0..2 * AUDIT_MAX {
             settings = set(

@@ -32,6 +32,7 @@ pub fn wrong_call(method: &str, arguments: &Value) -> Vec<String> {
         "chat.startStream" | "chat.appendStream" | "chat.stopStream" => {
             stream(method, arguments, &mut wrong);
         }
+        "conversations.history" => needs(arguments, &["channel"], &mut wrong),
         "conversations.replies" => needs(arguments, &["channel", "ts"], &mut wrong),
         "agents.sessions.setStatus" => {
             needs(
@@ -57,7 +58,11 @@ pub fn wrong_call(method: &str, arguments: &Value) -> Vec<String> {
             }
         }
         "files.completeUploadExternal" => {
-            needs(arguments, &["channel_id", "thread_ts"], &mut wrong);
+            needs(arguments, &["channel_id"], &mut wrong);
+            // Under no message only in direct messages.
+            if !text(arguments, "channel_id").starts_with(['D', 'U', 'W']) {
+                needs(arguments, &["thread_ts"], &mut wrong);
+            }
             let files = arguments["files"].as_array().map_or(0, Vec::len);
             if !(1..=10).contains(&files) {
                 wrong.push(format!("{files} files"));

@@ -49,6 +49,60 @@ impl Slack {
         set.await.map(drop)
     }
 
+    /// The channel of somebody's direct messages with the app, which come into being with it.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn direct_channel(&self, user: &str) -> Result<String, String> {
+        let asked = json!({"id": user});
+        let set = self
+            .side
+            .control(Method::POST, "slack/user", &asked)
+            .await?;
+        let channel = set["dm_id"].as_str();
+        channel
+            .map(str::to_owned)
+            .ok_or_else(|| format!("no direct messages: {set}"))
+    }
+
+    /// All direct messages of a person as one thread.
+    ///
+    /// # Errors
+    /// When the ids are none.
+    pub fn direct(&self, user: &str, channel: &str) -> Result<Thread, String> {
+        let key = ThreadKey::slack_direct(&self.side.ready.slack_team_id, user)
+            .map_err(|error| error.to_string())?;
+        Ok(Thread {
+            key,
+            channel: channel.to_owned(),
+            root: String::new(),
+        })
+    }
+
+    /// A person writes to the app: under no message, or in a thread. Answers the message's `ts`.
+    ///
+    /// # Errors
+    /// When the event was not accepted.
+    pub async fn write(
+        &self,
+        user: &str,
+        channel: &str,
+        root: Option<&str>,
+        text: &str,
+    ) -> Result<String, String> {
+        let mut act =
+            json!({"type": "message", "user_id": user, "channel_id": channel, "text": text});
+        if let Some(root) = root {
+            act["thread_ts"] = root.into();
+        }
+        let done = self.act(&act).await?;
+        let deliveries = done["deliveries"].as_array().cloned().unwrap_or_default();
+        if deliveries.is_empty() || deliveries.iter().any(|one| one["status"] != 200) {
+            return Err(format!("the message was not accepted: {done}"));
+        }
+        Ok(done["ts"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// The text of a file of a message, with the bot's token.
     ///
     /// # Errors
@@ -203,15 +257,8 @@ impl Slack {
     /// # Errors
     /// When the thread cannot be read.
     pub async fn messages(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
-        let query = format!(
-            "channel={}&ts={}&limit={MESSAGES_MAX}&include_all_metadata=true",
-            thread.channel, thread.root
-        );
-        let list = self.api(&format!("conversations.replies?{query}")).await?;
-        Ok(list["messages"]
-            .as_array()
-            .map(|list| list.iter().map(seen).collect())
-            .unwrap_or_default())
+        let list = self.kept(thread, "&include_all_metadata=true").await?;
+        Ok(list.iter().map(seen).collect())
     }
 
     /// What only one person sees in a thread's channel, oldest first.
@@ -240,13 +287,25 @@ impl Slack {
     /// # Errors
     /// When it cannot be read.
     pub async fn page(&self, thread: &Thread) -> Result<String, String> {
-        let query = format!(
-            "channel={}&ts={}&limit={MESSAGES_MAX}",
-            thread.channel, thread.root
-        );
-        let list = self.api(&format!("conversations.replies?{query}")).await?;
-        let messages = list["messages"].as_array().cloned().unwrap_or_default();
-        Ok(slack_view::page(&messages))
+        Ok(slack_view::page(&self.kept(thread, "").await?))
+    }
+
+    /// The messages of a thread, oldest first; of direct messages that are one thread those under no message.
+    async fn kept(&self, thread: &Thread, further: &str) -> Result<Vec<Value>, String> {
+        let (channel, root) = (&thread.channel, &thread.root);
+        let query = format!("channel={channel}&limit={MESSAGES_MAX}{further}");
+        let list = match root.as_str() {
+            "" => self.api(&format!("conversations.history?{query}")).await?,
+            root => {
+                self.api(&format!("conversations.replies?ts={root}&{query}"))
+                    .await?
+            }
+        };
+        let mut messages = list["messages"].as_array().cloned().unwrap_or_default();
+        if root.is_empty() {
+            messages.reverse();
+        }
+        Ok(messages)
     }
 
     /// A person's Home as they see it; nothing before it was published.

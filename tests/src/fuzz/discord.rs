@@ -70,7 +70,7 @@ fn prompt_of(body: &Body) -> Option<&Prompt> {
             Work::Prompt(prompt) => Some(prompt),
             _ => None,
         },
-        Body::Control(_) | Body::Announce(_) | Body::Overview(_) => None,
+        Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::Candidate(_) => None,
     }
 }
 

@@ -30,6 +30,18 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
         return;
     };
     assert_eq!(inbound.answer.status, 200, "{inbound:?}");
+    worked_on(body, tenant);
+    if let Some(direct) = &inbound.direct {
+        worked_on(&direct.body, tenant);
+        for copy in direct.bodies(body, None) {
+            assert!(matches!(copy, Body::Candidate(_)), "{copy:?}");
+            assert_eq!(Body::decode(&copy.encode()).as_ref(), Ok(&copy));
+        }
+    }
+}
+
+/// What goes on the queue can be read from it, under names that it takes, and is somebody's of this tenant.
+fn worked_on(body: &Body, tenant: &str) {
     let written = body.encode();
     assert_eq!(
         &Body::decode(&written).expect("the worker reads it"),
@@ -63,7 +75,7 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
             (control.thread.tenant(), &control.by)
         }
         Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),
-        Body::Announce(_) => {
+        Body::Announce(_) | Body::Candidate(_) => {
             panic!("what waits is announced after it was accepted, not by the platform")
         }
     };

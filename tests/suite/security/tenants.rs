@@ -235,6 +235,7 @@ fn foreign_key(thread: &Thread) -> ThreadKey {
     match &thread.key {
         ThreadKey::Discord { .. } => ThreadKey::discord(GUILD, &thread.channel),
         ThreadKey::Slack { .. } => ThreadKey::slack(TEAM, &thread.channel, &thread.root),
+        ThreadKey::SlackDirect { user, .. } => ThreadKey::slack_direct(TEAM, user),
     }
     .unwrap()
 }

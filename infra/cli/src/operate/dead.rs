@@ -164,6 +164,7 @@ fn kind(body: &Body) -> String {
             Work::Operate { want } => want.word(),
         },
         Body::Open(_) => "new thread",
+        Body::Candidate(candidate) => return kind(&candidate.said),
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",
         Body::Control(control) => match control.want {

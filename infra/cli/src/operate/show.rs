@@ -5,7 +5,6 @@ use bobbin_core::ask::About;
 use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, Session, Turn};
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;

@@ -99,6 +99,7 @@ function name(app, key) {
   const [platform, , ...rest] = key.split(":");
   if (platform === "discord") return app.state.discord.channels.find((one) => one.id === rest[0])?.name || "Discord thread";
   const root = app.state.slack.threads.find((one) => one.channel === rest[0] && one.ts === rest[1]);
+  if (rest[0] === "dm") return "Direct messages";
   return root ? root.text.replace(/<@[^>]+>/g, "@bobbin") : "Slack thread";
 }
 

@@ -5,11 +5,13 @@
 //! who change at once both get their change, or are told to try again. Deliberately absent: what may be changed, which
 //! is the core's (`bobbin_core::settings`).
 
+use bobbin_cloud::clock::now_ms as now_ms_of_clock;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::message::Control;
 use bobbin_core::person::Membership;
 use bobbin_core::settings::{Change, List, Settings, change_words, listing};
+use bobbin_core::text::span;
 
 use super::Lane;
 
@@ -59,7 +61,18 @@ impl Lane<'_> {
         };
         let tenant = control.thread.tenant();
         for _ in 0..RACES_MAX {
-            let next = match settings.changed(&control.id, change, &control.by, &standing, now_ms) {
+            // The time of this very write: what is sent a while after it is judged by it.
+            let write_ms = now_ms_of_clock();
+            let switch_ms = self.limits.direct_switch_ms;
+            let changed = settings.changed(
+                &control.id,
+                change,
+                &control.by,
+                &standing,
+                write_ms,
+                switch_ms,
+            );
+            let next = match changed {
                 Ok(next) => next,
                 Err(refused) => return Ok(refused.to_string()),
             };
@@ -67,7 +80,7 @@ impl Lane<'_> {
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
                 tracing::info!(event = "settings.changed", %tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
-                return Ok(format!("Done: {done}."));
+                return Ok(format!("Done: {done}.{}", later(change, &next, write_ms)));
             }
             settings = self
                 .store
@@ -92,6 +105,18 @@ impl Lane<'_> {
             manages: self.chat.of(&control.thread)?.manages(control).await?,
             ..control.standing.clone()
         })
+    }
+}
+
+/// From when on it holds, where that is not at once.
+fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
+    let since_ms = settings.direct.last().map_or(0, |last| last.since_ms);
+    match (change, since_ms.saturating_sub(now_ms)) {
+        (Change::Direct { .. }, wait_ms) if wait_ms > 0 => format!(
+            " This holds for what is sent {} from now on; what was begun goes on where it was begun.",
+            span(wait_ms)
+        ),
+        _ => String::new(),
     }
 }
 

@@ -6,6 +6,7 @@ use bobbin_core::message::{Body, Control, Reply, Want};
 use bobbin_core::person::{Membership, Person};
 use serde_json::{Map, Value, json};
 
+use super::direct::Threads;
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
 use super::verify::{Unverified, verify};
 use super::who::{Admission, admission};
@@ -75,6 +76,7 @@ pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
         on_queue_failure: ephemeral(NOT_TAKEN),
         note,
         lookup: None,
+        direct: None,
     }
 }
 
@@ -133,9 +135,14 @@ pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> Stri
 /// The `ts` of the message that a turn stands for, where its id says it: nothing of the turn was posted before.
 #[must_use]
 pub fn message_ts(id: &str) -> Option<&str> {
+    Some(message_place(id)?.1)
+}
+
+/// Channel and `ts` of the message that a turn stands for, where its id says them.
+pub(super) fn message_place(id: &str) -> Option<(&str, &str)> {
     let mut parts = id.strip_prefix("slack_")?.splitn(4, '_');
-    let (_team, _channel, ts) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(ts)
+    let (_team, channel, ts) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((channel, ts))
 }
 
 /// Where and by whom something was asked: all that an outcome needs.
@@ -150,6 +157,18 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// The same in another thread, where that is where direct messages are taken to be: the words for one person stand
+    /// there too, under no message.
+    pub(super) fn within(mut self, threads: Threads) -> Option<Self> {
+        if threads == Threads::OneEach {
+            self.thread = ThreadKey::slack_direct(&self.team, &self.by.id).ok()?;
+            if let Reply::Slack { thread_ts, .. } = &mut self.reply {
+                *thread_ts = None;
+            }
+        }
+        Some(self)
+    }
+
     /// What the policy says to it.
     pub(super) fn admission(&self, policy: &Policy, external: bool) -> Admission {
         admission(policy, &self.team, external, &self.channel, &self.by.id)
@@ -182,5 +201,6 @@ pub(super) fn take(body: Body, note: &'static str) -> Inbound {
         ),
         note,
         lookup: None,
+        direct: None,
     }
 }

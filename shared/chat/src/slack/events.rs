@@ -7,6 +7,7 @@ use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 use serde_json::json;
 
+use super::direct::{self, Threads, is_direct};
 use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
@@ -45,7 +46,10 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
             None => malformed("url_verification without a challenge."),
         },
         "event_callback" => match &envelope.event {
-            Some(event) => callback(&envelope, event, app, now_ms),
+            Some(event) if is_direct(event) => direct::taken(&envelope, event, |threads| {
+                callback(&envelope, event, app, now_ms, threads)
+            }),
+            Some(event) => callback(&envelope, event, app, now_ms, Threads::EachMessage),
             None => malformed("event_callback without an event."),
         },
         "app_rate_limited" => nothing("slack limits our events"),
@@ -54,13 +58,19 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
     }
 }
 
-fn callback(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
+fn callback(
+    envelope: &Envelope,
+    event: &Event,
+    app: &App,
+    now_ms: Ms,
+    threads: Threads,
+) -> Inbound {
     match event.kind.as_str() {
         "message" if event.subtype.as_deref() == Some("message_deleted") => {
-            deleted(envelope, event, app)
+            deleted(envelope, event, app, threads)
         }
-        "app_mention" | "message" => said(envelope, event, app, now_ms),
-        "agent_session_stopped" => stopped(envelope, event, app),
+        "app_mention" | "message" => said(envelope, event, app, now_ms, threads),
+        "agent_session_stopped" => stopped(envelope, event, app, threads),
         "app_home_opened" => home::opened(envelope, event, app),
         "app_uninstalled" | "tokens_revoked" => nothing("the app was removed from a workspace"),
         _ => nothing("event not in use"),
@@ -92,13 +102,8 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     (!mentioned && !is_direct(event)).then_some("message without a mention")
 }
 
-fn is_direct(event: &Event) -> bool {
-    event.channel_type.as_deref() == Some("im")
-        || event.channel.get().is_some_and(|id| id.starts_with('D'))
-}
-
 /// The person and the place of an event, or nothing if its ids cannot be used.
-fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
+fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Option<Asked> {
     let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
     let root = event.thread_ts.as_deref().unwrap_or(ts);
     let thread = ThreadKey::slack(tenant, channel, root).ok()?;
@@ -110,7 +115,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
         .into_iter()
         .find(|name| !name.is_empty())
         .map_or(user, String::as_str);
-    Some(Asked {
+    let asked = Asked {
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
@@ -133,17 +138,18 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str) -> Option<Asked> {
             },
             user: user.to_owned(),
         },
-    })
+    };
+    asked.within(threads)
 }
 
-fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
+fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Threads) -> Inbound {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
     let Some(asked) = event
         .ts
         .as_deref()
-        .and_then(|ts| asked(envelope, event, ts))
+        .and_then(|ts| asked(envelope, event, ts, threads))
     else {
         return nothing("message with ids that cannot be used");
     };
@@ -193,7 +199,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms) -> Inbound {
 }
 
 /// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
-fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
+fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
     let Some(before) = event.previous_message.as_deref() else {
         return nothing("deleted message that is not shown");
     };
@@ -213,7 +219,8 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
         return nothing(why);
     }
     let ts = event.deleted_ts.as_deref().or(before.ts.as_deref());
-    let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts)?))) else {
+    let Some((ts, mut asked)) = ts.and_then(|ts| Some((ts, asked(envelope, &gone, ts, threads)?)))
+    else {
         return nothing("deletion with ids that cannot be used");
     };
     match asked.admission(&app.policy, envelope.external(event)) {
@@ -308,12 +315,12 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
 }
 
 /// Slack's Stop button of an agent session.
-fn stopped(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
+fn stopped(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
     let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
         return nothing("stop without a thread");
     };
-    let Some(mut asked) = asked(envelope, event, root) else {
+    let Some(mut asked) = asked(envelope, event, root, threads) else {
         return nothing("stop with ids that cannot be used");
     };
     asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);

@@ -20,8 +20,11 @@ pub(super) const DEFAULT_ACTION: &str = "v1:default:";
 /// Beginning of the action id of the button that clears a default; the kind's word follows.
 pub(super) const CLEAR_ACTION: &str = "v1:clear:";
 /// Beginning of the action id of the button that stops a run; its number in the list follows, because the ids of a view's
-/// elements must differ. The value is `<channel> <root ts> <turn>`.
+/// elements must differ. The value is `<channel> <root ts> <turn>`, or `dm <user> <turn>` of somebody's direct messages.
 pub(super) const STOP_ACTION: &str = "v1:home-stop:";
+
+/// Stands for the channel in a run of somebody's direct messages.
+const DIRECT: &str = "dm";
 
 /// The action id of the select of a default.
 pub(super) fn default_action(of: Kind) -> String {
@@ -39,6 +42,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
         ThreadKey::Slack {
             channel, root_ts, ..
         } => Some(format!("{channel} {root_ts} {turn}")),
+        ThreadKey::SlackDirect { user, .. } => Some(format!("{DIRECT} {user} {turn}")),
         ThreadKey::Discord { .. } => None,
     }
 }
@@ -161,12 +165,21 @@ fn stop(
     let (Some(channel), Some(root), Some(turn)) = parts else {
         return nothing("element not in use");
     };
-    let Ok(thread) = ThreadKey::slack(team, channel, root) else {
+    // Direct messages are named by whose they are: a word goes to them, and nobody stops another's.
+    let is_direct = channel == DIRECT;
+    if is_direct && root != by.id {
+        return nothing("direct messages of somebody else");
+    }
+    let thread = match is_direct {
+        true => ThreadKey::slack_direct(team, root),
+        false => ThreadKey::slack(team, channel, root),
+    };
+    let Ok(thread) = thread else {
         return nothing("home with ids that cannot be used");
     };
     let reply = Reply::Slack {
-        channel: channel.to_owned(),
-        thread_ts: Some(root.to_owned()),
+        channel: if is_direct { &by.id } else { channel }.to_owned(),
+        thread_ts: (!is_direct).then(|| root.to_owned()),
         user: by.id.clone(),
     };
     let control = |want, by: Person| {

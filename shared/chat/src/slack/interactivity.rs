@@ -10,6 +10,7 @@ use super::actions::{
     AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,
     STOP_ALL_ACTION,
 };
+use super::direct::{self, Threads};
 use super::endpoint::{
     App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
 };
@@ -147,8 +148,10 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
         .as_deref()
         .or(interaction.action_ts.as_deref())
         .unwrap_or("0");
+    let channel = container.channel_id.as_deref();
+    let threads = direct::of_post(channel.unwrap_or_default(), stands_at, root);
     let asked = asked(interaction, stands_at, root, pressed_at);
-    let Some(asked) = asked else {
+    let Some(asked) = asked.and_then(|asked| asked.within(threads)) else {
         return nothing("click with ids that cannot be used");
     };
     match asked.admission(&app.policy, interaction.external()) {
@@ -177,10 +180,34 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     let message = &interaction.message;
     let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
     let root = message.thread_ts.as_deref().or(stands_at);
+    let of = |threads| sent_to(interaction, app, (stands_at, root, threads), now_ms);
+    let channel = interaction.channel.get().unwrap_or_default();
+    let ours =
+        direct::is_direct_channel(channel) && direct::may_be_ours(message, &interaction.user.id);
+    match (interaction.tenant(), root) {
+        (Some(tenant), Some(root)) if ours => direct::either(tenant, root, of),
+        _ => of(Threads::EachMessage),
+    }
+}
+
+fn sent_to(
+    interaction: &Interaction,
+    app: &App,
+    (stands_at, root, threads): (Option<&str>, Option<&str>, Threads),
+    now_ms: Ms,
+) -> Inbound {
+    let message = &interaction.message;
     let pressed_at = interaction.action_ts.as_deref().unwrap_or("0");
-    let Some(asked) = asked(interaction, stands_at, root, pressed_at) else {
+    let asked = asked(interaction, stands_at, root, pressed_at);
+    let Some(mut asked) = asked.and_then(|asked| asked.within(threads)) else {
         return nothing("shortcut with ids that cannot be used");
     };
+    if threads == Threads::OneEach {
+        // Not by the channel: that may be one of the person's with somebody else, where nothing can be answered.
+        let by = &asked.by.id;
+        let further = [pressed_at, by.as_str()];
+        asked.id = message_id(&asked.team, by, stands_at.unwrap_or_default(), &further);
+    }
     match asked.admission(&app.policy, interaction.external()) {
         Admission::Stranger => return nothing("unknown tenant"),
         Admission::Refused(why) => return accept(asked.say(why), "refused by policy"),

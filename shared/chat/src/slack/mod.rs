@@ -10,6 +10,7 @@ mod actions;
 mod blocks;
 mod client;
 mod commands;
+mod direct;
 mod endpoint;
 mod escape;
 mod events;

@@ -8,6 +8,7 @@ use bobbin_core::keys::Key;
 use bobbin_core::message::{Control, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
+use bobbin_core::session::Session;
 use bobbin_core::text;
 
 use super::client::Slack;
@@ -53,6 +54,10 @@ impl Chat for Slack {
     ) -> Result<PostRef, Failure> {
         let posted = Self::post(self, thread, turn, kind, at, post).await;
         posted.map_err(|e| e.failure())
+    }
+
+    fn learn(&self, session: &Session) {
+        self.learn_channel(session);
     }
 
     async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {

@@ -108,6 +108,8 @@ pub(super) struct Event {
     pub(super) event_ts: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) thread_ts: Option<String>,
+    /// Who wrote the thread's first message, of a reply (`GenericMessageEvent` of `@slack/types`).
+    pub(super) parent_user_id: Id,
     pub(super) channel: Id,
     #[serde(deserialize_with = "lenient")]
     pub(super) channel_type: Option<String>,

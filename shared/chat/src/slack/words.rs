@@ -14,7 +14,8 @@ the defaults.";
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
 `/bobbin config default repo owner/name` (or `model provider/model`, or `agent name`; with `here` at the end for this channel alone; `none` \
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
-opposite. The first channel or user that is allowed closes Bobbin to all others.";
+opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
+again. The first channel or user that is allowed closes Bobbin to all others.";
 
 /// Reads the words after `/bobbin config`; `channel` is where they were typed. None: they are not understood.
 pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
@@ -23,6 +24,8 @@ pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     match lower[..] {
         [] | ["show"] => Some(Change::Show),
+        ["direct", "one"] => Some(Change::Direct { one_thread: true }),
+        ["direct", "each"] => Some(Change::Direct { one_thread: false }),
         ["default", of, _] => default(kind(of)?, words[2], None),
         ["default", of, _, "here"] => default(kind(of)?, words[2], Some(channel)),
         ["allow", what, _] => {
@@ -305,7 +308,12 @@ mod tests {
                 id: "U2".to_owned()
             })
         );
+        let direct = |one_thread| Some(Change::Direct { one_thread });
+        assert_eq!(config("direct ONE", "C1"), direct(true));
+        assert_eq!(config("direct each", "C1"), direct(false));
         for odd in [
+            "direct",
+            "direct both",
             "default",
             "default colour blue",
             "allow user <#C1>",

@@ -2,7 +2,6 @@
 //! moves forward, so what it says is judged by what is at least as new as the listing.
 
 use crate::ids::Ms;
-use crate::sandbox::Phase;
 use crate::session::Session;
 
 /// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
@@ -36,7 +35,7 @@ pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
 mod tests {
     use super::*;
     use crate::ids::ThreadKey;
-    use crate::sandbox::SandboxRecord;
+    use crate::sandbox::{Phase, SandboxRecord};
 
     fn record(phase: Phase, generation: u32) -> Session {
         let thread = ThreadKey::discord("1", "2").expect("valid");

@@ -44,6 +44,10 @@ pub fn replay(
     let Some(body) = body else {
         return Replay::Unreadable;
     };
+    let body = match body {
+        Body::Candidate(candidate) => &candidate.said,
+        body => body,
+    };
     match body {
         Body::Message(Message {
             work: Work::Sweep | Work::Reconcile,
@@ -69,7 +73,7 @@ pub fn replay(
             }
         }
         // Words about what ran then.
-        Body::Control(_) | Body::Overview(_) => return Replay::TooLate,
+        Body::Control(_) | Body::Overview(_) | Body::Candidate(_) => return Replay::TooLate,
         // The thread's first post may stand already: only the token of the request finds it for sure.
         Body::Open(open) => {
             if now_ms

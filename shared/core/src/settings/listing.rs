@@ -1,6 +1,6 @@
 //! Settings in words, for who asks to see them and for who has changed them.
 
-use super::{Change, Changed, Kind, List, Settings};
+use super::{Change, Changed, DirectSwitch, Kind, List, Settings};
 use crate::ids::Ms;
 use crate::selection::Selection;
 use crate::text::span;
@@ -62,6 +62,7 @@ pub fn listing(
             "Other channels with defaults of their own: {others}"
         ));
     }
+    lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
     let changes: Vec<&Changed> = settings.audit.iter().rev().take(CHANGES_SHOWN).collect();
     if !changes.is_empty() {
         lines.push("Last changes:".to_owned());
@@ -95,7 +96,29 @@ pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
         Change::Disallow { list, id } => {
             format!("took {} off the list", name(*list, id.trim()))
         }
+        Change::Direct { one_thread } => direct(*one_thread).to_owned(),
     }
+}
+
+const fn direct(one_thread: bool) -> &'static str {
+    if one_thread {
+        "all direct messages of a person are one thread, with one sandbox"
+    } else {
+        "each direct message is a thread of its own, unless it answers in one"
+    }
+}
+
+fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
+    let ago = span(now_ms.saturating_sub(last.at_ms));
+    let soon = match last.since_ms.saturating_sub(now_ms) {
+        0 => String::new(),
+        wait_ms => format!(
+            "; this holds for what is sent {} from now on",
+            span(wait_ms)
+        ),
+    };
+    let (words, by) = (direct(last.one_thread), &last.by.name);
+    format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
 const fn noun(kind: Kind) -> &'static str {
@@ -140,6 +163,34 @@ mod tests {
     }
 
     #[test]
+    fn how_direct_messages_are_taken_is_told_once_somebody_has_said_it() {
+        let manager = Membership {
+            manages: true,
+            ..Membership::default()
+        };
+        let ada = Person {
+            id: "1".to_owned(),
+            name: "Ada".to_owned(),
+        };
+        let change = Change::Direct { one_thread: true };
+        let settings = Settings::default()
+            .changed("c1", &change, &ada, &manager, 1_000, 20_000)
+            .expect("may");
+        let line = |now_ms| {
+            let all = listing(&settings, "10", now_ms, plain);
+            all.lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            line(6_000),
+            "Direct messages: all direct messages of a person are one thread, with one sandbox (5 s ago, Ada; this holds for what is sent 15 s from now on)"
+        );
+        assert_eq!(
+            line(61_000),
+            "Direct messages: all direct messages of a person are one thread, with one sandbox (1 min 0 s ago, Ada)"
+        );
+    }
+
+    #[test]
     fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
         let manager = Membership {
             manages: true,
@@ -176,7 +227,7 @@ mod tests {
         {
             let at_ms = 1_000 * n as u64;
             settings = settings
-                .changed(&n.to_string(), &change, &ada, &manager, at_ms)
+                .changed(&n.to_string(), &change, &ada, &manager, at_ms, 20_000)
                 .expect("may");
         }
         assert_eq!(

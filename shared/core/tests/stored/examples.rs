@@ -8,8 +8,8 @@ use bobbin_core::breaker::Breaker;
 use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Control, DeadPrompt, Message, Open, Operation, Overview, Place,
-    Prompt, Quote, Reply, Want, Work,
+    Announce, Attachment, Body, Candidate, Control, DeadPrompt, Message, Open, Operation, Overview,
+    Place, Prompt, Quote, Reply, Want, Work,
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Membership, Outside, Person};
@@ -19,7 +19,9 @@ use bobbin_core::selection::Selection;
 use bobbin_core::session::{
     CheckedOptions, EndedTurn, Observations, Queued, Session, Steered, StrayRun, Turn,
 };
-use bobbin_core::settings::{Catalogue, Change, Changed, Kind, List, Recent, Settings};
+use bobbin_core::settings::{
+    Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
+};
 use bobbin_core::stage::{Prompted, Stage};
 use bobbin_core::usage::Usage;
 use serde::Serialize;
@@ -437,6 +439,13 @@ fn settings() -> Settings {
                 change,
             })
             .collect(),
+        direct: vec![DirectSwitch {
+            id: "c-1".to_owned(),
+            at_ms: T,
+            since_ms: T + 20_000,
+            by: anna(),
+            one_thread: true,
+        }],
         kept: Kept::default(),
     }
 }
@@ -635,5 +644,23 @@ fn bodies() -> Vec<(&'static str, String)> {
     for (name, (_, change)) in configure.into_iter().zip(changes()) {
         bodies.push(control(name, Want::Configure { change }));
     }
+    let change = Change::Direct { one_thread: true };
+    bodies.push(control(
+        "control-configure-direct",
+        Want::Configure { change },
+    ));
+    let said = Body::Message(Message {
+        id: "m-1".into(),
+        thread: ThreadKey::slack_direct("T0BOBBIN01", "U0ANNA00001").unwrap(),
+        accepted_at_ms: T,
+        work: Work::Prompt(prompt()),
+    });
+    bodies.push(("message-direct", said.encode()));
+    let candidate = Body::Candidate(Candidate {
+        sent_ms: T,
+        one_thread: true,
+        said: Box::new(said),
+    });
+    bodies.push(("candidate", candidate.encode()));
     bodies
 }

@@ -3,7 +3,7 @@
 use super::failure::{MethodError, fail};
 use crate::hub::Hub;
 use crate::json::Read;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
 /// The channel of an argument: by id or by name.
@@ -19,6 +19,25 @@ pub fn channel(store: &Store, args: &Value, field: &str) -> Result<Value, Method
         Some(found) => Ok(found),
         None => fail("channel_not_found"),
     }
+}
+
+/// Where a message goes: a channel, or the direct messages of the person whose id is given in its place.
+pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
+    match store.get("s.user", "", args.str("channel"))? {
+        Some(user) => match direct_messages(store, user.str("id"))? {
+            Some(found) => Ok(found),
+            None => fail("channel_not_found"),
+        },
+        None => channel(store, args, "channel"),
+    }
+}
+
+/// The direct messages of a person with the app.
+pub fn direct_messages(store: &Store, user: &str) -> Result<Option<Value>, StoreError> {
+    let all = store.all("s.channel", "")?;
+    Ok(all
+        .into_iter()
+        .find(|one| one.flag("is_im") && one.str("user") == user))
 }
 
 /// Tells the pages that a channel or thread has changed.

@@ -1,6 +1,6 @@
 //! The methods that post and update messages.
 
-use super::channels::{changed, channel};
+use super::channels::{changed, channel, destination};
 use super::failure::{MethodResult, fail};
 use super::messages::{from_bot, own, root_of, save_ephemeral, save_new, shown};
 use crate::hub::Hub;
@@ -10,7 +10,7 @@ use crate::store::Store;
 use serde_json::{Value, json};
 
 pub fn post(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
-    let to = channel(store, args, "channel")?;
+    let to = destination(store, args)?;
     if to.flag("is_archived") {
         return fail("is_archived");
     }

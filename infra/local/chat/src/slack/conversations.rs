@@ -1,4 +1,4 @@
-//! A thread's messages, in pages.
+//! The messages of a thread, or of a channel, in pages.
 
 use super::channels::channel;
 use super::failure::{MethodResult, fail};
@@ -19,6 +19,19 @@ pub fn replies(store: &Store, args: &Value) -> MethodResult {
     }
     // The root always comes along.
     messages.retain(|one| one.str("ts") == root || within(args, one.str("ts")));
+    Ok(page(args, messages))
+}
+
+/// What stands in a channel under no message, newest first. Source: Slack's page of `conversations.history`.
+pub fn history(store: &Store, args: &Value) -> MethodResult {
+    let id = channel(store, args, "channel")?.str("id").to_owned();
+    let mut messages = store.all("s.message", &id)?;
+    messages.retain(|one| {
+        let root = one.str("thread_ts");
+        let stands_there = root.is_empty() || root == one.str("ts");
+        (stands_there || one.str("subtype") == "thread_broadcast") && within(args, one.str("ts"))
+    });
+    messages.sort_by(|a, b| b.str("ts").cmp(a.str("ts")));
     Ok(page(args, messages))
 }
 

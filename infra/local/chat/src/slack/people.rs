@@ -1,9 +1,11 @@
 //! Who is there: the bot itself, and people.
 
+use super::channels::direct_messages;
 use super::failure::{MethodResult, fail};
 use crate::hub::Hub;
+use crate::ids::slack_id;
 use crate::json::Read;
-use crate::seeds::slack_user;
+use crate::seeds::{direct_message, slack_user};
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ pub fn user(store: &Store, args: &Value) -> MethodResult {
     }
 }
 
-/// Sets flags of a person, who comes into being with them.
+/// Sets flags of a person, who comes into being with them; the answer names their direct messages with the app.
 pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
     let id = flags.str("id");
     let store = hub.store();
@@ -36,5 +38,13 @@ pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
         user[name] = value.clone();
     }
     store.put("s.user", "", id, &user)?;
-    Ok(json!({"user": user}))
+    let direct = match direct_messages(&store, id)? {
+        Some(channel) => channel,
+        None => {
+            let opened = direct_message(&slack_id('D'), id, &hub.seeds.team_id);
+            store.put("s.channel", "", opened.str("id"), &opened)?;
+            opened
+        }
+    };
+    Ok(json!({"user": user, "dm_id": direct["id"]}))
 }

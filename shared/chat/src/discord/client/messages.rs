@@ -272,6 +272,8 @@ pub(super) fn post_ref(
 fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
     match thread {
         ThreadKey::Discord { thread, .. } => Ok(thread),
-        ThreadKey::Slack { .. } => Err(DiscordError::NotDiscord(thread.to_string())),
+        ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => {
+            Err(DiscordError::NotDiscord(thread.to_string()))
+        }
     }
 }

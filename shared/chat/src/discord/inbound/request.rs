@@ -216,7 +216,7 @@ impl<'a> Request<'a> {
                 "This could not be accepted just now, and nothing was started. Please try again"
             }
             Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_) | Body::Announce(_) | Body::Overview(_) => {
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::Candidate(_) => {
                 "Whether this was accepted is not known. Trying again does no harm"
             }
         };
@@ -230,6 +230,7 @@ impl<'a> Request<'a> {
             on_queue_failure: answer::word(&words),
             note,
             lookup: None,
+            direct: None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Slack {
     pub async fn upload(
         &self,
         channel: &str,
-        root_ts: &str,
+        root_ts: Option<&str>,
         file: &Upload<'_>,
     ) -> Result<(), SlackError> {
         let fields = [
@@ -86,7 +86,11 @@ impl Slack {
                 seen: format!("status {}", answer.status),
             });
         }
-        let mut arguments = json!({ "files": [{ "id": id, "title": file.title }], "channel_id": channel, "thread_ts": root_ts });
+        let mut arguments =
+            json!({ "files": [{ "id": id, "title": file.title }], "channel_id": channel });
+        if let Some(root_ts) = root_ts {
+            arguments["thread_ts"] = root_ts.into();
+        }
         if let Some(comment) = &file.comment {
             arguments["initial_comment"] = comment.as_str().into();
         }
@@ -108,7 +112,7 @@ impl Slack {
         turn: &TurnId,
         patch: &str,
     ) -> Result<bool, SlackError> {
-        let wanted = Wanted::of(thread, turn, &PostKind::Diff)?;
+        let wanted = self.wanted(thread, turn, &PostKind::Diff)?;
         let file = Upload {
             name: stamped("changes.diff", &wanted.key),
             title: "What the task changed",
@@ -135,7 +139,7 @@ impl Slack {
         let stood = self.uploaded_once(wanted, &upload).await?;
         // Slack does not tell the `ts` of a file's message; nobody edits it.
         Ok(PostRef {
-            channel: wanted.channel.to_owned(),
+            channel: wanted.channel.clone(),
             id: stood.unwrap_or_default(),
         })
     }
@@ -154,7 +158,7 @@ impl Slack {
         }
         // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
         self.memory().forget(&key);
-        let done = self.upload(wanted.channel, wanted.root, file).await;
+        let done = self.upload(&wanted.channel, wanted.root, file).await;
         match &done {
             Ok(()) => {
                 posts.insert(name, String::new());

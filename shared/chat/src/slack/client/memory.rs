@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::wanted::Wanted;
 use super::{Slack, SlackError};
+use crate::slack::direct::is_direct_channel;
 use crate::slack::endpoint::message_ts;
 use crate::slack::render::EVENT_TYPE;
 
@@ -89,21 +90,33 @@ impl Slack {
         &self,
         wanted: &Wanted<'_>,
     ) -> Result<BTreeMap<String, String>, SlackError> {
-        let me = self.auth_test().await?.clone();
         let mut posts = BTreeMap::new();
+        if wanted.root.is_none() && !is_direct_channel(&wanted.channel) {
+            tracing::warn!(
+                event = "slack.thread.unread",
+                "direct messages cannot be read back: in which channel they are is not known"
+            );
+            return Ok(posts);
+        }
+        let me = self.auth_test().await?.clone();
+        // Direct messages come newest first, so that what was posted last is among them however many there are.
+        let method = match wanted.root {
+            Some(_) => "conversations.replies",
+            None => "conversations.history",
+        };
         let mut cursor = String::new();
         for _ in 0..PAGES_MAX {
             let mut fields = vec![
-                ("channel", wanted.channel.to_owned()),
-                ("ts", wanted.root.to_owned()),
+                ("channel", wanted.channel.clone()),
                 ("include_all_metadata", "true".to_owned()),
                 ("limit", PAGE_MESSAGES.to_string()),
             ];
+            fields.extend(wanted.root.map(|root| ("ts", root.to_owned())));
             fields.extend(message_ts(wanted.turn).map(|ts| ("oldest", ts.to_owned())));
             if !cursor.is_empty() {
                 fields.push(("cursor", cursor.clone()));
             }
-            let page = match self.call_form("conversations.replies", &fields).await {
+            let page = match self.call_form(method, &fields).await {
                 Ok(page) => page,
                 Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
                     return Err(error);
@@ -140,10 +153,11 @@ pub(super) fn is_cut_off(message: &Value) -> bool {
 }
 
 /// The names that a message of ours bears, each with its `ts`: its own, and those of its files.
-fn names_of(message: &Value, root: &str) -> Vec<(String, String)> {
+fn names_of(message: &Value, root: Option<&str>) -> Vec<(String, String)> {
     let ts = message["ts"].as_str().unwrap_or_default();
     let mut names = Vec::new();
-    if is_cut_off(message) && ts != root {
+    // No stream begins in direct messages that are all one thread.
+    if is_cut_off(message) && root.is_some_and(|root| ts != root) {
         names.push(CUT_OFF.to_owned());
     }
     for file in message["files"].as_array().into_iter().flatten() {

@@ -25,6 +25,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+use crate::slack::direct::is_direct_channel;
 use crate::slack::render;
 
 pub use self::error::SlackError;
@@ -62,6 +63,7 @@ pub struct Slack {
     statuses: Mutex<status::Statuses>,
     styles: Mutex<styles::Styles>,
     members: Mutex<people::Members>,
+    directs: Mutex<wanted::DirectChannels>,
     /// Answers are streamed where the workspace takes that.
     streams: bool,
 }
@@ -96,6 +98,7 @@ impl Slack {
             statuses: Mutex::default(),
             styles: Mutex::default(),
             members: Mutex::default(),
+            directs: Mutex::default(),
             streams: false,
         })
     }
@@ -197,7 +200,8 @@ impl Slack {
             return Err(SlackError::NotSlack);
         };
         let thread_ts = thread_ts.as_deref();
-        if channel.starts_with('D') {
+        // A person's id stands for their direct messages, where it is not known which channel those are.
+        if channel == user || is_direct_channel(channel) {
             self.call(
                 "chat.postMessage",
                 &render::direct_message(channel, thread_ts, text),

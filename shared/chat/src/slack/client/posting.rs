@@ -32,11 +32,13 @@ impl Slack {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Result<PostRef, SlackError> {
-        let wanted = Wanted::of(thread, turn, kind)?;
+        let wanted = self.wanted(thread, turn, kind)?;
         let style = self.card_style(wanted.team);
         let wanted = Wanted {
             simpler: simpler(post, style),
-            streamable: self.may_stream(wanted.team)
+            // Slack streams under a message only.
+            streamable: wanted.root.is_some()
+                && self.may_stream(wanted.team)
                 && *kind == PostKind::Chunk(0)
                 && is_whole(post),
             ..wanted
@@ -75,11 +77,15 @@ impl Slack {
             }
             _ => {}
         }
-        self.sent(&wanted, lost, rendered).await
+        let posted = self.sent(&wanted, lost, rendered).await?;
+        if wanted.root.is_none() {
+            self.remember_channel(thread, &posted.channel);
+        }
+        Ok(posted)
     }
 
     /// The post as a message; the end of an old card names the card that took its place.
-    async fn rendered(&self, root_ts: &str, post: &Post, style: CardStyle) -> Rendered {
+    async fn rendered(&self, root_ts: Option<&str>, post: &Post, style: CardStyle) -> Rendered {
         let Post::Moved { to, .. } = post else {
             return render::post_as(post, style);
         };
@@ -89,7 +95,7 @@ impl Slack {
     }
 
     /// The address of a post, where Slack says on which site the workspace is.
-    async fn link(&self, root_ts: &str, to: &PostRef) -> Option<String> {
+    async fn link(&self, root_ts: Option<&str>, to: &PostRef) -> Option<String> {
         let site = &self.auth_test().await.ok()?.site;
         site.ends_with('/').then(|| render::link(site, root_ts, to))
     }
@@ -144,7 +150,7 @@ impl Slack {
                 return Ok(None);
             }
             let at = PostRef {
-                channel: wanted.channel.to_owned(),
+                channel: wanted.channel.clone(),
                 id: ts.clone(),
             };
             return self.edited(&at, wanted, rendered).await;
@@ -167,7 +173,7 @@ impl Slack {
             sends += 1;
             // If this future is dropped while the call is under way, the next one has to look.
             let known = self.forgotten(wanted);
-            let arguments = render::message(wanted.channel, wanted.root, &wanted.key, &rendered);
+            let arguments = render::message(&wanted.channel, wanted.root, &wanted.key, &rendered);
             match self.call("chat.postMessage", &arguments).await {
                 Ok(answer) => {
                     let ts = answer["ts"].as_str().unwrap_or_default();
@@ -183,7 +189,7 @@ impl Slack {
                     // In a direct message asked for by a user's id, Slack names the channel that it became.
                     let channel = answer["channel"]
                         .as_str()
-                        .unwrap_or(wanted.channel)
+                        .unwrap_or(&wanted.channel)
                         .to_owned();
                     return Ok(PostRef {
                         channel,

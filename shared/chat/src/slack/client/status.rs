@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bobbin_core::ids::{ThreadKey, TurnId};
 use serde_json::{Value, json};
 
+use super::wanted::direct_place;
 use super::{Slack, SlackError};
 use crate::slack::render::Status;
 
@@ -83,14 +84,20 @@ impl Slack {
     /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
     /// sets it back.
     pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
-        let ThreadKey::Slack {
-            team,
-            channel,
-            root_ts,
-        } = thread
-        else {
-            return;
+        let (team, channel, root_ts) = match thread {
+            ThreadKey::Slack {
+                team,
+                channel,
+                root_ts,
+            } => (team, channel.as_str(), root_ts.as_str()),
+            // A status belongs to a message: to the one that is worked on. A turn without one has none.
+            ThreadKey::SlackDirect { team, .. } => match direct_place(turn) {
+                Some((channel, ts)) => (team, channel, ts),
+                None => return,
+            },
+            ThreadKey::Discord { .. } => return,
         };
+        let is_direct = matches!(thread, ThreadKey::SlackDirect { .. });
         let key = thread.to_string();
         loop {
             let way = {
@@ -119,6 +126,8 @@ impl Slack {
                     statuses.keep(key, turn, status);
                     return;
                 }
+                // The message may be an answer in a thread, or gone: that says nothing of the installation.
+                Err(SlackError::Refused { .. } | SlackError::Invalid { .. }) if is_direct => return,
                 // The installation does not know the method: the next one, for good.
                 Err(
                     error @ (SlackError::Scope { .. }

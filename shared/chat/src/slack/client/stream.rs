@@ -27,14 +27,17 @@ impl Slack {
         text: &str,
         rendered: &Rendered,
     ) -> Result<Option<PostRef>, SlackError> {
-        let Some(to) = self.recipient(wanted).await? else {
+        let Some(root) = wanted.root else {
+            return Ok(None);
+        };
+        let Some(to) = self.recipient(wanted, root).await? else {
             return Ok(None);
         };
         let pieces = render::stream_pieces(text);
         let mut pieces = pieces.iter();
         let first = pieces.next().map_or("", String::as_str);
         let began = Instant::now();
-        let arguments = render::start_stream(wanted.channel, wanted.root, &to, first);
+        let arguments = render::start_stream(&wanted.channel, root, &to, first);
         // If this future is dropped while the call is under way, the next one has to look.
         let known = self.forgotten(wanted);
         let ts = match self.call("chat.startStream", &arguments).await {
@@ -61,7 +64,7 @@ impl Slack {
             if began.elapsed() > Duration::from_millis(STREAM_MS_MAX) {
                 break;
             }
-            let arguments = render::append_stream(wanted.channel, &ts, piece);
+            let arguments = render::append_stream(&wanted.channel, &ts, piece);
             if let Err(error) = self.call("chat.appendStream", &arguments).await {
                 tracing::info!(event = "slack.stream.cut", %error, "a stream was cut off; the answer is completed by an edit");
                 break;
@@ -85,13 +88,13 @@ impl Slack {
         ts: &str,
         rendered: &Rendered,
     ) -> Result<Option<PostRef>, SlackError> {
-        let arguments = render::stop_stream(wanted.channel, ts, &wanted.key);
+        let arguments = render::stop_stream(&wanted.channel, ts, &wanted.key);
         if let Err(error) = self.call("chat.stopStream", &arguments).await {
             // It has ended by itself, or by its person; the edit below says whether it can be completed.
             tracing::debug!(event = "slack.stream.unended", %error, "a stream could not be ended");
         }
         let at = PostRef {
-            channel: wanted.channel.to_owned(),
+            channel: wanted.channel.clone(),
             id: ts.to_owned(),
         };
         // White space where pieces meet may have got lost: the edit has the answer as it is.
@@ -99,13 +102,17 @@ impl Slack {
     }
 
     /// Who is answered: the author of the turn's message. None where that is not known.
-    async fn recipient(&self, wanted: &Wanted<'_>) -> Result<Option<Recipient>, SlackError> {
+    async fn recipient(
+        &self,
+        wanted: &Wanted<'_>,
+        root: &str,
+    ) -> Result<Option<Recipient>, SlackError> {
         let Some(asked_ts) = message_ts(wanted.turn) else {
             return Ok(None);
         };
         let fields = [
-            ("channel", wanted.channel.to_owned()),
-            ("ts", wanted.root.to_owned()),
+            ("channel", wanted.channel.clone()),
+            ("ts", root.to_owned()),
             ("oldest", asked_ts.to_owned()),
             ("latest", asked_ts.to_owned()),
             ("inclusive", "true".to_owned()),

@@ -1,6 +1,7 @@
 //! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
 #![allow(clippy::unwrap_used)]
 
+mod direct;
 mod status;
 mod stream;
 mod styles;
@@ -129,7 +130,12 @@ async fn serve(
             );
         }
         if scripted.is_none() {
-            return axum::Json(json!({ "ok": true, "channel": "C1", "ts": ts })).into_response();
+            // A person's id stands for their direct messages.
+            let channel = match arguments["channel"].as_str() {
+                Some("U1") => "D1",
+                channel => channel.unwrap_or_default(),
+            };
+            return axum::Json(json!({ "ok": true, "channel": channel, "ts": ts })).into_response();
         }
     }
     // A stream is a message of the thread without a name; its end gives it one, and an edit does.
@@ -184,7 +190,9 @@ async fn serve(
     }
     let answer = match method.as_str() {
         "auth.test" => json!({ "ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT" }),
-        "conversations.replies" => json!({ "ok": true, "messages": script.messages }),
+        "conversations.replies" | "conversations.history" => {
+            json!({ "ok": true, "messages": script.messages })
+        }
         "files.getUploadURLExternal" => {
             json!({ "ok": true, "upload_url": format!("{base}/upload"), "file_id": "F1" })
         }

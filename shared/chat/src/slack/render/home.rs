@@ -120,6 +120,7 @@ fn where_it_is(thread: &ThreadKey) -> String {
         ThreadKey::Slack { channel, .. } if channel.starts_with('D') => {
             "in our direct message".to_owned()
         }
+        ThreadKey::SlackDirect { .. } => "in our direct message".to_owned(),
         ThreadKey::Slack { channel, .. } => format!("in <#{channel}>"),
         ThreadKey::Discord { .. } => "elsewhere".to_owned(),
     }

@@ -59,11 +59,16 @@ pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
     }
 }
 
-/// The address of a message in a thread, on the workspace's own site (`auth.test` names it, with a slash at its end).
+/// The address of a message, in a thread or in none, on the workspace's own site (`auth.test` names it, with a slash at its end).
 #[must_use]
-pub fn link(site: &str, root_ts: &str, at: &PostRef) -> String {
+pub fn link(site: &str, root_ts: Option<&str>, at: &PostRef) -> String {
     let (channel, ts) = (&at.channel, at.id.replace('.', ""));
-    format!("{site}archives/{channel}/p{ts}?thread_ts={root_ts}&cid={channel}")
+    match root_ts {
+        Some(root_ts) => {
+            format!("{site}archives/{channel}/p{ts}?thread_ts={root_ts}&cid={channel}")
+        }
+        None => format!("{site}archives/{channel}/p{ts}"),
+    }
 }
 
 /// A card that cannot be edited for much longer.
@@ -154,18 +159,21 @@ pub fn diff_summary(patch: &str) -> String {
     )
 }
 
-/// The arguments of `chat.postMessage` for a post in a thread.
+/// The arguments of `chat.postMessage` for a post in a thread, or in direct messages under no message.
 #[must_use]
-pub fn message(channel: &str, root_ts: &str, key: &str, rendered: &Rendered) -> Value {
-    json!({
+pub fn message(channel: &str, root_ts: Option<&str>, key: &str, rendered: &Rendered) -> Value {
+    let mut arguments = json!({
         "channel": channel,
-        "thread_ts": root_ts,
         "text": rendered.text,
         "blocks": rendered.blocks,
         "metadata": metadata(key),
         "unfurl_links": false,
         "unfurl_media": false,
-    })
+    });
+    if let Some(root_ts) = root_ts {
+        arguments["thread_ts"] = root_ts.into();
+    }
+    arguments
 }
 
 /// The arguments of `chat.update` for a post that stands.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod block_kit;
+mod direct;
 mod home;
 mod inbound;
 mod manifest;

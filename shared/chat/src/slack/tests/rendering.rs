@@ -234,7 +234,7 @@ fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
         },
         link: Some(render::link(
             "https://a.slack.com/",
-            "1790000000.000100",
+            Some("1790000000.000100"),
             &PostRef {
                 channel: "C1".into(),
                 id: "1790000000.000200".into(),
@@ -447,7 +447,7 @@ fn an_answer_stays_markdown_and_cannot_ping() {
 #[test]
 fn a_message_carries_its_name_and_unfurls_nothing() {
     let shown = render::post(&Post::Notice("Paused.".into()));
-    let new = render::message("C1", "1.2", "abc", &shown);
+    let new = render::message("C1", Some("1.2"), "abc", &shown);
     assert_eq!(
         new["metadata"],
         serde_json::json!({"event_type": "bobbin", "event_payload": {"op_id": "abc"}})

@@ -44,6 +44,7 @@ fn set(world: &Fake, change: Change) {
                 &person("boss"),
                 &manager,
                 7,
+                20_000,
             )
             .unwrap();
     });

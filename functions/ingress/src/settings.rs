@@ -1,0 +1,40 @@
+//! The settings of a tenant, where they say in which thread something was said: read within the time that the platform
+//! gives, or not at all, and then the worker decides.
+
+use std::time::Duration;
+
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::store::Store;
+use bobbin_core::ids::Tenant;
+use bobbin_core::settings::Settings;
+
+/// How long the read may take: reading the signing secret, sending to the queue and announcing have their own parts of the
+/// three seconds.
+const READ_MS_MAX: u64 = 400;
+
+/// Reads settings.
+#[derive(Debug)]
+pub struct TenantSettings(Store);
+
+impl TenantSettings {
+    #[must_use]
+    pub fn new(aws: &Aws, table: &str) -> Self {
+        Self(Store::new(aws, table))
+    }
+
+    /// The settings as they are now; none when the table did not answer in time, or not with something that can be read.
+    pub async fn of(&self, tenant: &Tenant) -> Option<Settings> {
+        let read = self.0.settings(tenant);
+        let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), read).await {
+            Ok(Ok(settings)) => return Some(settings),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {READ_MS_MAX} ms"),
+        };
+        tracing::warn!(
+            event = "ingress.undecided",
+            %tenant,
+            "in which thread something was said is left to the worker: {why}"
+        );
+        None
+    }
+}

@@ -1,0 +1,142 @@
+//! Posts in direct messages that are all one thread.
+
+use bobbin_core::card::{CardState, Post, ShownFile};
+use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::session::Session;
+use serde_json::{Value, json};
+
+use super::{Fake, card, chunk};
+use crate::slack::render::Status;
+
+const OF_MESSAGE: &str = "slack_T1_D1_1790000000.000100";
+
+fn thread() -> ThreadKey {
+    ThreadKey::slack_direct("T1", "U1").unwrap()
+}
+
+async fn post(slack: &super::Slack, turn: &str, kind: PostKind, post: &Post) -> PostRef {
+    let posted = slack.post(&thread(), &turn.into(), &kind, None, post).await;
+    posted.unwrap()
+}
+
+#[tokio::test]
+async fn a_post_stands_under_no_message_and_an_earlier_processs_one_is_found_in_the_history() {
+    let fake = Fake::start().await;
+    let whole = chunk("the answer");
+    // Streams need a message to stand under.
+    let slack = fake.client().streaming(true);
+    let first = post(&slack, OF_MESSAGE, PostKind::Chunk(0), &whole).await;
+    assert_eq!(first.channel, "D1");
+    let posted = &fake.sent("chat.postMessage")[0];
+    assert_eq!(
+        (&posted["channel"], &posted["thread_ts"]),
+        (&json!("D1"), &Value::Null)
+    );
+    assert!(fake.sent("chat.startStream").is_empty());
+
+    let again = post(&fake.client(), OF_MESSAGE, PostKind::Chunk(0), &whole).await;
+    assert_eq!(again, first);
+    assert_eq!(fake.sent("chat.postMessage").len(), 1);
+    assert!(fake.sent("conversations.replies").is_empty());
+    let read = fake.sent("conversations.history");
+    let fields = read[0].as_str().unwrap();
+    assert!(
+        fields.contains("channel=D1") && fields.contains("oldest=1790000000.000100"),
+        "{fields}"
+    );
+    assert!(fields.contains("include_all_metadata=true") && !fields.contains("&ts="));
+}
+
+#[tokio::test]
+async fn where_no_message_says_the_channel_the_record_does_and_else_the_person_stands_for_it() {
+    let fake = Fake::start().await;
+    let notice = Post::Notice("The sandbox was deleted.".to_owned());
+    let unknowing = fake.client();
+    let posted = post(&unknowing, "sweep-1", PostKind::Notice, &notice).await;
+    assert_eq!(fake.sent("chat.postMessage")[0]["channel"], "U1");
+    assert_eq!(posted.channel, "D1");
+    // Slack has named it: from now on it is known.
+    post(&unknowing, "sweep-2", PostKind::Notice, &notice).await;
+    assert_eq!(fake.sent("chat.postMessage")[1]["channel"], "D1");
+
+    // Another process knows it from the record, and so finds what stands.
+    let mut session = Session::new(thread(), 1_000);
+    session.turn = Some(serde_json::from_value(json!({
+        "id": OF_MESSAGE, "by": {"id": "U1", "name": "a"}, "prompt": {"text": "x", "by": {"id": "U1", "name": "a"}},
+        "accepted_at_ms": 1, "started_at_ms": 1, "stage": {"stage": "received"},
+    })).unwrap());
+    let learned = fake.client();
+    crate::Chat::learn(&learned, &session);
+    let found = post(&learned, "sweep-1", PostKind::Notice, &notice).await;
+    assert_eq!(found, posted);
+    assert_eq!(fake.sent("chat.postMessage").len(), 2);
+}
+
+#[tokio::test]
+async fn files_stand_there_too_and_are_shown_once() {
+    let fake = Fake::start().await;
+    let file = Post::File(ShownFile {
+        name: "plot.png".to_owned(),
+        bytes: b"png".to_vec(),
+    });
+    for _ in 0..2 {
+        post(&fake.client(), OF_MESSAGE, PostKind::Artifact(0), &file).await;
+    }
+    let uploads = fake.sent("files.completeUploadExternal");
+    assert_eq!(uploads.len(), 1);
+    assert_eq!(
+        (&uploads[0]["channel_id"], &uploads[0]["thread_ts"]),
+        (&json!("D1"), &Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn the_status_stands_at_the_message_that_is_worked_on_and_a_refusal_is_of_that_message_alone()
+{
+    let fake = Fake::start().await;
+    let slack = fake.client();
+    let turn: TurnId = OF_MESSAGE.into();
+    slack
+        .set_status(&thread(), &"again-1".into(), Status::Processing)
+        .await;
+    assert!(fake.sent("agents.sessions.setStatus").is_empty());
+    fake.refuses("agents.sessions.setStatus", "thread_not_found");
+    slack.set_status(&thread(), &turn, Status::Processing).await;
+    slack.set_status(&thread(), &turn, Status::Active).await;
+    let said = fake.sent("agents.sessions.setStatus");
+    let last = &said[1];
+    assert_eq!(
+        (&last["channel_id"], &last["thread_ts"], &last["status"]),
+        (&json!("D1"), &json!("1790000000.000100"), &json!("active"))
+    );
+    assert!(fake.sent("assistant.threads.setStatus").is_empty());
+}
+
+#[tokio::test]
+async fn a_card_that_goes_on_elsewhere_names_the_newer_one_by_its_own_address() {
+    let fake = Fake::start().await;
+    fake.will_answer("auth.test", 200, json!({"ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT", "url": "https://a.slack.com/"}));
+    let slack = fake.client();
+    let at = post(
+        &slack,
+        OF_MESSAGE,
+        PostKind::Card,
+        &card(CardState::Working),
+    )
+    .await;
+    let to = PostRef {
+        channel: "D1".to_owned(),
+        id: "1790000500.000100".to_owned(),
+    };
+    let moved = Post::Moved { to, link: None };
+    let kind = PostKind::Card;
+    slack
+        .post(&thread(), &OF_MESSAGE.into(), &kind, Some(&at), &moved)
+        .await
+        .unwrap();
+    let edit = fake.sent("chat.update").pop().unwrap().to_string();
+    assert!(
+        edit.contains("https://a.slack.com/archives/D1/p1790000500000100|"),
+        "{edit}"
+    );
+}

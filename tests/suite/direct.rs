@@ -1,0 +1,380 @@
+//! Direct messages in Slack where the workspace wants all of a person to be one thread: who shares what, what a switch
+//! does to what was begun, a crash while posting, retries, and a table that does not answer ingress.
+
+use std::ops::Not;
+
+use bobbin_core::ids::{PostKind, post_key};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::settings::Settings;
+use bobbin_tests::breakpoints::Condition;
+use bobbin_tests::chat::{Platform, Thread};
+use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::observed::Accepted;
+use bobbin_tests::processes;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::run::trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial(
+            "embedded::direct::all_direct_messages_of_a_person_share_a_sandbox_and_two_people_are_apart",
+            shared,
+        ),
+        trial(
+            "embedded::direct::what_was_begun_goes_on_where_it_was_begun_when_the_setting_is_switched",
+            switched,
+        ),
+        trial(
+            "embedded::direct::a_worker_that_dies_while_it_posts_finds_its_post_again",
+            killed,
+        ),
+        trial(
+            "embedded::direct::what_ingress_cannot_decide_is_worked_on_once_and_in_the_right_thread",
+            undecided,
+        ),
+    ]
+}
+
+/// A switch counts for what is sent this much later.
+const SWITCH_MS: u64 = 1_000;
+
+/// A person and the channel of their direct messages.
+struct Someone {
+    id: String,
+    channel: String,
+}
+
+fn stack() -> Stack {
+    let mut limits = quick();
+    limits["direct_switch_ms"] = json!(SWITCH_MS);
+    for (name, ms) in [
+        ("visibility_ms", 15_000),
+        ("heartbeat_ms", 3_000),
+        ("lifecycle_call_ms", 10_000),
+    ] {
+        limits[name] = json!(ms);
+    }
+    Stack::start(&Options::limits(limits))
+}
+
+async fn ada(world: &World) -> Someone {
+    let id = world.ready.slack_user_id.clone();
+    let channel = world.slack.direct_channel(&id).await.unwrap();
+    Someone { id, channel }
+}
+
+async fn sam(world: &World) -> Someone {
+    let id = world.colleague(Platform::Slack).await.id;
+    let channel = world.slack.direct_channel(&id).await.unwrap();
+    Someone { id, channel }
+}
+
+async fn settings(world: &World) -> Result<Settings, String> {
+    let partition = format!("tenant:slack:{}", world.ready.slack_team_id);
+    let key = json!({"thread": {"S": partition}, "item": {"S": "settings"}});
+    let body = json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key});
+    let answer = world
+        .aws
+        .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+        .await?;
+    let text = answer["Item"]["settings"]["S"].as_str().unwrap_or("{}");
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(since.unwrap().as_millis()).unwrap()
+}
+
+/// Somebody who manages the workspace says how direct messages are taken, and it has come to count.
+async fn switch(world: &World, word: &str, one_thread: bool) {
+    let act =
+        json!({"type": "slash", "command": "/bobbin", "text": format!("config direct {word}")});
+    let done = world.slack.act(&act).await.unwrap();
+    assert_eq!(done["status"], 200, "{done}");
+    eventually(ANSWER_MS_MAX, "the switch counts", async || {
+        let settings = settings(world).await?;
+        let last = settings.direct.last().ok_or("nothing was switched")?;
+        if last.one_thread == one_thread && last.since_ms < now_ms() {
+            Ok(())
+        } else {
+            Err(format!("{last:?}"))
+        }
+    })
+    .await;
+}
+
+/// Somebody writes to the app; the message's `ts`.
+async fn write(world: &World, who: &Someone, root: Option<&str>, text: &str) -> String {
+    let written = world.slack.write(&who.id, &who.channel, root, text).await;
+    written.unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn one_thread(world: &World, who: &Someone) -> Thread {
+    world.slack.direct(&who.id, &who.channel).unwrap()
+}
+
+/// A prompt in somebody's direct messages, in the conversation that it belongs to.
+async fn say(
+    talk: &mut Talk<'_>,
+    who: &Someone,
+    root: Option<&str>,
+    lines: &str,
+) -> (String, String) {
+    let (text, mark) = marked(lines);
+    let ts = write(talk.world, who, root, &text).await;
+    let turn = talk.world.slack.turn(&who.channel, &ts);
+    talk.accepted.push(Accepted::prompt(&turn, &mark));
+    (turn, ts)
+}
+
+fn silent(world: &World, thread: Thread) -> Talk<'_> {
+    Talk {
+        world,
+        platform: Platform::Slack,
+        thread,
+        accepted: Vec::new(),
+    }
+}
+
+/// No record and no sandbox of this thread.
+async fn is_untouched(world: &World, thread: &Thread) {
+    let sessions = world.aws.sessions(&world.deployment.table).await.unwrap();
+    assert!(sessions.iter().any(|one| one.thread == thread.key).not());
+    assert!(world.provider.of(&thread.key).await.unwrap().is_empty());
+}
+
+async fn shared() {
+    let stack = stack();
+    let world = World::of(&stack);
+    let (ada, sam) = (ada(&world).await, sam(&world).await);
+    switch(&world, "one", true).await;
+    let mut talk = silent(&world, one_thread(&world, &ada));
+    let (first, ts) = say(&mut talk, &ada, None, "write: note.txt kept between us").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let (sandbox, session) = (talk.sandbox().await, talk.session().await);
+    let (second, _) = say(&mut talk, &ada, None, "run: cat note.txt").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&second).await.contains("kept between us"));
+    let now = talk.session().await;
+    assert_eq!(
+        (talk.sandbox().await.id, &now.agent_session, now.sandbox.generation),
+        (sandbox.id, &session.agent_session, 1)
+    );
+    is_untouched(&world, &world.slack.thread(&ada.channel, &ts).unwrap()).await;
+
+    // Under no message, whatever it answers to; and an answer under a post of ours belongs to it too.
+    let card = talk.card(&second).await;
+    let (third, _) = say(&mut talk, &ada, Some(&card.id), "echo: under the card").await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&third).await.contains("under the card"));
+
+    // Slack's retry of an event that has ended.
+    let (text, mark) = marked("run: echo again >> note.txt; wc -l < note.txt");
+    let act =
+        json!({"type": "message", "user_id": ada.id, "channel_id": ada.channel, "text": text});
+    let done = world.slack.act(&act).await.unwrap();
+    let fourth = world.slack.turn(&ada.channel, done["ts"].as_str().unwrap());
+    talk.accepted.push(Accepted::prompt(&fourth, &mark));
+    for number in [1, 2] {
+        let event = &done["deliveries"][0]["event_id"];
+        let retry =
+            json!({"type": "retry", "event_id": event, "num": number, "reason": "http_timeout"});
+        assert_eq!(world.slack.act(&retry).await.unwrap()["status"], 200);
+        assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
+    }
+    let file = world
+        .provider
+        .download(&talk.sandbox().await, "note.txt")
+        .await;
+    assert_eq!(file.unwrap().matches("again").count(), 1);
+    assert_eq!(talk.session().await.ended.len(), 4);
+
+    // Words, Slack's own status and Stop, and a button.
+    write(&world, &ada, None, "status").await;
+    talk.see(SEEN_MS_MAX, "the status is told", |one| {
+        one.text.contains("Nothing is running.")
+    })
+    .await;
+    let (slow, slow_ts) = say(
+        &mut talk,
+        &ada,
+        None,
+        "slow: 60 one two three four five six",
+    )
+    .await;
+    talk.running(&slow).await;
+    let of_message = world.slack.thread(&ada.channel, &slow_ts).unwrap();
+    eventually(
+        SEEN_MS_MAX,
+        "the status stands at the message",
+        async || match world.slack.status(&of_message).await?.as_str() {
+            "processing" => Ok(()),
+            other => Err(other.to_owned()),
+        },
+    )
+    .await;
+    let act = json!({"type": "stop_session", "channel_id": ada.channel, "thread_ts": slow_ts});
+    world.slack.act(&act).await.unwrap();
+    assert!(matches!(
+        talk.ended(&slow).await.outcome,
+        Outcome::Cancelled { .. }
+    ));
+    let (slow, _) = say(
+        &mut talk,
+        &ada,
+        None,
+        "slow: 60 one two three four five six",
+    )
+    .await;
+    talk.running(&slow).await;
+    let card = talk.card(&slow).await;
+    world
+        .slack
+        .press(&talk.thread, &card, "Stop")
+        .await
+        .unwrap();
+    assert!(matches!(
+        talk.ended(&slow).await.outcome,
+        Outcome::Cancelled { .. }
+    ));
+
+    // Somebody else has their own.
+    let mut other = silent(&world, one_thread(&world, &sam));
+    let (turn, _) = say(&mut other, &sam, None, "run: ls").await;
+    assert_eq!(other.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(other.answer(&turn).await.contains("note.txt").not());
+    assert_ne!(other.sandbox().await.id, talk.sandbox().await.id);
+    talk.check().await;
+    other.check().await;
+    stack.end().unwrap();
+}
+
+async fn switched() {
+    let stack = stack();
+    let world = World::of(&stack);
+    let ada = ada(&world).await;
+    let (text, mark) = marked("write: own.txt of its own");
+    let ts = write(&world, &ada, None, &text).await;
+    let thread = world.slack.thread(&ada.channel, &ts).unwrap();
+    let turn = world.slack.turn(&ada.channel, &ts);
+    let mut own = world.talk(Platform::Slack, thread, &turn, &mark);
+    assert_eq!(own.ended(&turn).await.outcome, Outcome::Answered);
+    is_untouched(&world, &one_thread(&world, &ada)).await;
+
+    switch(&world, "one", true).await;
+    let (reply, _) = say(&mut own, &ada, Some(&ts), "run: cat own.txt").await;
+    assert_eq!(own.ended(&reply).await.outcome, Outcome::Answered);
+    assert!(own.answer(&reply).await.contains("of its own"));
+    let mut all = silent(&world, one_thread(&world, &ada));
+    let (first, first_ts) = say(&mut all, &ada, None, "write: all.txt of all of them").await;
+    assert_eq!(all.ended(&first).await.outcome, Outcome::Answered);
+
+    switch(&world, "each", false).await;
+    let (text, mark) = marked("run: ls");
+    let new_ts = write(&world, &ada, None, &text).await;
+    let thread = world.slack.thread(&ada.channel, &new_ts).unwrap();
+    let turn = world.slack.turn(&ada.channel, &new_ts);
+    let new = world.talk(Platform::Slack, thread, &turn, &mark);
+    assert_eq!(new.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(new.answer(&turn).await.contains(".txt").not());
+    // Under a message of before, and under a post of ours.
+    let (reply, _) = say(&mut all, &ada, Some(&first_ts), "run: cat all.txt").await;
+    assert_eq!(all.ended(&reply).await.outcome, Outcome::Answered);
+    assert!(all.answer(&reply).await.contains("of all of them"));
+    let card = all.card(&reply).await;
+    let (reply, _) = say(&mut all, &ada, Some(&card.id), "run: cat all.txt").await;
+    assert_eq!(all.ended(&reply).await.outcome, Outcome::Answered);
+    for talk in [&own, &all, &new] {
+        talk.check().await;
+    }
+    stack.end().unwrap();
+}
+
+async fn killed() {
+    let stack = stack();
+    let world = World::of(&stack);
+    let ada = ada(&world).await;
+    switch(&world, "one", true).await;
+    let mut talk = silent(&world, one_thread(&world, &ada));
+    // The first post of a turn is its card, the second its answer.
+    for nth in [1, 2] {
+        let (text, mark) = marked("echo: once and no more");
+        let breakpoint = world
+            .breakpoint(&Condition {
+                text: mark.clone(),
+                function: "Worker".to_owned(),
+                call: "chat POST /slack/api/chat.postMessage".to_owned(),
+                nth,
+                after: true,
+            })
+            .await;
+        let ts = write(&world, &ada, None, &text).await;
+        let turn = world.slack.turn(&ada.channel, &ts);
+        talk.accepted.push(Accepted::prompt(&turn, &mark));
+        let process = eventually(ANSWER_MS_MAX, "the post is held", async || {
+            breakpoint.held_process().await
+        })
+        .await;
+        processes::kill(process);
+        breakpoint.remove().await.unwrap();
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        // The promises say that each post stands once.
+        talk.check().await;
+        let posts = talk.messages().await.unwrap();
+        for kind in [PostKind::Card, PostKind::Chunk(0)] {
+            let key = post_key(&talk.thread.key, &turn.as_str().into(), &kind);
+            let posted = posts.iter().filter(|one| one.key.as_ref() == Some(&key));
+            assert_eq!(posted.count(), 1, "{kind:?}: {posts:?}");
+        }
+    }
+    stack.end().unwrap();
+}
+
+async fn undecided() {
+    let stack = stack();
+    let world = World::of(&stack);
+    let ada = ada(&world).await;
+    for one in [false, true] {
+        if one {
+            switch(&world, "one", true).await;
+        }
+        let (text, mark) = marked("run: echo more >> count.txt; wc -l < count.txt");
+        let breakpoint = world
+            .breakpoint(&Condition {
+                text: mark.clone(),
+                function: "Ingress".to_owned(),
+                call: "dynamodb GetItem".to_owned(),
+                nth: 1,
+                after: false,
+            })
+            .await;
+        let ts = write(&world, &ada, None, &text).await;
+        let state = breakpoint.status().await.unwrap().state;
+        assert!(["held", "gone"].contains(&state.as_str()), "{state}");
+        breakpoint.remove().await.unwrap();
+        let turn = world.slack.turn(&ada.channel, &ts);
+        let own = world.slack.thread(&ada.channel, &ts).unwrap();
+        let (thread, other) = match one {
+            true => (one_thread(&world, &ada), own),
+            false => (own, one_thread(&world, &ada)),
+        };
+        let talk = world.talk(Platform::Slack, thread, &turn, &mark);
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        world.check_quiet().await;
+        let file = world
+            .provider
+            .download(&talk.sandbox().await, "count.txt")
+            .await;
+        assert_eq!(file.unwrap().lines().count(), 1);
+        is_untouched(&world, &other).await;
+        talk.check().await;
+    }
+    stack.end().unwrap();
+}
