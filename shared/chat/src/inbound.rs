@@ -1,8 +1,11 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
 use bobbin_core::ids::Tenant;
+use bobbin_core::keys::Key;
 use bobbin_core::message::Body;
+use bobbin_core::own_keys::SetupLink;
 use bobbin_core::person::Membership;
+use bobbin_core::secret::Secret;
 use bobbin_core::settings::Kind;
 use bobbin_http::HttpAnswer;
 
@@ -19,6 +22,23 @@ pub struct Inbound {
     pub note: &'static str,
     /// The answer is better when this can be read in time.
     pub lookup: Option<Lookup>,
+    /// A key that came with the request: it is sealed and stored before anything goes on the queue.
+    pub entered: Option<Entered>,
+}
+
+/// A key that was entered in a form of the platform. What is enqueued names it by `link` and does not hold it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Whose key it is.
+    pub key: Key,
+    /// The key itself.
+    pub value: Secret,
+    /// Under which id it is stored.
+    pub link: String,
+    /// Who entered it where.
+    pub about: SetupLink,
+    /// The answer when it cannot be stored.
+    pub on_failure: HttpAnswer,
 }
 
 impl Inbound {
@@ -31,6 +51,7 @@ impl Inbound {
             answer,
             note,
             lookup: None,
+            entered: None,
         }
     }
 }

@@ -5,8 +5,10 @@
 //! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. Beside it the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
-//! beside it. What belongs to a tenant and to no thread is in [`tenant`].
+//! beside it. What belongs to a tenant and to no thread is in [`tenant`], links by which
+//! keys are entered in [`setup`].
 
+mod setup;
 mod tenant;
 mod whole;
 

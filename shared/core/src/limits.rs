@@ -132,6 +132,8 @@ pub struct Limits {
     /// How old the copy of a secret that a process goes by may be when an invocation starts; and how often at most a
     /// signature that does not match has the secret read again.
     pub secrets_ms: u64,
+    /// How long a link works by which a key of a tenant's own is entered.
+    pub setup_link_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -226,6 +228,7 @@ impl Limits {
         breaker_probe_ms: 60_000,
         breaker_cache_ms: 5_000,
         secrets_ms: MINUTE_MS,
+        setup_link_ms: 10 * MINUTE_MS,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.

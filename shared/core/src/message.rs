@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
 use crate::ids::{AskId, Ms, ThreadKey, TurnId};
+use crate::own_keys::KeyWish;
 use crate::person::{Membership, Person};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
@@ -407,6 +408,11 @@ pub enum Want {
         /// What is to be changed.
         change: Change,
     },
+    /// Show the tenant's own keys, enter or remove one.
+    OwnKey {
+        /// What is wanted of them.
+        key: KeyWish,
+    },
     /// Say what the session is doing.
     Status,
     /// Run the prompt of this ended turn again, as a new turn of who asks.
@@ -447,6 +453,13 @@ impl Want {
                 change: Change::Show,
             } => None,
             Self::Configure { .. } => Some("The change of the settings"),
+            Self::OwnKey {
+                key: KeyWish::Check { .. },
+            } => Some("The check of the key"),
+            Self::OwnKey {
+                key: KeyWish::Remove { .. },
+            } => Some("The removal of the key"),
+            Self::OwnKey { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }
             | Self::Diff { .. }
@@ -507,6 +520,7 @@ impl Body {
                 | Want::Diff { turn: None }
                 | Want::StopAll
                 | Want::Configure { .. }
+                | Want::OwnKey { .. }
                 | Want::Status
                 | Want::Help { .. }
                 | Want::Say { .. }

@@ -39,13 +39,15 @@ pub enum Shape {
     Catalogue,
     /// The breaker of a provider.
     Breaker,
+    /// A link by which a key is entered.
+    Setup,
     /// The body of a queued message, wake-ups included.
     Body,
 }
 
 impl Shape {
     /// Every kind of thing that is stored or queued.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Record,
         Self::Mark,
         Self::Entry,
@@ -53,6 +55,7 @@ impl Shape {
         Self::Settings,
         Self::Catalogue,
         Self::Breaker,
+        Self::Setup,
         Self::Body,
     ];
 
@@ -67,6 +70,7 @@ impl Shape {
             Self::Settings => "settings",
             Self::Catalogue => "catalogue",
             Self::Breaker => "breaker",
+            Self::Setup => "setup",
             Self::Body => "body",
         }
     }
@@ -82,7 +86,9 @@ impl Shape {
             | Self::Settings
             | Self::Catalogue
             | Self::Breaker
-            | Self::Body => 1,
+            | Self::Setup => 1,
+            // 2: a word about a tenant's own keys.
+            Self::Body => 2,
         }
     }
 
@@ -98,7 +104,9 @@ impl Shape {
             | Self::Settings
             | Self::Catalogue
             | Self::Breaker
-            | Self::Body => 1,
+            | Self::Setup => 1,
+            // 2: a word about a tenant's own keys.
+            Self::Body => 2,
         }
     }
 

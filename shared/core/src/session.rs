@@ -88,6 +88,9 @@ pub struct Session {
     pub phase_since_ms: Ms,
     /// Counts the sandboxes that the thread has had; part of the sandbox's name.
     pub generation: u32,
+    /// Whose credentials this generation was made with: the fingerprint that the tenant's own key had then; none: the stack's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<String>,
     /// The OpenCode session in the present sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<AgentSessionId>,
@@ -539,6 +542,7 @@ impl Session {
             phase: Phase::Destroyed,
             phase_since_ms: now_ms,
             generation: 0,
+            credentials: None,
             agent_session: None,
             turn: None,
             stray: None,

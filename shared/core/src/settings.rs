@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
 use crate::ids::Ms;
+use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
 use crate::schema::Kept;
 use crate::selection::Selection;
@@ -45,6 +46,9 @@ pub struct Settings {
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
+    /// Keys of the tenant's own, by the words of their providers ([`crate::keys::Key::provider`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_keys: BTreeMap<String, OwnKey>,
     /// What of the stored settings this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,

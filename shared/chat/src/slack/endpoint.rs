@@ -75,6 +75,7 @@ pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
         on_queue_failure: ephemeral(NOT_TAKEN),
         note,
         lookup: None,
+        entered: None,
     }
 }
 
@@ -182,5 +183,6 @@ pub(super) fn take(body: Body, note: &'static str) -> Inbound {
         ),
         note,
         lookup: None,
+        entered: None,
     }
 }

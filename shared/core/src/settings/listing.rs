@@ -2,6 +2,8 @@
 
 use super::{Change, Changed, Kind, List, Settings};
 use crate::ids::Ms;
+use crate::keys::Key;
+use crate::own_keys;
 use crate::selection::Selection;
 use crate::text::span;
 
@@ -61,6 +63,11 @@ pub fn listing(
         lines.push(format!(
             "Other channels with defaults of their own: {others}"
         ));
+    }
+    for key in Key::OF_TENANTS {
+        if let Some(own) = settings.own_key(key) {
+            lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
+        }
     }
     let changes: Vec<&Changed> = settings.audit.iter().rev().take(CHANGES_SHOWN).collect();
     if !changes.is_empty() {

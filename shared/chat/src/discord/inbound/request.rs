@@ -230,6 +230,7 @@ impl<'a> Request<'a> {
             on_queue_failure: answer::word(&words),
             note,
             lookup: None,
+            entered: None,
         }
     }
 }
