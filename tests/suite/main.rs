@@ -15,6 +15,7 @@ mod fuzz;
 mod manners;
 mod observe;
 mod operate;
+mod own_keys;
 mod promises;
 mod protocol;
 mod run;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         faults::trials(),
         manners::trials(),
         operate::trials(),
+        own_keys::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),

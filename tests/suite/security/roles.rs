@@ -14,10 +14,11 @@ use serde_yaml_ng::Value;
 use crate::run::beside;
 
 /// Every service that a function calls, and those with which it could widen what it may do.
-const SERVICES: [&str; 9] = [
+const SERVICES: [&str; 10] = [
     "dynamodb",
     "sqs",
     "secretsmanager",
+    "kms",
     "scheduler",
     "lambda",
     "iam",
@@ -138,7 +139,7 @@ fn template() -> Value {
 /// What each role may do, by its logical id. Every function has one of them, so that SAM makes none and adds nothing.
 fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     let resources = template["Resources"].as_mapping().unwrap();
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<Permission>> = BTreeMap::new();
     for (id, resource) in resources {
         let properties = &resource["Properties"];
         let list = match resource["Type"].as_str() {
@@ -154,9 +155,19 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                     .flat_map(|policy| statements(&policy["PolicyDocument"]))
                     .collect()
             }
+            // What a role has besides, under a condition of the template.
+            Some("AWS::IAM::Policy") => {
+                for role in many(&properties["Roles"]) {
+                    let more = statements(&properties["PolicyDocument"]);
+                    found.entry(logical(role)).or_default().extend(more);
+                }
+                continue;
+            }
             _ => continue,
         };
-        found.insert(id.as_str().unwrap().to_owned(), list);
+        let list: Vec<Permission> = list;
+        let role = id.as_str().unwrap().to_owned();
+        found.entry(role).or_default().extend(list);
     }
     assert!(
         found.len() >= 4,
