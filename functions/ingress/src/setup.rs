@@ -75,8 +75,12 @@ impl Setup {
             Err(told) => return told,
         };
         let Some(value) = typed(body) else {
-            const NO_KEY: &str = "That cannot be a key: it is one word of 8 to 512 characters. Nothing was stored.";
-            return (page::form(key, &link, now_ms, Some(NO_KEY)), "setup: no key");
+            const NO_KEY: &str =
+                "That cannot be a key: it is one word of 8 to 512 characters. Nothing was stored.";
+            return (
+                page::form(key, &link, now_ms, Some(NO_KEY)),
+                "setup: no key",
+            );
         };
         let sealed = match self.sealed(seal, &link.thread.tenant(), key, &value).await {
             Ok(sealed) => sealed,
@@ -107,9 +111,9 @@ impl Setup {
             let context = sealed_for(&self.stack, &tenant, entered.key);
             let sealed = seal.close(&entered.value, &context).await;
             let sealed = sealed.map_err(|e| e.to_string())?;
-            let made = self
-                .store
-                .make_link(&entered.link, &entered.about, Some((&sealed, now_ms())));
+            let made =
+                self.store
+                    .make_link(&entered.link, &entered.about, Some((&sealed, now_ms())));
             made.await.map_err(|e| e.to_string())
         });
         let why = match stored.await {

@@ -322,25 +322,19 @@ impl Lane<'_> {
     }
 
     /// The same for exactly this turn; one that runs no more, or never did, is left alone.
-    async fn halt(
-        &self,
-        control: &Control,
-        id: &TurnId,
-        found: &Loaded,
-    ) -> Result<(), Failure> {
-        match found.session.as_ref().and_then(|session| session.turn.as_ref()) {
+    async fn halt(&self, control: &Control, id: &TurnId, found: &Loaded) -> Result<(), Failure> {
+        match found
+            .session
+            .as_ref()
+            .and_then(|session| session.turn.as_ref())
+        {
             Some(turn) if turn.id == *id => self.cancel(control, found, turn).await,
             _ => Ok(()),
         }
     }
 
     /// Control flags the running turn as cancelled, and ends its run.
-    async fn cancel(
-        &self,
-        control: &Control,
-        found: &Loaded,
-        turn: &Turn,
-    ) -> Result<(), Failure> {
+    async fn cancel(&self, control: &Control, found: &Loaded, turn: &Turn) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
         let session = found.session.as_ref();
         let agent_session = session.and_then(|session| session.agent_session.as_ref());

@@ -27,7 +27,8 @@ use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId, sandbox_name, sandbox_password,
+    AgentSessionId, AskId, Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId, sandbox_name,
+    sandbox_password,
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{ControlFlags, StrayRun};

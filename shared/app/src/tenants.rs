@@ -64,7 +64,13 @@ impl Tenants {
 
     /// The address of the page for a key that somebody asks for; none where the page's address is not known.
     #[must_use]
-    pub fn link(&self, tenant: &Tenant, person: &str, key: Key, request: &str) -> Option<(String, String)> {
+    pub fn link(
+        &self,
+        tenant: &Tenant,
+        person: &str,
+        key: Key,
+        request: &str,
+    ) -> Option<(String, String)> {
         let base = Some(self.config.page_url.as_str()).filter(|base| !base.is_empty())?;
         let stack_key = self.keys.stack.stack_key.expose();
         let token = link_token(stack_key, tenant, person, key, request);
@@ -81,7 +87,12 @@ impl Tenants {
     ///
     /// # Errors
     /// [`SealError`]; that keys are not switched on is [`SealError::Refused`].
-    pub async fn opened(&self, tenant: &Tenant, key: Key, sealed: &str) -> Result<Secret, SealError> {
+    pub async fn opened(
+        &self,
+        tenant: &Tenant,
+        key: Key,
+        sealed: &str,
+    ) -> Result<Secret, SealError> {
         let Some(seal) = &self.seal else {
             return Err(SealError::Refused(NOT_ON.to_owned()));
         };
@@ -126,8 +137,8 @@ impl Tenants {
         session: Option<&Session>,
         settings: &Settings,
     ) -> Result<Arc<Sandboxes>, Failure> {
-        let living = session
-            .filter(|session| !matches!(session.phase, Phase::Destroyed | Phase::Error));
+        let living =
+            session.filter(|session| !matches!(session.phase, Phase::Destroyed | Phase::Error));
         let own = match living {
             Some(session) => session.credentials.is_some(),
             None => settings.sandbox_credentials().is_some(),
@@ -163,7 +174,9 @@ impl Tenants {
         }
         let opened = stored.iter().map(|(key, own)| async move {
             let value = self.opened(tenant, *key, &own.sealed).await;
-            value.map(|value| (*key, value)).map_err(|e| unopened(*key, &e))
+            value
+                .map(|value| (*key, value))
+                .map_err(|e| unopened(*key, &e))
         });
         let opened = futures::future::try_join_all(opened).await?;
         let sandboxes = Arc::new(self.made(tenant, own, &opened)?);
@@ -175,8 +188,18 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(&self, tenant: &Tenant, own: bool, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
-        let of = |key: Key| opened.iter().find(|(of, _)| *of == key).map(|(_, value)| value);
+    fn made(
+        &self,
+        tenant: &Tenant,
+        own: bool,
+        opened: &[(Key, Secret)],
+    ) -> Result<Sandboxes, Failure> {
+        let of = |key: Key| {
+            opened
+                .iter()
+                .find(|(of, _)| *of == key)
+                .map(|(_, value)| value)
+        };
         // In an account of its own the tenant could read what is put into a sandbox, or send it elsewhere.
         let model = |key: Key, stack: &Secret| match of(key) {
             Some(value) => value.expose().to_owned(),

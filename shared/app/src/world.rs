@@ -351,12 +351,10 @@ impl World for Live {
                 Event::Woken
             }
             Effect::Sandbox(effect) => self.guarded(thread, effect).await,
-            Effect::Agent(effect) => {
-                match self.sandboxes(thread, false).await {
-                    Ok(sandboxes) => sandboxes.perform_agent(self, thread, effect).await,
-                    Err(failure) => Event::Failed(failure),
-                }
-            }
+            Effect::Agent(effect) => match self.sandboxes(thread, false).await {
+                Ok(sandboxes) => sandboxes.perform_agent(self, thread, effect).await,
+                Err(failure) => Event::Failed(failure),
+            },
         };
         let ended_ms = now_ms();
         let took_ms = ended_ms.saturating_sub(began_ms);
@@ -411,7 +409,10 @@ impl Live {
                 .as_ref()
                 .is_some_and(|session| session.credentials.is_some())
         };
-        self.parts.tenants.of(&thread.tenant(), &settings, own).await
+        self.parts
+            .tenants
+            .of(&thread.tenant(), &settings, own)
+            .await
     }
 
     async fn artifact(

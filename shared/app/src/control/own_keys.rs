@@ -5,6 +5,7 @@
 //! off, by another account's key or by the removal of theirs; a repeat of any of it changes nothing. No value is in a word
 //! that is said. Deliberately absent: how a key comes in, which is ingress's.
 
+use bobbin_cloud::sealing::SealError;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant};
 use bobbin_core::keys::Key;
@@ -17,7 +18,6 @@ use bobbin_core::secret::Secret;
 use bobbin_core::settings::{NotChanged, Settings};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
-use bobbin_cloud::sealing::SealError;
 
 use super::Lane;
 use super::configure::{NOT_SAID, RACES_MAX};
@@ -26,8 +26,10 @@ use crate::tenants::NOT_ON;
 
 /// Sandboxes that are looked for in another account before its key is taken.
 const COMPARED_MAX: usize = 5;
-const UNKNOWN: &str = "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
-const GONE: &str = "What was entered is not there any more. Nothing was changed; ask for a new link.";
+const UNKNOWN: &str =
+    "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
+const GONE: &str =
+    "What was entered is not there any more. Nothing was changed; ask for a new link.";
 const NEWER: &str = "Another key was stored since this one was entered, so nothing was changed.";
 
 /// What became of a wish: words for who had it.
@@ -79,9 +81,7 @@ impl Lane<'_> {
     /// A link for who asks; a repeat is given the same one.
     async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> Told {
         let tenant = control.thread.tenant();
-        let made = self
-            .tenants
-            .link(&tenant, &control.by.id, key, &control.id);
+        let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
         let Some((address, token)) = made else {
             return Ok("The address of the page for keys is not known: the operator deploys template.yaml again, or sets page_url of the parameter Overrides.".to_owned());
         };
@@ -158,7 +158,8 @@ impl Lane<'_> {
             checked_at_ms: now_ms,
         };
         let words = done(key, &own);
-        self.write_own_key(&tenant, key, settings, Some(own)).await?;
+        self.write_own_key(&tenant, key, settings, Some(own))
+            .await?;
         tracing::info!(event = "own_key.stored", %tenant, by = control.by.id, key = key.name(), "a tenant's own key was stored");
         Ok(words)
     }
@@ -173,7 +174,9 @@ impl Lane<'_> {
         let Some(present) = settings.own_key(Key::DaytonaApiKey) else {
             return Ok(None);
         };
-        let opened = self.tenants.opened(tenant, Key::DaytonaApiKey, &present.sealed);
+        let opened = self
+            .tenants
+            .opened(tenant, Key::DaytonaApiKey, &present.sealed);
         let before = match opened.await {
             Ok(before) => before,
             // Nothing can be reached with it, so there is nothing to be cut off.
@@ -213,7 +216,9 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let brand = key.brand();
         if settings.own_key(key).is_none() {
-            return Ok(format!("There is no {brand} key of this server's or workspace's own."));
+            return Ok(format!(
+                "There is no {brand} key of this server's or workspace's own."
+            ));
         }
         let used = self.used(&tenant, key, &settings).await?;
         if used > 0 {

@@ -221,7 +221,11 @@ fn settings() -> Value {
 }
 
 fn setup() -> Value {
-    let mut provider = option(3, PROVIDER, "Whose key; leave it out to see which there are");
+    let mut provider = option(
+        3,
+        PROVIDER,
+        "Whose key; leave it out to see which there are",
+    );
     let choices = Key::OF_TENANTS.into_iter();
     provider["choices"] = choices
         .map(|key| json!({"name": key.brand(), "value": key.provider()}))

@@ -296,7 +296,12 @@ mod tests {
                 provider: daytona()
             })
         );
-        for odd in ["slack", "daytona dtn_0123456789", "remove", "daytona remove now"] {
+        for odd in [
+            "slack",
+            "daytona dtn_0123456789",
+            "remove",
+            "daytona remove now",
+        ] {
             assert_eq!(setup(odd), None, "{odd}");
         }
     }

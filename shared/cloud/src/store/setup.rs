@@ -56,8 +56,9 @@ impl Store {
         let Some(item) = self.table.get(key(id)).await? else {
             return Ok(None);
         };
-        let body = text(&item, SETUP)
-            .ok_or_else(|| StoreError::Damaged("there is no attribute with the setup".to_owned()))?;
+        let body = text(&item, SETUP).ok_or_else(|| {
+            StoreError::Damaged("there is no attribute with the setup".to_owned())
+        })?;
         let (link, _) = schema::read::<SetupLink>(Shape::Setup, body)?;
         Ok(Some(StoredLink {
             link,

@@ -8,9 +8,7 @@ pub(super) enum KmsError {
     /// AWS says no word about it.
     #[error("")]
     InvalidCiphertext,
-    #[error(
-        "The key ID in the request does not identify a CMK that can perform this operation."
-    )]
+    #[error("The key ID in the request does not identify a CMK that can perform this operation.")]
     IncorrectKey,
     #[error("{0}")]
     Validation(String),

@@ -8,8 +8,8 @@ use super::error::TemplateError;
 use super::intrinsic::TemplateScope;
 use super::reading::{FUNCTION, GROUP, KEY, QUEUE, SECRET, TABLE, function_arn};
 use crate::account::Account;
-use crate::{kms, secrets};
 use crate::sqs::queue_arn;
+use crate::{kms, secrets};
 
 /// Gives every resource its name and says what `Ref` and `GetAtt` of it are. Returns the names by logical id.
 pub(super) fn assign(

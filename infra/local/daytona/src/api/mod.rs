@@ -20,10 +20,10 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
 
+use crate::accounts::{FIRST, as_caller};
 use crate::api_error::{self, ApiError};
 use crate::confine::Confinement;
 use crate::engine::SharedEngine;
-use crate::accounts::{FIRST, as_caller};
 use crate::http::EngineState;
 use crate::limits::BODY_BYTES_MAX;
 use crate::toolbox;

@@ -12,7 +12,8 @@ use crate::discord::commands::{PROVIDER, REMOVE};
 use crate::discord::interaction::{Command, Modal};
 use crate::{Entered, Inbound};
 
-const UNKNOWN: &str = "This provider is not known any more. `/sandbox-setup` shows whose keys there can be.";
+const UNKNOWN: &str =
+    "This provider is not known any more. `/sandbox-setup` shows whose keys there can be.";
 const BY_PAGE: &str = "Keys are entered on a page here, not in a form. Use `/sandbox-setup` again.";
 const NOT_STORED: &str = "The key could not be stored just now, and nothing was changed. Use `/sandbox-setup` again in a minute.";
 const NO_KEY: &str = "That cannot be a key: a key is one word of 8 to 512 characters. Nothing was stored; use `/sandbox-setup` again.";
@@ -61,7 +62,12 @@ impl Request<'_> {
         let want = Want::OwnKey {
             key: KeyWish::Check { link: link.clone() },
         };
-        let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");
+        let accepted = self.control(
+            thread,
+            want,
+            answer::deferred_word(),
+            "discord: key entered",
+        );
         Ok(Inbound {
             entered: Some(Entered {
                 key,
@@ -78,7 +84,10 @@ impl Request<'_> {
         if self.standing.manages {
             Ok(())
         } else {
-            refuse(NotChanged::NotAllowed.to_string(), "discord: keys of a server that is not theirs")
+            refuse(
+                NotChanged::NotAllowed.to_string(),
+                "discord: keys of a server that is not theirs",
+            )
         }
     }
 
