@@ -426,6 +426,24 @@ async fn lived(platform: Platform) {
     stack.end().unwrap();
 }
 
+/// A key comes in by the page on both platforms, wrong and right, is tried and listed: everything that is done with one.
+pub async fn enter_and_list(world: &World, key: &str) {
+    for platform in Platform::ALL {
+        let place = Place::new(world, platform);
+        let link = place.link("daytona").await;
+        assert_eq!(
+            place.enter(&link, &format!("two words {key}")).await.status,
+            422
+        );
+        assert_eq!(place.enter(&link, key).await.status, 200);
+        assert_eq!(place.enter(&link, key).await.status, 410);
+        place
+            .heard(&place.manager(), "Done: Daytona takes the key")
+            .await;
+        place.said(&place.manager(), None, false, "Daytona: ").await;
+    }
+}
+
 /// Nothing from elsewhere, nothing to elsewhere, nothing kept; and nothing that was entered.
 fn harmless(page: &Page) {
     let header = |name: &str| {

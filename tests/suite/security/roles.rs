@@ -163,6 +163,34 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                 }
                 continue;
             }
+            // What a key says itself: whoever administrates it cannot use it.
+            Some("AWS::KMS::Key") => {
+                for statement in many(&properties["KeyPolicy"]["Statement"]) {
+                    match statement["Action"].as_str() {
+                        Some("kms:Encrypt" | "kms:Decrypt") => of_this_stack_alone(statement),
+                        other => assert_eq!(
+                            other, None,
+                            "{id:?}: one action, or those of administration"
+                        ),
+                    }
+                    for action in many(&statement["Action"]) {
+                        let action = action.as_str().unwrap();
+                        let uses = [
+                            "kms:Encrypt",
+                            "kms:Decrypt",
+                            "kms:ReEncrypt",
+                            "kms:Generate",
+                            "kms:*",
+                        ];
+                        let alone = statement["Action"].is_string();
+                        assert!(
+                            alone || !uses.iter().any(|one| action.starts_with(one)),
+                            "{action}"
+                        );
+                    }
+                }
+                continue;
+            }
             _ => continue,
         };
         let list: Vec<Permission> = list;
@@ -187,11 +215,25 @@ fn statements(policy: &Value) -> Vec<Permission> {
         for action in many(&statement["Action"]) {
             let action = action.as_str().unwrap();
             assert!(!action.contains('*'), "{action}: every action is named");
+            if action.starts_with("kms:") {
+                of_this_stack_alone(statement);
+            }
             let places = many(&statement["Resource"]).into_iter();
             list.extend(places.map(|place| (action.to_owned(), logical(place))));
         }
     }
     list
+}
+
+/// A key seals and opens for this stack and for nothing but stack, tenant and kind. Read here, because the emulator does not
+/// judge a call by its encryption context.
+fn of_this_stack_alone(statement: &Value) {
+    let condition = &statement["Condition"];
+    let stack = logical(&condition["StringEquals"]["kms:EncryptionContext:stack"]);
+    assert_eq!(stack, "AWS::StackName");
+    let names = &condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"];
+    let names: Vec<&str> = many(names).into_iter().filter_map(Value::as_str).collect();
+    assert_eq!(names, ["stack", "tenant", "kind"]);
 }
 
 /// One or many.
