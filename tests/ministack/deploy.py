@@ -3,10 +3,11 @@
 Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, secrets
 (logical id -> value, put when the stack stands), stack, mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
 
-The template is changed in four ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
+The template is changed in five ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
 bucket, and `Architectures` is left to the host's. The third is about rights to schedules: the emulator takes every
 schedule for one of the group `default` when it checks them, so what is allowed in a group is allowed there too. The
-fourth leaves out alarms that add metrics up, which it does not have.
+fourth leaves out alarms that add metrics up, which it does not have. The fifth leaves out the conditions on KMS's encryption
+context, which the emulator does not tell when it judges a call: an allowed one would be refused.
 """
 
 import io
@@ -57,6 +58,16 @@ def with_default_group(template):
                     statement["Resource"] = [allowed, {"Fn::Sub": group}]
 
 
+def without_contexts(template):
+    """Takes the conditions on an encryption context off what roles may do with keys, at the roles and at the keys."""
+    for resource in template["Resources"].values():
+        properties = resource.get("Properties", {})
+        for policy in ("PolicyDocument", "KeyPolicy"):
+            for statement in properties.get(policy, {}).get("Statement", []):
+                if statement["Action"] in ("kms:Encrypt", "kms:Decrypt"):
+                    statement.pop("Condition")
+
+
 def zipped(bootstrap):
     """A zip with the stripped program at its root."""
     with tempfile.NamedTemporaryFile() as stripped:
@@ -87,6 +98,7 @@ def main():
         template = yaml.load(file, Loader=Template)
     template["Globals"]["Function"].pop("Architectures", None)
     with_default_group(template)
+    without_contexts(template)
     alarms = [name for name, resource in template["Resources"].items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
     for name in alarms:
         if "Metrics" in template["Resources"][name]["Properties"]:

@@ -21,11 +21,12 @@ REGION = "us-east-1"
 CALL_S_MAX = 10
 OTHER = "other"
 # Which argument names the resource, by service.
-NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "scheduler": "GroupName", "logs": "logGroupName"}
+NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "kms": "KeyId", "scheduler": "GroupName", "logs": "logGroupName"}
 KINDS = {
     "AWS::DynamoDB::Table": "dynamodb",
     "AWS::SQS::Queue": "sqs",
     "AWS::SecretsManager::Secret": "secretsmanager",
+    "AWS::KMS::Key": "kms",
     "AWS::Scheduler::ScheduleGroup": "scheduler",
     "AWS::Logs::LogGroup": "logs",
 }
@@ -74,7 +75,7 @@ def least(shape, depth=0):
     return shape.enum[0] if getattr(shape, "enum", None) else OTHER
 
 
-def arguments(model, service, target, index):
+def arguments(model, service, target, index, stack):
     if model.input_shape is None:
         return {}
     given = least(model.input_shape)
@@ -92,6 +93,9 @@ def arguments(model, service, target, index):
             given["RequestItems"] = {target: {"Keys": []} if model.name == "BatchGetItem" else []}
         if index and "IndexName" in members:
             given["IndexName"] = index
+    if service == "kms" and "EncryptionContext" in members:
+        # Without what the statement's condition asks for, an allowed call would be refused.
+        given["EncryptionContext"] = {"stack": stack, "tenant": OTHER, "kind": OTHER}
     if service == "secretsmanager" and "Name" in members:
         given["Name"] = target
     if service == "sqs" and "QueueName" in members:
@@ -136,8 +140,11 @@ def main():
     )
     queue = client(wanted, "sqs").create_queue(QueueName=f"{OTHER}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     secret = client(wanted, "secretsmanager").create_secret(Name=OTHER, SecretString="x")["ARN"]
+    kms = client(wanted, "kms")
+    seal = kms.create_key()["KeyMetadata"]["Arn"]
+    places["kms"] = [(logical, kms.describe_key(KeyId=physical)["KeyMetadata"]["Arn"], None) for logical, physical, _ in places["kms"]]
     for service in places:
-        physical = {"sqs": queue, "secretsmanager": secret}.get(service, OTHER)
+        physical = {"sqs": queue, "secretsmanager": secret, "kms": seal}.get(service, OTHER)
         places[service].append((OTHER, physical, None))
 
     account = sts.get_caller_identity()["Account"]
@@ -169,7 +176,7 @@ def main():
             for logical, physical, index in places[service]:
                 if index and "IndexName" not in model.input_shape.members:
                     continue
-                given = arguments(model, service, physical, index)
+                given = arguments(model, service, physical, index, wanted["stack"])
                 refused, code, message = tried(callers["nothing"], model, given)
                 if not refused:
                     unenforced.append(f"{service}:{operation} on {logical} ({code})")

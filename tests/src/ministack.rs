@@ -296,6 +296,7 @@ fn parameters(ready: &Ready, limits: &Value) -> Value {
         "AllowedGuilds": ready.discord_guild_id,
         "AllowedTeams": ready.slack_team_id,
         "Model": "scripted/scripted-1",
+        "TenantCredentials": "yes",
         "Overrides": overrides.to_string(),
     })
 }

@@ -149,6 +149,32 @@ impl Provider {
         .map(|_| ())
     }
 
+    /// Has the provider accept a key, of the organisation of this number; the stack's is the first.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn add_key(&self, key: &str, account: u32) -> Result<(), String> {
+        let body = json!({"key": key, "account": account});
+        self.keys(Method::POST, &body).await
+    }
+
+    /// Has it accept a key no more.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn revoke_key(&self, key: &str) -> Result<(), String> {
+        self.keys(Method::DELETE, &json!({"key": key})).await
+    }
+
+    async fn keys(&self, method: Method, body: &Value) -> Result<(), String> {
+        let base = self
+            .api
+            .strip_suffix("/api")
+            .ok_or("the API's address does not end in /api")?;
+        let url = format!("{base}/_control/keys");
+        self.call(method, &url, body).await?.ok().map(drop)
+    }
+
     /// Loses a sandbox, as a provider may: it is gone, and nobody was asked.
     ///
     /// # Errors

@@ -164,7 +164,11 @@ async fn shared() {
     assert!(talk.answer(&second).await.contains("kept between us"));
     let now = talk.session().await;
     assert_eq!(
-        (talk.sandbox().await.id, &now.agent_session, now.sandbox.generation),
+        (
+            talk.sandbox().await.id,
+            &now.agent_session,
+            now.sandbox.generation
+        ),
         (sandbox.id, &session.agent_session, 1)
     );
     is_untouched(&world, &world.slack.thread(&ada.channel, &ts).unwrap()).await;

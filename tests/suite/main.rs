@@ -16,6 +16,7 @@ mod fuzz;
 mod manners;
 mod observe;
 mod operate;
+mod own_keys;
 mod promises;
 mod protocol;
 mod run;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         faults::trials(),
         manners::trials(),
         operate::trials(),
+        own_keys::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),

@@ -1,11 +1,14 @@
 //! Ingress: verifies, parses, accepts and answers within three seconds.
 //!
 //! What a request means is decided in `bobbin_chat`; here is only the HTTP around it. Nothing is answered before
-//! the queue has accepted, and nothing is written anywhere else. All that is read is what a tenant's people are suggested
-//! while they type, and its settings where they say in which thread something was said.
+//! the queue has accepted. All that is read is what a tenant's people are suggested while they type, its settings where they say
+//! in which thread something was said, and the link by which a key is entered; that is also all that is written, and only with a
+//! key that was sealed before (`setup`).
 
+mod page;
 mod router;
 mod settings;
+mod setup;
 mod signing;
 mod suggestions;
 

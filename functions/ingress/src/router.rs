@@ -16,6 +16,7 @@ use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
 use crate::settings::TenantSettings;
+use crate::setup::{self, Setup};
 use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
@@ -30,6 +31,7 @@ pub struct Router {
     settings: TenantSettings,
     discord: Option<discord::App>,
     slack: Signing,
+    setup: Setup,
     metrics: Metrics,
 }
 
@@ -41,15 +43,20 @@ impl Router {
     pub fn new(config: &Config, aws: &Aws) -> Result<Self, String> {
         let discord = match config.discord_public_key.as_str() {
             "" => None,
-            key => Some(
-                discord::App::new(
+            key => {
+                let app = discord::App::new(
                     key,
                     &config.discord_application_id,
                     config.policy.clone(),
                     config.limits.clone(),
-                )
-                .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?,
-            ),
+                );
+                let app = app
+                    .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?;
+                Some(discord::App {
+                    keys_by_form: config.keys_by_form && !config.credentials_key.is_empty(),
+                    ..app
+                })
+            }
         };
         let secret = CachedSecret::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
         let slack = Signing::new(secret, config.policy.clone());
@@ -59,6 +66,7 @@ impl Router {
             settings: TenantSettings::new(aws, &config.table),
             discord,
             slack,
+            setup: Setup::new(aws, config),
             metrics: Metrics::new(&config.stack),
         })
     }
@@ -78,6 +86,9 @@ impl Router {
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
+            ("GET" | "HEAD" | "POST", path) if path.starts_with(setup::PATH) => {
+                self.page(request, &path[setup::PATH.len()..]).await
+            }
             ("POST", path) => match self.routed(path, request).await {
                 Some(inbound) => self.accept(request, inbound).await,
                 None => HttpAnswer::text(
@@ -98,6 +109,28 @@ impl Router {
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
         answered(answer)
+    }
+
+    /// The page for a key. Its path holds the secret part of a link, so it is in no line of the log.
+    async fn page(&self, request: &Request, token: &str) -> HttpAnswer {
+        let (answer, note) = match request.method().as_str() {
+            "POST" => {
+                let body = request.body().as_ref();
+                self.setup.take(token, body, &self.queues).await
+            }
+            _ => self.setup.show(token).await,
+        };
+        let status = answer.status;
+        if status >= 500 {
+            self.count_failure();
+        }
+        tracing::info!(
+            event = "ingress.answered",
+            request = note,
+            status,
+            "a request was answered"
+        );
+        answer
     }
 
     async fn routed(&self, path: &str, request: &Request) -> Option<Inbound> {
@@ -148,6 +181,12 @@ impl Router {
     /// Enqueues what is to be enqueued, then answers; each outcome has its line in the log.
     async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         told_again(request);
+        if let Some(entered) = &inbound.entered
+            && !self.setup.store(entered).await
+        {
+            self.count_failure();
+            return entered.on_failure.clone();
+        }
         let bodies = self.bodies(&inbound).await;
         let send = async |body: Option<&WorkBody>| match body {
             Some(body) => self.queues.send(body).await,
@@ -271,5 +310,6 @@ fn switched_off(words: &str) -> Inbound {
         note: "platform switched off",
         lookup: None,
         direct: None,
+        entered: None,
     }
 }

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
+use bobbin_app::sandboxes::Sandboxes;
+use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
 use bobbin_app::{dead, opening, overview};
 use bobbin_chat::Chats;
@@ -40,6 +42,7 @@ const SECRET_READ_MS_MAX: u64 = 5_000;
 /// Everything that the worker needs, made once a process; what holds keys is made again when a key has been replaced.
 pub struct Worker {
     config: Config,
+    aws: Aws,
     queues: Queues,
     secrets: WorkerSecrets,
     metrics: Metrics,
@@ -67,18 +70,21 @@ impl Worker {
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
+        let sandboxes = Arc::new(world::sandboxes(&config, &keys)?);
         let parts = Parts {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
             chat: Arc::new(world::chat(&config, &keys)?),
-            sandboxes: Arc::new(world::sandboxes(&config, &keys)?),
+            tenants: Arc::new(Tenants::new(&aws, &config, &keys, Arc::clone(&sandboxes))),
+            sandboxes,
             metrics: Metrics::new(&config.stack),
             spans: Spans::from_environment(),
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
             queues: Queues::new(&aws, &config),
+            aws,
             secrets,
             metrics: parts.metrics.clone(),
             present: Mutex::new((keys, parts)),
@@ -118,9 +124,12 @@ impl Worker {
 
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
+        let (aws, config) = (&self.aws, &self.config);
+        let sandboxes = Arc::new(world::sandboxes(config, keys)?);
         Ok(Parts {
-            chat: Arc::new(world::chat(&self.config, keys)?),
-            sandboxes: Arc::new(world::sandboxes(&self.config, keys)?),
+            chat: Arc::new(world::chat(config, keys)?),
+            tenants: Arc::new(Tenants::new(aws, config, keys, Arc::clone(&sandboxes))),
+            sandboxes,
             ..parts.clone()
         })
     }
@@ -350,11 +359,12 @@ impl Worker {
         match body {
             Body::Message(message) => {
                 let world = Live::new(parts.clone(), visibility.clone());
+                let sandboxes = self.sandboxes_of(parts, message, found.as_ref()).await;
                 let world = match found {
                     Some(found) => world.having_read(found),
                     None => world,
                 };
-                self.drive(&world, parts, message, receipt, deadline_ms)
+                self.drive(&world, &sandboxes, message, receipt, deadline_ms)
                     .await
             }
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
@@ -375,17 +385,35 @@ impl Worker {
             store: &parts.store,
             queues: &self.queues,
             chat: &parts.chat,
-            sandboxes: &parts.sandboxes,
+            tenants: &parts.tenants,
             limits: &self.config.limits,
             model: &self.config.model,
             metrics: &self.metrics,
         }
     }
 
+    /// Those whose models the thread can choose. A tenant's key that does not open is met by what needs it.
+    async fn sandboxes_of(
+        &self,
+        parts: &Parts,
+        message: &Message,
+        found: Option<&Result<Loaded, Failure>>,
+    ) -> Arc<Sandboxes> {
+        if let Some(Ok(found)) = found {
+            let tenant = message.thread.tenant();
+            let (session, settings) = (found.session.as_ref(), &found.settings);
+            let own = parts.tenants.of_record(&tenant, session, settings).await;
+            if let Ok(own) = own {
+                return own;
+            }
+        }
+        Arc::clone(&parts.sandboxes)
+    }
+
     async fn drive(
         &self,
         world: &Live,
-        parts: &Parts,
+        sandboxes: &Sandboxes,
         message: &Message,
         receipt: &Receipt<'_>,
         deadline_ms: Ms,
@@ -398,7 +426,7 @@ impl Worker {
             follow_until_ms: (now_ms() + limits.follow_window_ms)
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
-            providers: parts.sandboxes.providers(),
+            providers: sandboxes.providers(),
             limits,
             split: Chats::split(&message.thread),
         };

@@ -61,6 +61,8 @@ impl Deployment {
             overrides.insert("models".to_owned(), json!([other]));
             overrides.insert("model_base_url".to_owned(), json!(model_api));
         }
+        // A key in the laptop stack's own KMS costs nothing.
+        parameters.insert("TenantCredentials".to_owned(), "yes".to_owned());
         if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
             parameters.insert("LogLevel".to_owned(), level);
         }

@@ -1,6 +1,7 @@
 //! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but control flags, by condition.
 
 mod configure;
+mod own_keys;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ use bobbin_core::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::sandboxes::Sandboxes;
+use crate::tenants::Tenants;
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -41,7 +43,7 @@ pub struct Lane<'a> {
     /// Where people are answered.
     pub chat: &'a Chats,
     /// Where a run is ended and an ask is answered.
-    pub sandboxes: &'a Arc<Sandboxes>,
+    pub tenants: &'a Tenants,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Model of the agent, for cards.
@@ -124,7 +126,7 @@ impl Lane<'_> {
         let found = found.map_err(|e| e.failure())?;
         // Nor does what who runs the stack says.
         if let Want::Halt { turn } = &control.want {
-            return self.halt(control, turn, found.session.as_ref()).await;
+            return self.halt(control, turn, &found).await;
         }
         if let Err(refusal) = admitted(control, &found.settings) {
             return self.chat.tell(&control.reply, &refusal.to_string()).await;
@@ -138,6 +140,7 @@ impl Lane<'_> {
                 self.configure(control, change, found.settings, now_ms)
                     .await
             }
+            Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
@@ -147,6 +150,17 @@ impl Lane<'_> {
                     .await
             }
         }
+    }
+
+    /// The sandboxes, with the credentials of the thread's own.
+    async fn sandboxes(
+        &self,
+        thread: &ThreadKey,
+        found: &Loaded,
+    ) -> Result<Arc<Sandboxes>, Failure> {
+        let (session, settings) = (found.session.as_ref(), &found.settings);
+        let tenant = thread.tenant();
+        self.tenants.of_record(&tenant, session, settings).await
     }
 
     /// The record, if there is one, and the control flags beside it.
@@ -300,7 +314,7 @@ impl Lane<'_> {
                     .await;
             }
         };
-        self.cancel(control, session.as_ref(), turn).await?;
+        self.cancel(control, found, turn).await?;
         match wanted {
             Some(_) => Ok(()),
             None => self.chat.tell(&control.reply, "Stopping…").await,
@@ -308,38 +322,33 @@ impl Lane<'_> {
     }
 
     /// The same for exactly this turn; one that runs no more, or never did, is left alone.
-    async fn halt(
-        &self,
-        control: &Control,
-        id: &TurnId,
-        session: Option<&Session>,
-    ) -> Result<(), Failure> {
-        match session.and_then(|session| session.turn.as_ref()) {
-            Some(turn) if turn.id == *id => self.cancel(control, session, turn).await,
+    async fn halt(&self, control: &Control, id: &TurnId, found: &Loaded) -> Result<(), Failure> {
+        match found
+            .session
+            .as_ref()
+            .and_then(|session| session.turn.as_ref())
+        {
+            Some(turn) if turn.id == *id => self.cancel(control, found, turn).await,
             _ => Ok(()),
         }
     }
 
     /// Control flags the running turn as cancelled, and ends its run.
-    async fn cancel(
-        &self,
-        control: &Control,
-        session: Option<&Session>,
-        turn: &Turn,
-    ) -> Result<(), Failure> {
+    async fn cancel(&self, control: &Control, found: &Loaded, turn: &Turn) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
+        let session = found.session.as_ref();
         let agent_session = session.and_then(|session| session.agent_session.as_ref());
-        if let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted())
-            && let Err(failure) = self
-                .sandboxes
-                .abort_answering(
-                    &control.thread,
-                    prompted.generation,
-                    agent_session,
-                    &turn.messages(),
-                )
+        let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted()) else {
+            return Ok(());
+        };
+        let aborted = async {
+            let sandboxes = self.sandboxes(&control.thread, found).await?;
+            let (thread, messages) = (&control.thread, turn.messages());
+            sandboxes
+                .abort_answering(thread, prompted.generation, agent_session, &messages)
                 .await
-        {
+        };
+        if let Err(failure) = aborted.await {
             tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
         Ok(())
@@ -367,7 +376,7 @@ impl Lane<'_> {
             self.withdraw(control, turn, Some(queued), now_ms).await?;
         }
         if let Some(turn) = running {
-            self.cancel(control, session.as_ref(), turn).await?;
+            self.cancel(control, found, turn).await?;
         }
         let words = words::stopped_all(running.is_some(), behind.len());
         self.chat.tell(&control.reply, &words).await
@@ -517,7 +526,11 @@ impl Lane<'_> {
                 generation,
                 ask,
                 choice,
-            } => return self.carry_out(control, generation, ask, &choice).await,
+            } => {
+                return self
+                    .carry_out(control, found, generation, (ask, &choice))
+                    .await;
+            }
             Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
         };
         let first = self
@@ -527,7 +540,7 @@ impl Lane<'_> {
             .map_err(|e| e.failure())?;
         if first {
             return self
-                .carry_out(control, generation, ask, &settlement.choice)
+                .carry_out(control, found, generation, (ask, &settlement.choice))
                 .await;
         }
         let (_, flags) = self.record(&control.thread).await?;
@@ -541,11 +554,12 @@ impl Lane<'_> {
     async fn carry_out(
         &self,
         control: &Control,
+        found: &Loaded,
         generation: u32,
-        ask: &Ask,
-        decision: &Choice,
+        (ask, decision): (&Ask, &Choice),
     ) -> Result<(), Failure> {
-        self.sandboxes
+        let sandboxes = self.sandboxes(&control.thread, found).await?;
+        sandboxes
             .settle(&control.thread, generation, &ask.id, &ask.about, decision)
             .await
     }
@@ -558,7 +572,7 @@ fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
         Want::Configure {
             change: Change::Show,
         } => control.standing.manages,
-        Want::Configure { .. } => true,
+        Want::Configure { .. } | Want::OwnKey { .. } => true,
         _ => false,
     };
     if mends {

@@ -6,11 +6,11 @@ pub mod arrival;
 pub mod catalogue;
 pub mod control;
 pub mod dead;
-#[cfg(feature = "deployed")]
 pub mod model_keys;
 pub mod opening;
 pub mod orphans;
 pub mod overview;
 pub mod providers;
 pub mod sandboxes;
+pub mod tenants;
 pub mod world;

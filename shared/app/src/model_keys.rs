@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use bobbin_cloud::secrets::Secret;
+use bobbin_core::keys::Key;
+use bobbin_core::secret::Secret;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
@@ -21,6 +22,17 @@ pub enum ModelProvider {
 impl ModelProvider {
     /// All of them, in the order in which they are told.
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::OpenRouter];
+
+    /// The one whose key this is, if it is one's.
+    #[must_use]
+    pub const fn of(key: Key) -> Option<Self> {
+        match key {
+            Key::AnthropicApiKey => Some(Self::Anthropic),
+            Key::OpenAiApiKey => Some(Self::OpenAi),
+            Key::OpenRouterApiKey => Some(Self::OpenRouter),
+            _ => None,
+        }
+    }
 
     /// What its models' names begin with, before the slash.
     #[must_use]
@@ -85,15 +97,37 @@ pub async fn look(provider: ModelProvider, base: &str, key: &Secret) -> KeyState
         Ok(answer) => answer,
         Err(error) => return KeyState::Unclear(error.to_string()),
     };
+    judged(&answer, |said| told(provider, said))
+}
+
+/// Asks an OpenAI-compatible endpoint about a key, by the list of its models.
+pub async fn look_at_endpoint(base: &str, key: &Secret) -> KeyState {
+    match models(base, Some(key)).await {
+        Ok(answer) => judged(&answer, |_| String::new()),
+        Err(error) => KeyState::Unclear(error.to_string()),
+    }
+}
+
+fn judged(answer: &Answer, told: impl Fn(&Value) -> String) -> KeyState {
     match answer.status {
         200..=299 => match answer.json::<Value>() {
-            Some(said) => KeyState::Valid(told(provider, &said)),
+            Some(said) => KeyState::Valid(told(&said)),
             None => KeyState::Unclear("the answer is no JSON".to_owned()),
         },
         401 => KeyState::Refused,
         403 => KeyState::Restricted,
         status => KeyState::Unclear(format!("status {status}")),
     }
+}
+
+async fn models(base: &str, key: Option<&Secret>) -> Result<Answer, HttpError> {
+    let http = Http::new(base, Hosts::Named(Vec::new()))?;
+    let address = format!("{}/models", base.trim_end_matches('/'));
+    let mut request = http.request(Method::GET, &address)?;
+    if let Some(key) = key {
+        request = request.bearer_auth(key.expose());
+    }
+    http.send(request).await
 }
 
 async fn ask(provider: ModelProvider, base: &str, key: &Secret) -> Result<Answer, HttpError> {
@@ -117,15 +151,7 @@ fn told(provider: ModelProvider, said: &Value) -> String {
 /// # Errors
 /// Why they are not known: no answer, or a refusal.
 pub async fn offered(base: &str, key: Option<&Secret>) -> Result<Vec<String>, String> {
-    let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
-    let address = format!("{}/models", base.trim_end_matches('/'));
-    let mut request = http
-        .request(Method::GET, &address)
-        .map_err(|e| e.to_string())?;
-    if let Some(key) = key {
-        request = request.bearer_auth(key.expose());
-    }
-    let answer = http.send(request).await.map_err(|e| e.to_string())?;
+    let answer = models(base, key).await.map_err(|e| e.to_string())?;
     if !answer.ok() {
         return Err(format!("status {}", answer.status));
     }

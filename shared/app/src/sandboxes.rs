@@ -27,7 +27,8 @@ use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, ThreadKey, TurnId, sandbox_name, sandbox_password,
+    AgentSessionId, AskId, Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId, sandbox_name,
+    sandbox_password,
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{ControlFlags, StrayRun};
@@ -77,6 +78,8 @@ pub struct SandboxSettings {
     pub project_config_of: Vec<String>,
     /// Model keys go into the sandboxes, also where the provider could keep them.
     pub model_keys_inside: bool,
+    /// The tenant whose model keys these are; none: the stack's.
+    pub keys_of: Option<Tenant>,
     /// Secret of the stack, from which each server's password is derived.
     pub stack_key: String,
     /// Base of Discord's API: its attachments may be loopback only if it is.

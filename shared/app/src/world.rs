@@ -15,22 +15,24 @@ use bobbin_cloud::secrets::{Keys, Secret};
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
+use bobbin_core::artifacts::Artifact;
 use bobbin_core::breaker::Admission;
 use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
-use bobbin_core::settings::AgentOptions;
+use bobbin_core::settings::{AgentOptions, Settings};
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use tokio::time::timeout;
 
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use crate::tenants::Tenants;
 use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
@@ -38,28 +40,44 @@ use crate::{catalogue, providers};
 /// # Errors
 /// A sentence that names the setting that cannot be used.
 pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let key = |secret: &Secret| secret.expose().to_owned();
+    let models = ModelKeys {
+        anthropic: key(&keys.worker.anthropic_api_key),
+        openai: key(&keys.worker.openai_api_key),
+        openrouter: key(&keys.worker.openrouter_api_key),
+    };
+    sandboxes_with(config, keys, &keys.provider.daytona_api_key, models, None)
+}
+
+/// The same in this account and with these model keys, which are those of a tenant where one is named.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub(crate) fn sandboxes_with(
+    config: &Config,
+    keys: &Keys,
+    account: &Secret,
+    models: ModelKeys,
+    keys_of: Option<&Tenant>,
+) -> Result<Sandboxes, String> {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let settings = SandboxSettings {
         stack: config.stack.clone(),
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
-        stack_key: key(&keys.stack.stack_key),
+        keys_of: keys_of.cloned(),
+        stack_key: keys.stack.stack_key.expose().to_owned(),
         discord_api: config.discord_api.clone(),
         slack_api: config.slack_api.clone(),
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let provider = providers::configured(config, keys.provider.daytona_api_key.expose())?;
+    let provider = providers::configured(config, account.expose())?;
     let runtime = OpenCodeRuntime::new(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
-        keys: ModelKeys {
-            anthropic: key(&keys.worker.anthropic_api_key),
-            openai: key(&keys.worker.openai_api_key),
-            openrouter: key(&keys.worker.openrouter_api_key),
-        },
+        keys: models,
     })?;
     Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
 }
@@ -102,6 +120,8 @@ pub struct Live {
     visibility: Visibility,
     /// Control flags that stand beside the record: removed with the write that makes them superfluous.
     flags: Mutex<ControlFlags>,
+    /// The settings of the thread's tenant, as they were last read.
+    settings: Mutex<Settings>,
     /// The record as it was last read or written: what a write has changed is what has happened.
     recorded: Mutex<Option<Session>>,
     /// The first read, where it was begun before anybody asked for it.
@@ -117,8 +137,10 @@ pub struct Parts {
     pub store: Store,
     /// Where turns are shown.
     pub chat: Arc<Chats>,
-    /// Where sandboxes and their agents are reached.
+    /// Where sandboxes and their agents are reached with the stack's own keys.
     pub sandboxes: Arc<Sandboxes>,
+    /// The same of every tenant, with its own where it has stored some.
+    pub tenants: Arc<Tenants>,
     /// Where a thread asks to be looked at later.
     pub wakes: Wakes,
     /// Breakers of the providers.
@@ -140,6 +162,7 @@ impl Live {
             parts,
             visibility,
             flags: Mutex::default(),
+            settings: Mutex::default(),
             recorded: Mutex::default(),
             ahead: Mutex::default(),
         }
@@ -228,6 +251,9 @@ impl World for Live {
         if let Some(session) = &found.session {
             self.parts.chat.learn(session);
         }
+        found
+            .settings
+            .clone_into(&mut self.settings.lock().unwrap_or_else(PoisonError::into_inner));
         self.recorded
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -268,7 +294,10 @@ impl World for Live {
             | AgentEffect::FindAgentSession { generation, .. },
         ) = effect
         {
-            self.parts.sandboxes.prepare(thread, *generation).await;
+            // What does not open now is met again by the effect.
+            if let Ok(sandboxes) = self.sandboxes(thread, false).await {
+                sandboxes.prepare(thread, *generation).await;
+            }
         }
     }
 
@@ -297,12 +326,7 @@ impl World for Live {
                 turn,
                 index,
                 file,
-            }) => match self
-                .parts
-                .sandboxes
-                .fetch_artifact(thread, *generation, file)
-                .await
-            {
+            }) => match self.artifact(thread, *generation, file).await {
                 Ok(bytes) => {
                     let post = Post::File(ShownFile {
                         name: file.name(),
@@ -330,10 +354,10 @@ impl World for Live {
                 Event::Woken
             }
             Effect::Sandbox(effect) => self.guarded(thread, effect).await,
-            Effect::Agent(effect) => {
-                let sandboxes = &self.parts.sandboxes;
-                sandboxes.perform_agent(self, thread, effect).await
-            }
+            Effect::Agent(effect) => match self.sandboxes(thread, false).await {
+                Ok(sandboxes) => sandboxes.perform_agent(self, thread, effect).await,
+                Err(failure) => Event::Failed(failure),
+            },
         };
         let ended_ms = now_ms();
         let took_ms = ended_ms.saturating_sub(began_ms);
@@ -374,6 +398,38 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
 const PROVIDER: &str = "daytona";
 
 impl Live {
+    /// The sandboxes with the credentials of the thread's present one, or of the next.
+    async fn sandboxes(&self, thread: &ThreadKey, is_new: bool) -> Result<Arc<Sandboxes>, Failure> {
+        let settings = {
+            let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            settings.clone()
+        };
+        let own = if is_new {
+            settings.sandbox_credentials().is_some()
+        } else {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            recorded
+                .as_ref()
+                .is_some_and(|session| session.sandbox.credentials.is_some())
+        };
+        self.parts
+            .tenants
+            .of(&thread.tenant(), &settings, own)
+            .await
+    }
+
+    async fn artifact(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        file: &Artifact,
+    ) -> Result<Vec<u8>, String> {
+        const NOT_REACHED: &str = "the sandbox cannot be reached";
+        let sandboxes = self.sandboxes(thread, false).await;
+        let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
+        sandboxes.fetch_artifact(thread, generation, file).await
+    }
+
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
     async fn guarded(&self, thread: &ThreadKey, effect: &SandboxEffect) -> Event {
         if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
@@ -382,11 +438,12 @@ impl Live {
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let event = self
-            .parts
-            .sandboxes
-            .perform_sandbox(self, thread, effect)
-            .await;
+        // What a new sandbox is counted for is where it would be made.
+        let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
+        let event = match self.sandboxes(thread, is_new).await {
+            Ok(sandboxes) => sandboxes.perform_sandbox(self, thread, effect).await,
+            Err(failure) => return Event::Failed(failure),
+        };
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
                 if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
@@ -401,7 +458,10 @@ impl Live {
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
     async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> AgentOptions {
-        let asked = self.parts.sandboxes.offer(thread, generation);
+        let asked = async {
+            let sandboxes = self.sandboxes(thread, false).await?;
+            sandboxes.offer(thread, generation).await
+        };
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {

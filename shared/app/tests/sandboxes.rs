@@ -393,6 +393,7 @@ fn settings(discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
         project_config_of: Vec::new(),
+        keys_of: None,
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{discord}/api"),

@@ -1,8 +1,11 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
 use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::keys::Key;
 use bobbin_core::message::{Body, Candidate};
+use bobbin_core::own_keys::SetupLink;
 use bobbin_core::person::Membership;
+use bobbin_core::secret::Secret;
 use bobbin_core::settings::{Kind, Settings};
 use bobbin_http::HttpAnswer;
 
@@ -21,6 +24,8 @@ pub struct Inbound {
     pub lookup: Option<Lookup>,
     /// What goes on the queue instead, if the settings say so.
     pub direct: Option<Box<Direct>>,
+    /// A key that came with the request: it is sealed and stored before anything goes on the queue.
+    pub entered: Option<Entered>,
 }
 
 /// Something that was said in direct messages, as it is where all of a person's are one thread.
@@ -54,6 +59,21 @@ impl Direct {
     }
 }
 
+/// A key that was entered in a form of the platform. What is enqueued names it by `link` and does not hold it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Whose key it is.
+    pub key: Key,
+    /// The key itself.
+    pub value: Secret,
+    /// Under which id it is stored.
+    pub link: String,
+    /// Who entered it where.
+    pub about: SetupLink,
+    /// The answer when it cannot be stored.
+    pub on_failure: HttpAnswer,
+}
+
 impl Inbound {
     /// An answer with nothing behind it.
     #[must_use]
@@ -65,6 +85,7 @@ impl Inbound {
             note,
             lookup: None,
             direct: None,
+            entered: None,
         }
     }
 }

@@ -218,6 +218,11 @@ impl Aws {
         )
     }
 
+    /// Calls of KMS.
+    pub(crate) fn kms(&self, ms_max: u64) -> Bounded<aws_sdk_kms::Client> {
+        self.bounded("KMS", ms_max, aws_sdk_kms::Client::new)
+    }
+
     /// Calls of `EventBridge` Scheduler.
     pub(crate) fn scheduler(&self, ms_max: u64) -> Bounded<aws_sdk_scheduler::Client> {
         self.bounded(

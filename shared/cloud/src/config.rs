@@ -77,6 +77,12 @@ pub struct Config {
     pub slack_api: String,
     /// Slack answers are streamed where a workspace takes that.
     pub slack_stream_answers: bool,
+    /// The key of KMS that seals the keys of tenants' own; empty: tenants have none here.
+    pub credentials_key: String,
+    /// Keys of tenants' own are entered in a form of Discord's.
+    pub keys_by_form: bool,
+    /// Where the page for keys is, with a slash at its end; empty where the function does not say it.
+    pub page_url: String,
     /// Base of Daytona's control API.
     pub daytona_api: String,
     /// Prepared snapshot; empty builds from the Dockerfile.
@@ -106,6 +112,7 @@ impl Config {
             ("slack_api", &overrides.slack_api),
             ("daytona_api", &overrides.daytona_api),
             ("model_base_url", &overrides.model_base_url),
+            ("page_url", &overrides.page_url),
         ] {
             if !value.is_empty() {
                 address(&format!("{name} of the parameter Overrides"), value)?;
@@ -128,6 +135,9 @@ impl Config {
             discord_public_key: optional("DISCORD_PUBLIC_KEY"),
             slack_api: overrides.slack_api,
             slack_stream_answers: overrides.slack_stream_answers,
+            credentials_key: optional("CREDENTIALS_KEY_ARN"),
+            keys_by_form: overrides.keys_by_form,
+            page_url: page_url(&overrides.page_url, &optional("INGRESS_URL")),
             daytona_api: overrides.daytona_api,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             model: required("MODEL")?,
@@ -179,6 +189,15 @@ fn address(name: &str, value: &str) -> Result<(), String> {
 #[must_use]
 pub fn stack_id(arn: &str) -> &str {
     arn.rsplit('/').next().unwrap_or(arn)
+}
+
+/// Where the page is: what an operator says, else the function's own address.
+fn page_url(said: &str, own: &str) -> String {
+    let base = if said.is_empty() { own } else { said };
+    match base.trim_end_matches('/') {
+        "" => String::new(),
+        base => format!("{base}/"),
+    }
 }
 
 /// Whether it is a level; empty stands for `info`.

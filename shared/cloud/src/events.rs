@@ -143,10 +143,14 @@ pub fn answered(answer: HttpAnswer) -> Response<Body> {
         status,
         content_type,
         body,
+        headers,
     } = answer;
-    let response = Response::builder()
+    let mut response = Response::builder()
         .status(status)
         .header(CONTENT_TYPE, content_type);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
     response
         .body(Body::from(body))
         .unwrap_or_else(|_| Response::new(Body::Empty))

@@ -12,6 +12,7 @@ pub mod events;
 pub mod laptop;
 pub mod metrics;
 pub mod queue;
+pub mod sealing;
 pub mod secrets;
 pub mod spans;
 pub mod startup;

@@ -5,12 +5,12 @@
 //! read that fails leaves the copy that there is; nothing that a sender does has more than one read made for it in that
 //! time. No value is in a log, in an error or in what `Debug` shows. Deliberately absent: writing.
 
-use std::fmt;
 use std::sync::Arc;
 
 use aws_sdk_secretsmanager::Client;
 use bobbin_core::ids::Ms;
 use bobbin_core::keys::Key;
+pub use bobbin_core::secret::Secret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -22,37 +22,6 @@ use crate::config::{Config, required};
 const RETRY_MS: u64 = 2_000;
 /// Characters of a stack key; the template makes 48.
 const STACK_KEY_CHARS_MIN: usize = 32;
-
-/// A value that no log can show; `expose` is its only reader.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The value itself: never for a log.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether it was left empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl From<String> for Secret {
-    fn from(value: String) -> Self {
-        Self(value)
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
 
 /// What ingress reads. A key that is not there is empty, as in the other secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -251,7 +220,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
             let error = aws.failed(e);
             format!("the secret {id} cannot be read: {}", error.with_remedy())
         })?;
-        let text = got.secret_string.map(Secret);
+        let text = got.secret_string.map(Secret::from);
         text.ok_or_else(|| format!("the secret {id} holds no text"))
     }
 

@@ -6,8 +6,10 @@
 //! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. Beside them the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
-//! beside it. What belongs to a tenant and to no thread is in [`tenant`].
+//! beside it. What belongs to a tenant and to no thread is in [`tenant`], links by which
+//! keys are entered in [`setup`].
 
+mod setup;
 mod tenant;
 mod whole;
 

@@ -67,6 +67,49 @@ impl Key {
         }
     }
 
+    /// The keys that a tenant can have of its own, in the order in which they are told.
+    pub const OF_TENANTS: [Self; 4] = [
+        Self::DaytonaApiKey,
+        Self::AnthropicApiKey,
+        Self::OpenAiApiKey,
+        Self::OpenRouterApiKey,
+    ];
+
+    /// Whose key it is, as one word that people type and that is stored; none for a key that no tenant has.
+    #[must_use]
+    pub const fn provider(self) -> Option<&'static str> {
+        match self {
+            Self::DaytonaApiKey => Some("daytona"),
+            Self::AnthropicApiKey => Some("anthropic"),
+            Self::OpenAiApiKey => Some("openai"),
+            Self::OpenRouterApiKey => Some("openrouter"),
+            Self::SlackSigningSecret
+            | Self::DiscordBotToken
+            | Self::SlackBotToken
+            | Self::StackKey => None,
+        }
+    }
+
+    /// The same as the provider writes itself; the key's own name where it is nobody's.
+    #[must_use]
+    pub const fn brand(self) -> &'static str {
+        match self {
+            Self::DaytonaApiKey => "Daytona",
+            Self::AnthropicApiKey => "Anthropic",
+            Self::OpenAiApiKey => "OpenAI",
+            Self::OpenRouterApiKey => "OpenRouter",
+            other => other.name(),
+        }
+    }
+
+    /// The key of a provider that a tenant can have one of, by its word.
+    #[must_use]
+    pub fn of_tenant(provider: &str) -> Option<Self> {
+        let typed = provider.trim().to_ascii_lowercase();
+        let mut all = Self::OF_TENANTS.into_iter();
+        all.find(|key| key.provider() == Some(typed.as_str()))
+    }
+
     /// The key that has this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -135,6 +135,8 @@ pub struct Limits {
     /// A switch of whether a person's direct messages are one thread counts for messages that are sent this much later: by
     /// then it is stored, whatever its write takes and by however much the clocks of chat and functions differ.
     pub direct_switch_ms: u64,
+    /// How long a link works by which a key of a tenant's own is entered.
+    pub setup_link_ms: u64,
 }
 
 const MINUTE_MS: u64 = 60_000;
@@ -230,6 +232,7 @@ impl Limits {
         breaker_cache_ms: 5_000,
         secrets_ms: MINUTE_MS,
         direct_switch_ms: 20_000,
+        setup_link_ms: 10 * MINUTE_MS,
     };
 
     /// The delay before attempt `n` (counted from 1) of a message that is given back.

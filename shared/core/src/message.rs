@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
 use crate::ids::{AskId, Ms, ThreadKey, TurnId};
+use crate::own_keys::KeyWish;
 use crate::person::{Membership, Person};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
@@ -432,6 +433,11 @@ pub enum Want {
         /// What is to be changed.
         change: Change,
     },
+    /// Show the tenant's own keys, enter or remove one.
+    OwnKey {
+        /// What is wanted of them.
+        key: KeyWish,
+    },
     /// Say what the session is doing.
     Status,
     /// Run the prompt of this ended turn again, as a new turn of who asks.
@@ -472,6 +478,13 @@ impl Want {
                 change: Change::Show,
             } => None,
             Self::Configure { .. } => Some("The change of the settings"),
+            Self::OwnKey {
+                key: KeyWish::Check { .. },
+            } => Some("The check of the key"),
+            Self::OwnKey {
+                key: KeyWish::Remove { .. },
+            } => Some("The removal of the key"),
+            Self::OwnKey { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }
             | Self::Diff { .. }
@@ -502,6 +515,7 @@ impl Body {
                 want: Want::Configure { change },
                 ..
             }) => matches!(change, Change::Direct { .. }),
+            Self::Control(control) => matches!(control.want, Want::OwnKey { .. }),
             Self::Candidate(_) => true,
             _ => false,
         };
@@ -572,6 +586,7 @@ impl Body {
                 | Want::Diff { turn: None }
                 | Want::StopAll
                 | Want::Configure { .. }
+                | Want::OwnKey { .. }
                 | Want::Status
                 | Want::Help { .. }
                 | Want::Say { .. }

@@ -26,6 +26,10 @@ pub struct Overrides {
     pub model_keys_inside: bool,
     /// Short answers on Slack are shown while they are written, where the workspace takes streams.
     pub slack_stream_answers: bool,
+    /// Keys of tenants' own are entered in a form of Discord's, which Discord sees, and not on a page of ingress.
+    pub keys_by_form: bool,
+    /// Where the page for keys is, for ingress behind a domain; empty is the function's own address.
+    pub page_url: String,
     /// Base of Discord's HTTP API.
     pub discord_api: String,
     /// Base of Slack's Web API.
@@ -43,6 +47,8 @@ impl Default for Overrides {
             project_config_of: Vec::new(),
             model_keys_inside: false,
             slack_stream_answers: false,
+            keys_by_form: false,
+            page_url: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: "https://slack.com/api".to_owned(),
             daytona_api: "https://app.daytona.io/api".to_owned(),

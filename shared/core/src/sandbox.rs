@@ -73,6 +73,9 @@ pub struct SandboxRecord {
     pub phase_since_ms: Ms,
     /// Counts the provider's sandboxes that it has had; part of their names.
     pub generation: u32,
+    /// Whose credentials this generation was made with: the fingerprint that the tenant's own key had then; none: the stack's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<String>,
     /// Who may stop or delete until when, while `pausing` or `destroying`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,

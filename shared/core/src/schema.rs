@@ -41,13 +41,15 @@ pub enum Shape {
     Catalogue,
     /// The breaker of a provider.
     Breaker,
+    /// A link by which a key is entered.
+    Setup,
     /// The body of a queued message, wake-ups included.
     Body,
 }
 
 impl Shape {
     /// Every kind of thing that is stored or queued.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Record,
         Self::Sandbox,
         Self::Mark,
@@ -56,6 +58,7 @@ impl Shape {
         Self::Settings,
         Self::Catalogue,
         Self::Breaker,
+        Self::Setup,
         Self::Body,
     ];
 
@@ -71,6 +74,7 @@ impl Shape {
             Self::Settings => "settings",
             Self::Catalogue => "catalogue",
             Self::Breaker => "breaker",
+            Self::Setup => "setup",
             Self::Body => "body",
         }
     }
@@ -86,8 +90,9 @@ impl Shape {
             | Self::Patch
             | Self::Settings
             | Self::Catalogue
-            | Self::Breaker => 1,
-            // With 2: what is about all direct messages of a person as one thread.
+            | Self::Breaker
+            | Self::Setup => 1,
+            // With 2: what is about all direct messages of a person as one thread, or about keys of a tenant's own.
             Self::Body => 2,
         }
     }
@@ -105,6 +110,7 @@ impl Shape {
             | Self::Settings
             | Self::Catalogue
             | Self::Breaker
+            | Self::Setup
             | Self::Body => 1,
         }
     }

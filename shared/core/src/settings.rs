@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
 use crate::ids::Ms;
+use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
 use crate::schema::Kept;
 use crate::selection::Selection;
@@ -51,6 +52,9 @@ pub struct Settings {
     /// one before. Not among the other changes, which an older worker has to know one and all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub direct: Vec<DirectSwitch>,
+    /// Keys of the tenant's own, by the words of their providers ([`crate::keys::Key::provider`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_keys: BTreeMap<String, OwnKey>,
     /// What of the stored settings this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,

@@ -9,6 +9,8 @@ pub struct HttpAnswer {
     pub content_type: &'static str,
     /// The body, as text.
     pub body: String,
+    /// Headers besides the media type, by their names in small letters.
+    pub headers: &'static [(&'static str, &'static str)],
 }
 
 impl HttpAnswer {
@@ -19,6 +21,7 @@ impl HttpAnswer {
             status: 200,
             content_type: "application/json",
             body: value.to_string(),
+            headers: &[],
         }
     }
 
@@ -29,6 +32,7 @@ impl HttpAnswer {
             status,
             content_type: "text/plain; charset=utf-8",
             body: body.to_owned(),
+            headers: &[],
         }
     }
 }

@@ -89,6 +89,8 @@ pub struct HostedSecret {
     pub version: String,
     /// The only hosts that it is for.
     pub hosts: Vec<String>,
+    /// The tenant whose own it is; none: the stack's.
+    pub owner: Option<Tenant>,
 }
 
 /// What stands for a secret in a sandbox.
@@ -119,6 +121,8 @@ pub enum ErrorKind {
     NotFound,
     /// The script ran over its time and was ended.
     CommandTimeout,
+    /// The provider does not take the key, or the key may not do this.
+    KeyRefused,
     /// Nothing that a caller treats in a way of its own; `failure` says what to do.
     Other,
 }

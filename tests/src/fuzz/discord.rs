@@ -56,6 +56,7 @@ pub(super) fn inbound(input: &[u8]) {
 
 fn app(channels: &str, people: &str) -> App {
     App {
+        keys_by_form: true,
         key: discord_key().verifying_key(),
         application: "1240000000000000001".to_owned(),
         policy: Policy::from_lists(GUILD, "", channels, people),

@@ -94,6 +94,7 @@ pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
 pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     let timestamp = NOW_S.to_string();
     let discord_app = discord::App {
+        keys_by_form: true,
         key: discord_key().verifying_key(),
         application: "1240000000000000001".to_owned(),
         policy: Policy::from_lists("1240000000000000100", "", "", ""),

@@ -116,6 +116,12 @@ async fn canaries() {
     let mut secrets = [keys(), model_keys()].concat();
     let stack = start(&secrets);
     let world = World::of(&stack);
+    // Not among those that may stand somewhere: a tenant's own key is written down sealed alone.
+    let own = Secret::new(
+        "own_daytona_key",
+        format!("canary/own_daytona_key+must=stay.{}", std::process::id()),
+    );
+    world.provider.add_key(&own.value, 2).await.unwrap();
     let made = [
         ("control_key", &world.ready.control_key),
         ("aws_secret_access_key", &world.ready.aws_secret_access_key),
@@ -127,6 +133,8 @@ async fn canaries() {
         gone(&world, platform).await;
         buried(&world, platform).await;
     }
+    crate::own_keys::enter_and_list(&world, &own.value).await;
+    secrets.push(own);
     let stack_key = stack_key(&world).await;
     for session in world.aws.sessions(&world.deployment.table).await.unwrap() {
         for generation in 1..=session.sandbox.generation {

@@ -14,10 +14,11 @@ use serde_yaml_ng::Value;
 use crate::run::beside;
 
 /// Every service that a function calls, and those with which it could widen what it may do.
-const SERVICES: [&str; 9] = [
+const SERVICES: [&str; 10] = [
     "dynamodb",
     "sqs",
     "secretsmanager",
+    "kms",
     "scheduler",
     "lambda",
     "iam",
@@ -138,7 +139,7 @@ fn template() -> Value {
 /// What each role may do, by its logical id. Every function has one of them, so that SAM makes none and adds nothing.
 fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
     let resources = template["Resources"].as_mapping().unwrap();
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<Permission>> = BTreeMap::new();
     for (id, resource) in resources {
         let properties = &resource["Properties"];
         let list = match resource["Type"].as_str() {
@@ -154,9 +155,47 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                     .flat_map(|policy| statements(&policy["PolicyDocument"]))
                     .collect()
             }
+            // What a role has besides, under a condition of the template.
+            Some("AWS::IAM::Policy") => {
+                for role in many(&properties["Roles"]) {
+                    let more = statements(&properties["PolicyDocument"]);
+                    found.entry(logical(role)).or_default().extend(more);
+                }
+                continue;
+            }
+            // What a key says itself: whoever administrates it cannot use it.
+            Some("AWS::KMS::Key") => {
+                for statement in many(&properties["KeyPolicy"]["Statement"]) {
+                    match statement["Action"].as_str() {
+                        Some("kms:Encrypt" | "kms:Decrypt") => of_this_stack_alone(statement),
+                        other => assert_eq!(
+                            other, None,
+                            "{id:?}: one action, or those of administration"
+                        ),
+                    }
+                    for action in many(&statement["Action"]) {
+                        let action = action.as_str().unwrap();
+                        let uses = [
+                            "kms:Encrypt",
+                            "kms:Decrypt",
+                            "kms:ReEncrypt",
+                            "kms:Generate",
+                            "kms:*",
+                        ];
+                        let alone = statement["Action"].is_string();
+                        assert!(
+                            alone || !uses.iter().any(|one| action.starts_with(one)),
+                            "{action}"
+                        );
+                    }
+                }
+                continue;
+            }
             _ => continue,
         };
-        found.insert(id.as_str().unwrap().to_owned(), list);
+        let list: Vec<Permission> = list;
+        let role = id.as_str().unwrap().to_owned();
+        found.entry(role).or_default().extend(list);
     }
     assert!(
         found.len() >= 4,
@@ -176,11 +215,25 @@ fn statements(policy: &Value) -> Vec<Permission> {
         for action in many(&statement["Action"]) {
             let action = action.as_str().unwrap();
             assert!(!action.contains('*'), "{action}: every action is named");
+            if action.starts_with("kms:") {
+                of_this_stack_alone(statement);
+            }
             let places = many(&statement["Resource"]).into_iter();
             list.extend(places.map(|place| (action.to_owned(), logical(place))));
         }
     }
     list
+}
+
+/// A key seals and opens for this stack and for nothing but stack, tenant and kind. Read here, because the emulator does not
+/// judge a call by its encryption context.
+fn of_this_stack_alone(statement: &Value) {
+    let condition = &statement["Condition"];
+    let stack = logical(&condition["StringEquals"]["kms:EncryptionContext:stack"]);
+    assert_eq!(stack, "AWS::StackName");
+    let names = &condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"];
+    let names: Vec<&str> = many(names).into_iter().filter_map(Value::as_str).collect();
+    assert_eq!(names, ["stack", "tenant", "kind"]);
 }
 
 /// One or many.

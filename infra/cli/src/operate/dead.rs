@@ -175,6 +175,7 @@ fn kind(body: &Body) -> String {
             Want::Withdraw { .. } => "withdraw",
             Want::Diff { .. } => "diff",
             Want::Configure { .. } => "configure",
+            Want::OwnKey { .. } => "own key",
             Want::Status => "status",
             Want::Again { .. } => "run again",
             Want::Help { .. } => "help",

@@ -37,6 +37,8 @@ enum From {
     Id,
     /// An output of it.
     Output(&'static str),
+    /// An output that is there only where something is switched on; empty without it.
+    OutputIfAny(&'static str),
     /// A parameter of it.
     Parameter(&'static str),
     /// The address that stands for AWS; empty for a deployed stack.
@@ -74,11 +76,20 @@ const EVERY: [(&str, From); 18] = [
     ("LOG_LEVEL", From::Parameter("LogLevel")),
 ];
 
+/// The key that seals what tenants store.
+const CREDENTIALS_KEY: (&str, From) = (
+    "CREDENTIALS_KEY_ARN",
+    From::OutputIfAny("CredentialsKeyArn"),
+);
+
 /// What each has besides, by its logical id.
 const OWN: [(&str, &[(&str, From)]); 3] = [
     (
         "Ingress",
-        &[("INGRESS_SECRET_ID", From::Output("IngressSecretArn"))],
+        &[
+            ("INGRESS_SECRET_ID", From::Output("IngressSecretArn")),
+            CREDENTIALS_KEY,
+        ],
     ),
     (
         "Worker",
@@ -93,6 +104,8 @@ const OWN: [(&str, &[(&str, From)]); 3] = [
             ("WORKER_SECRET_ID", From::Output("WorkerSecretArn")),
             ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
             ("STACK_KEY_ID", From::Output("StackKeyArn")),
+            CREDENTIALS_KEY,
+            ("INGRESS_URL", From::Output("IngressAddress")),
         ],
     ),
     (
@@ -204,6 +217,7 @@ fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
                 From::Name => stack.name(),
                 From::Id => stack.id(),
                 From::Output(output) => stack.output(output)?,
+                From::OutputIfAny(output) => stack.output(output).unwrap_or_default(),
                 From::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
                 From::Endpoint => endpoint,
             };

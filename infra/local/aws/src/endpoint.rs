@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::cloudformation::{self, CloudFormation};
 use crate::dynamodb::Dynamo;
+use crate::kms::Kms;
 use crate::lambda::{Functions, PATH_PREFIX, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
@@ -37,6 +38,7 @@ pub(crate) struct Services {
     pub(crate) dynamo: Arc<Dynamo>,
     pub(crate) sqs: Arc<Sqs>,
     pub(crate) secrets: Secrets,
+    pub(crate) kms: Kms,
     pub(crate) cloudformation: CloudFormation,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) functions: Arc<Functions>,
@@ -92,6 +94,7 @@ impl Services {
                     services.sqs.answer(action, &parts.headers, &body).await
                 }
                 Some(("secretsmanager", action)) => services.secrets.answer(action, &body),
+                Some(("TrentService", action)) => services.kms.answer(action, &body),
                 Some((service, _)) if service.starts_with("DynamoDB") => {
                     services.dynamo.answer(parts.headers.clone(), body).await
                 }
@@ -128,6 +131,7 @@ fn signed_for(parts: &Parts) -> Option<&'static str> {
     match target(&parts.headers).and_then(|target| target.split_once('.')) {
         Some(("AmazonSQS", _)) => Some("sqs"),
         Some(("secretsmanager", _)) => Some("secretsmanager"),
+        Some(("TrentService", _)) => Some("kms"),
         Some((service, _)) => service.starts_with("DynamoDB").then_some("dynamodb"),
         None if path.starts_with(PATH_PREFIX) => Some("lambda"),
         None if Scheduler::owns(path) => Some("scheduler"),
@@ -155,7 +159,7 @@ fn refuse(denied: &Denied, service: Option<&str>, headers: &HeaderMap, id: &str)
             let kind = format!("com.amazon.coral.service#{name}");
             let body = json!({ "__type": kind, "message": message }).to_string();
             let content_type = match service {
-                Some("secretsmanager") => "application/x-amz-json-1.1",
+                Some("secretsmanager" | "kms") => "application/x-amz-json-1.1",
                 _ => "application/x-amz-json-1.0",
             };
             let query_code = (service == Some("sqs") && sqs::asks_for_query_codes(headers))

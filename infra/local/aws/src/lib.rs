@@ -35,6 +35,7 @@ mod dynamodb;
 mod endpoint;
 mod engine;
 mod folder;
+mod kms;
 mod lambda;
 mod limits;
 mod log;

@@ -100,6 +100,11 @@ pub const INDEX_COPIES_MAX: usize = 64;
 /// Longest index lag that can be asked for.
 pub const INDEX_LAG_MS_MAX: i64 = 60 * 60 * 1000;
 
+/// Bytes that KMS encrypts with a symmetric key, and of a ciphertext that it takes (API reference, `Encrypt` and `Decrypt`).
+pub const KMS_PLAINTEXT_BYTES_MAX: usize = 4_096;
+/// The same of a ciphertext.
+pub const KMS_CIPHERTEXT_BYTES_MAX: usize = 6_144;
+
 /// Pause after a connection could not be taken.
 pub const ACCEPT_PAUSE_MS: u64 = 50;
 /// Stopping waits this long for requests under way.

@@ -1,4 +1,4 @@
-//! One SQLite file for queues, schedules and secrets.
+//! One SQLite file for queues, schedules, secrets and keys.
 //!
 //! Every change is one transaction, in the write-ahead log when the call returns: a killed process loses nothing
 //! that was answered. A power failure may lose the last moments, which is not promised here.
@@ -87,6 +87,12 @@ CREATE TABLE IF NOT EXISTS secrets (
   template_value TEXT,
   changed_ms INTEGER NOT NULL,
   created_ms INTEGER
+) STRICT;
+CREATE TABLE IF NOT EXISTS kms_keys (
+  id TEXT PRIMARY KEY,
+  material BLOB NOT NULL,
+  description TEXT NOT NULL,
+  created_ms INTEGER NOT NULL
 ) STRICT;
 ";
 

@@ -8,6 +8,7 @@ use bobbin_local_breakpoint::Breakpoints;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::Accounts;
 use crate::clock::Clock;
 use crate::confine::Confinement;
 use crate::faults::Faults;
@@ -19,6 +20,8 @@ use crate::store::Store;
 /// One running provider, as its parts see it.
 pub(crate) struct Engine {
     pub(crate) api_key: String,
+    /// The keys that are accepted; that one is the first.
+    pub(crate) accounts: Accounts,
     /// The port on which the API listens.
     pub(crate) port: u16,
     /// A second address on which it listens, and so do previews.

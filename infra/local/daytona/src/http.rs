@@ -2,13 +2,11 @@
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 
 use crate::api_error::ApiError;
-use crate::engine::{Engine, SharedEngine};
+use crate::engine::SharedEngine;
 
 /// A request with this header is no activity.
 pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
@@ -28,17 +26,6 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     };
     serde_json::from_slice(text)
         .map_err(|error| ApiError::bad(format!("the body is not as expected: {error}")))
-}
-
-/// Reports whether the request carries the key. Hashes are compared, so that time tells nothing about the key.
-pub(crate) fn has_key(engine: &Engine, headers: &HeaderMap) -> bool {
-    let sent = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    let sent = sent
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .unwrap_or_default();
-    Sha256::digest(sent.as_bytes()) == Sha256::digest(engine.api_key.as_bytes())
 }
 
 /// Refuses names of variables that a shell cannot hold.

@@ -16,6 +16,7 @@
 //! Outside of the API prefix, with the same key: `POST /_control/clock {"advance_ms":N}`, `POST /_control/faults
 //! {"faults":[…]}` (`GET` lists, `DELETE` clears), `POST /_control/lose {"sandbox":…}`.
 
+mod accounts;
 mod api;
 mod api_error;
 mod clock;

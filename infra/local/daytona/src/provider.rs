@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::Accounts;
 use crate::clock::{Clock, system_ms};
 use crate::confine::{self, Confinement};
 use crate::engine::Engine;
@@ -244,6 +245,7 @@ async fn engine(
     };
     let port = listeners.port;
     Ok(Engine {
+        accounts: Accounts::new(&settings.api_key),
         api_key: settings.api_key,
         port,
         also_on: settings.also_on,

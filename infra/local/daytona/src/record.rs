@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::accounts::{Account, FIRST, organization};
 use crate::clock::iso;
 use crate::state::SandboxState;
 
-/// The organisation of every key; this provider knows no other.
+/// The organisation of the first key.
 pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
 
 /// One sandbox, as it is written to its file. Times are milliseconds since 1970, intervals minutes.
@@ -51,6 +52,13 @@ pub(crate) struct Record {
     pub(crate) token: String,
     /// Port of this machine that stands for the sandbox's 4096.
     pub(crate) port: u16,
+    /// The organisation that has it.
+    #[serde(default = "first")]
+    pub(crate) account: Account,
+}
+
+const fn first() -> Account {
+    FIRST
 }
 
 impl Record {
@@ -62,7 +70,7 @@ impl Record {
     /// An item of the list: without `env` and `buildInfo`.
     pub(crate) fn item(&self, toolbox_url: &str) -> Value {
         let mut item = json!({
-            "id": self.id, "organizationId": ORGANIZATION, "name": self.name, "user": self.user,
+            "id": self.id, "organizationId": organization(self.account), "name": self.name, "user": self.user,
             "labels": self.labels, "public": self.public, "networkBlockAll": self.network_block_all,
             "target": self.target, "cpu": self.cpu, "gpu": self.gpu, "memory": self.memory, "disk": self.disk,
             "state": self.state, "desiredState": self.state.desired(), "recoverable": self.recoverable,

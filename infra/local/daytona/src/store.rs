@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 
+use crate::accounts::may_see;
 use crate::api_error::ApiError;
 use crate::disk::{remove_folder, write_atomically};
 use crate::init_process::InitProcess;
@@ -140,12 +141,14 @@ impl Store {
     /// Finds by id, then by name.
     pub(crate) fn id_of(&self, id_or_name: &str) -> Result<String, ApiError> {
         let inner = self.lock();
-        if inner.sandboxes.contains_key(id_or_name) {
+        let seen = |entry: &&Entry| may_see(entry.record.account);
+        if inner.sandboxes.get(id_or_name).filter(seen).is_some() {
             return Ok(id_or_name.to_owned());
         }
         let found = inner
             .sandboxes
             .values()
+            .filter(seen)
             .find(|entry| entry.record.name == id_or_name);
         found
             .map(|entry| entry.record.id.clone())

@@ -16,8 +16,8 @@ use bobbin_core::text::span;
 use super::Lane;
 
 /// Times that others may be first, within one delivery.
-const RACES_MAX: u32 = 5;
-const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
+pub(super) const RACES_MAX: u32 = 5;
+pub(super) const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
 
 impl Lane<'_> {
     /// `settings` are those that were read with the record.
@@ -100,7 +100,7 @@ impl Lane<'_> {
     }
 
     /// As what the person counts. Discord said so with the request; Slack is asked.
-    async fn standing(&self, control: &Control) -> Result<Membership, Failure> {
+    pub(super) async fn standing(&self, control: &Control) -> Result<Membership, Failure> {
         Ok(Membership {
             manages: self.chat.of(&control.thread)?.manages(control).await?,
             ..control.standing.clone()

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{Observed, Secrets};
+use bobbin_sandbox::{Observed, ProviderResult, Secrets};
 use tokio::time::{Instant, sleep_until};
 
 use super::vault::names;
@@ -23,6 +23,14 @@ impl Sandboxes {
         let own = older_than.map(|generation| self.name(thread, generation));
         let counted = self.provider.count(&thread.tenant(), own.as_deref()).await;
         counted.map(Event::Counted).map_err(|e| e.failure)
+    }
+
+    /// How many sandboxes of a tenant are not on their way out.
+    ///
+    /// # Errors
+    /// What the provider's answer means.
+    pub async fn living(&self, tenant: &Tenant) -> ProviderResult<u32> {
+        self.provider.count(tenant, None).await
     }
 
     pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {

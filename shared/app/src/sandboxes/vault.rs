@@ -60,6 +60,7 @@ impl Sandboxes {
             value: key.value.clone(),
             version: secret_version(&self.settings.stack_key, key.variable, &key.value),
             hosts: key.hosts.clone(),
+            owner: self.settings.keys_of.clone(),
         };
         let secrets: Vec<HostedSecret> = keys
             .iter()

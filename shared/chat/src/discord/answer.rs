@@ -1,6 +1,8 @@
 //! Answers to an interaction, as the HTTP response itself.
 
+use bobbin_core::keys::Key;
 use bobbin_core::message::{Prompt, Quote};
+use bobbin_core::own_keys::KEY_BYTES_MAX;
 use bobbin_core::person::Person;
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ pub const FORM_PROMPT: &str = "prompt";
 /// Name of the form's file input.
 pub const FORM_FILES: &str = "files";
 
+/// Name of the input for a key.
+pub const FORM_KEY: &str = "key";
 /// Name of the form's choice between waiting and not.
 pub const FORM_WHEN: &str = "when";
 /// Its value for what shall not wait.
@@ -143,6 +147,20 @@ pub fn form(files_max: usize) -> HttpAnswer {
     };
     HttpAnswer::json(
         &json!({"type": 9, "data": {"custom_id": CustomId::Say.text(), "title": "Reply to the sandbox", "components": components}}),
+    )
+}
+
+/// The form for a key of the server's own. Discord has no input that hides what is typed.
+#[must_use]
+pub fn key_form(key: Key) -> HttpAnswer {
+    let provider = key.provider().unwrap_or_default().to_owned();
+    let brand = key.brand();
+    let input = json!({"type": 18, "label": format!("{brand} key of this server"),
+    "description": "It is stored sealed and never shown again. Discord carries it.", "component": {
+        "type": 4, "custom_id": FORM_KEY, "style": 1, "min_length": 1, "max_length": KEY_BYTES_MAX, "required": true,
+    }});
+    HttpAnswer::json(
+        &json!({"type": 9, "data": {"custom_id": CustomId::Key { provider }.text(), "title": format!("{brand} key"), "components": [input]}}),
     )
 }
 

@@ -17,6 +17,8 @@ pub struct App {
     pub policy: Policy,
     /// The product's bounds: length of a prompt, number and size of its files.
     pub limits: Limits,
+    /// Keys of a server's own are entered in a form here, and not on a page.
+    pub keys_by_form: bool,
 }
 
 impl App {
@@ -35,6 +37,7 @@ impl App {
             application: application.to_owned(),
             policy,
             limits,
+            keys_by_form: false,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The commands that are registered with Discord.
 
+use bobbin_core::keys::Key;
 use bobbin_core::settings::{Kind, VALUE_BYTES_MAX};
 use serde_json::{Value, json};
 
@@ -25,6 +26,9 @@ pub const DIFF: &str = "diff";
 /// The settings of the server.
 pub const CONFIG: &str = "sandbox-config";
 
+/// Keys of the server's own.
+pub const SETUP: &str = "sandbox-setup";
+
 /// Name of the option that holds the words.
 pub const PROMPT: &str = "prompt";
 /// Name of the option that holds a file.
@@ -33,6 +37,11 @@ pub const FILE: &str = "file";
 pub const NOW: &str = "now";
 /// Option: what waits as well.
 pub const ALL: &str = "all";
+
+/// Option of the keys: whose key.
+pub const PROVIDER: &str = "provider";
+/// Option of the keys: take it away.
+pub const REMOVE: &str = "remove";
 
 /// Subcommand of the settings: show them.
 pub const SHOW: &str = "show";
@@ -65,7 +74,8 @@ pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding age
 - `/say`, the Reply button, or **Apps > Send to sandbox** on a message go on in the thread's sandbox. Its option `now` sends it into what is running.\n\
 - `/status` says what the thread's sandbox is doing, `/diff` what its last task changed in the files.\n\
 - `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox.\n\
-- `/sandbox-config` is for people who manage the server: who may use it where, and defaults.\n\
+- `/sandbox-config` is for people who manage the server: who may use it where, and defaults. With `/sandbox-setup` they store keys of \
+the server's own.\n\
 A sandbox that is not used is paused, and wakes with the next prompt.";
 
 /// The whole set, as `PUT /applications/{id}/commands` takes it: for guilds only, never direct messages or user installs.
@@ -102,6 +112,7 @@ pub fn commands() -> Value {
         ),
         slash(RESET, "Give this thread a fresh sandbox", Vec::new()),
         settings(),
+        setup(),
         slash(HELP, "How to use it", Vec::new()),
         json!({"type": 3, "name": SEND}),
     ];
@@ -207,6 +218,26 @@ fn settings() -> Value {
     );
     settings["default_member_permissions"] = json!(MANAGE_SERVER);
     settings
+}
+
+fn setup() -> Value {
+    let mut provider = option(
+        3,
+        PROVIDER,
+        "Whose key; leave it out to see which there are",
+    );
+    let choices = Key::OF_TENANTS.into_iter();
+    provider["choices"] = choices
+        .map(|key| json!({"name": key.brand(), "value": key.provider()}))
+        .collect();
+    let remove = option(5, REMOVE, "Take the key away instead of storing one");
+    let mut setup = slash(
+        SETUP,
+        "See, store and remove keys of this server's own for sandboxes and models",
+        vec![provider, remove],
+    );
+    setup["default_member_permissions"] = json!(MANAGE_SERVER);
+    setup
 }
 
 /// The same set for one guild, whose commands have no contexts.

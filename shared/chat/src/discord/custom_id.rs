@@ -45,6 +45,11 @@ pub enum CustomId {
         /// The ask's id at OpenCode.
         ask: AskId,
     },
+    /// The form for a key of the server's own, filled in.
+    Key {
+        /// Whose key it is.
+        provider: String,
+    },
     /// An ask's select; what was chosen stands in the values.
     Pick {
         /// The ask's id at OpenCode.
@@ -77,6 +82,7 @@ impl CustomId {
                 format!("v1:form:{ask}:{}", parts.join("-"))
             }
             Self::Answer { ask } => format!("v1:answer:{ask}"),
+            Self::Key { provider } => format!("v1:key:{provider}"),
             Self::Pick { ask } => format!("v1:pick:{ask}"),
         };
         bobbin_core::text::shorten(&text, CUSTOM_ID_UNITS_MAX)
@@ -106,6 +112,9 @@ impl CustomId {
                 parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
             }),
             ["v1", "answer", ask] if plain(ask) => Some(Self::Answer { ask: ask.into() }),
+            ["v1", "key", provider] if plain(provider) => Some(Self::Key {
+                provider: provider.to_owned(),
+            }),
             ["v1", "pick", ask] if plain(ask) => Some(Self::Pick { ask: ask.into() }),
             _ => None,
         }

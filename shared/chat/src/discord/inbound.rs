@@ -1,6 +1,7 @@
 //! From a signed request to work on the queue and a first answer. Pure; the caller enqueues before it answers.
 
 mod act;
+mod own_key;
 mod prompt;
 mod request;
 

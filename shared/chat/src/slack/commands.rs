@@ -8,7 +8,7 @@ use bobbin_core::person::{Membership, Person};
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;
 use super::limits::ECHO_CHARS_MAX;
-use super::words::{CONFIG_HELP, HELP, config};
+use super::words::{CONFIG_HELP, HELP, SETUP_HELP, config, setup};
 use crate::Inbound;
 
 /// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
@@ -90,6 +90,10 @@ impl Typed<'_> {
             "config" => match config(rest, self.channel) {
                 Some(change) => return self.control(Want::Configure { change }, "config"),
                 None => (CONFIG_HELP.to_owned(), "config help"),
+            },
+            "setup" => match setup(rest) {
+                Some(key) => return self.control(Want::OwnKey { key }, "keys"),
+                None => (SETUP_HELP.to_owned(), "keys help"),
             },
             word @ ("stop" | "reset") => (
                 format!(

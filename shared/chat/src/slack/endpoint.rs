@@ -77,6 +77,7 @@ pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
         note,
         lookup: None,
         direct: None,
+        entered: None,
     }
 }
 
@@ -202,5 +203,6 @@ pub(super) fn take(body: Body, note: &'static str) -> Inbound {
         note,
         lookup: None,
         direct: None,
+        entered: None,
     }
 }

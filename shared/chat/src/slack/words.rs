@@ -1,5 +1,7 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
+use bobbin_core::keys::Key;
+use bobbin_core::own_keys::KeyWish;
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind, List, NotChanged};
 
@@ -8,7 +10,7 @@ pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of 
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
 the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox, `help` says this. Before the task you can \
 choose: `repo:owner/name`, `model:provider/model`, `agent:plan`. `/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
-the defaults.";
+the defaults, `/bobbin setup` the keys of this workspace's own.";
 
 /// What `/bobbin config` says of itself.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
@@ -16,6 +18,26 @@ pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may mana
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
 opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
 again. The first channel or user that is allowed closes Bobbin to all others.";
+
+/// What `/bobbin setup` says of itself.
+pub const SETUP_HELP: &str = "`/bobbin setup` shows the keys of this workspace's own. Who may manage the workspace can store one with \
+`/bobbin setup daytona` (or `anthropic`, `openai`, `openrouter`), which gives a link to a page for it, and take it away with \
+`/bobbin setup daytona remove`. Never write a key into a message.";
+
+/// Reads the words after `/bobbin setup`. None: they are not understood.
+pub(super) fn setup(words: &str) -> Option<KeyWish> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let provider = |word: &str| Key::of_tenant(word)?.provider().map(str::to_owned);
+    match words[..] {
+        [] => Some(KeyWish::Show),
+        [word] if word.eq_ignore_ascii_case("show") => Some(KeyWish::Show),
+        [word] => provider(word).map(|provider| KeyWish::Enter { provider }),
+        [word, remove] if remove.eq_ignore_ascii_case("remove") => {
+            provider(word).map(|provider| KeyWish::Remove { provider })
+        }
+        _ => None,
+    }
+}
 
 /// Reads the words after `/bobbin config`; `channel` is where they were typed. None: they are not understood.
 pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
@@ -259,6 +281,32 @@ mod tests {
             read("repo:https://git.example.com/a/b.git\nfix it").map(|(_, rest)| rest),
             Ok("fix it".to_owned())
         );
+    }
+
+    #[test]
+    fn the_words_of_setup_are_a_wish_or_nothing_and_never_hold_a_key() {
+        let daytona = || "daytona".to_owned();
+        assert_eq!(setup(""), Some(KeyWish::Show));
+        assert_eq!(
+            setup("Daytona"),
+            Some(KeyWish::Enter {
+                provider: daytona()
+            })
+        );
+        assert_eq!(
+            setup("daytona REMOVE"),
+            Some(KeyWish::Remove {
+                provider: daytona()
+            })
+        );
+        for odd in [
+            "slack",
+            "daytona dtn_0123456789",
+            "remove",
+            "daytona remove now",
+        ] {
+            assert_eq!(setup(odd), None, "{odd}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod breakers;
 mod calls;
+mod sealing;
 mod secrets;
 mod support;
 mod sweeps;

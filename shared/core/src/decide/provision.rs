@@ -117,6 +117,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 /// Nothing of the sandbox before it counts for the next one.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
+    session.sandbox.credentials = context.settings.sandbox_credentials();
     session.agent_session = None;
     session.checked_options = None;
     if let Some(turn) = &session.turn {

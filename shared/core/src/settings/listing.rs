@@ -2,6 +2,8 @@
 
 use super::{Change, Changed, DirectSwitch, Kind, List, Settings};
 use crate::ids::Ms;
+use crate::keys::Key;
+use crate::own_keys;
 use crate::selection::Selection;
 use crate::text::span;
 
@@ -63,6 +65,11 @@ pub fn listing(
         ));
     }
     lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
+    for key in Key::OF_TENANTS {
+        if let Some(own) = settings.own_key(key) {
+            lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
+        }
+    }
     let changes: Vec<&Changed> = settings.audit.iter().rev().take(CHANGES_SHOWN).collect();
     if !changes.is_empty() {
         lines.push("Last changes:".to_owned());

@@ -12,6 +12,7 @@ use bobbin_core::message::{
     Place, Prompt, Quote, Reply, Want, Work,
 };
 use bobbin_core::outcome::Outcome;
+use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::sandbox::{Lease, Operated, Phase, SandboxRecord, TimelineEntry};
 use bobbin_core::schema::{self, Kept, Shape};
@@ -58,6 +59,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Settings => vec![("settings", stored(shape, &settings()))],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
+        Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
         Shape::Body => bodies(),
     }
 }
@@ -280,6 +282,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         phase,
         phase_since_ms: T,
         generation: 2,
+        credentials: Some("0123456789ab".to_owned()),
         lease: Some(Lease {
             holder: "sweep-1#1".to_owned(),
             until_ms: T + 120_000,
@@ -446,7 +449,30 @@ fn settings() -> Settings {
             by: anna(),
             one_thread: true,
         }],
+        own_keys: BTreeMap::from([("daytona".to_owned(), own_key())]),
         kept: Kept::default(),
+    }
+}
+
+fn own_key() -> OwnKey {
+    OwnKey {
+        sealed: "c2VhbGVk".to_owned(),
+        fingerprint: "0123456789ab".to_owned(),
+        state: KeyState::Valid,
+        by: anna(),
+        since_ms: T,
+        checked_at_ms: T + 1,
+    }
+}
+
+fn setup_link() -> SetupLink {
+    SetupLink {
+        provider: "daytona".to_owned(),
+        thread: thread(),
+        by: anna(),
+        standing: standing(),
+        reply: Reply::Nobody,
+        until_ms: T + 600_000,
     }
 }
 
@@ -618,6 +644,25 @@ fn bodies() -> Vec<(&'static str, String)> {
             "control-diff",
             Want::Diff {
                 turn: Some(turn().into()),
+            },
+        ),
+        control("control-own-key-show", Want::OwnKey { key: KeyWish::Show }),
+        control(
+            "control-own-key-enter",
+            Want::OwnKey {
+                key: KeyWish::Enter { provider: text() },
+            },
+        ),
+        control(
+            "control-own-key-remove",
+            Want::OwnKey {
+                key: KeyWish::Remove { provider: text() },
+            },
+        ),
+        control(
+            "control-own-key-check",
+            Want::OwnKey {
+                key: KeyWish::Check { link: text() },
             },
         ),
         control("control-status", Want::Status),

@@ -16,6 +16,7 @@ use bobbin_core::ask::Settlement;
 use bobbin_core::breaker::Breaker;
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::Body;
+use bobbin_core::own_keys::SetupLink;
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::schema::{self, FIELD, Kept, Shape, Unreadable};
@@ -72,6 +73,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Settings => plain::<Settings>(shape, text),
         Shape::Catalogue => plain::<Catalogue>(shape, text),
         Shape::Breaker => plain::<Breaker>(shape, text),
+        Shape::Setup => plain::<SetupLink>(shape, text),
         Shape::Body => plain::<Body>(shape, text),
         Shape::Mark => match name.split('-').next().unwrap() {
             "settled" => plain::<Settlement>(shape, text),
@@ -242,6 +244,7 @@ fn every_variant_that_is_stored_has_an_example() {
             "withdraw",
             "diff",
             "configure",
+            "own_key",
             "status",
             "again",
             "help",
@@ -249,6 +252,7 @@ fn every_variant_that_is_stored_has_an_example() {
             "settle",
         ],
     );
+    said(body, "wish", &["show", "enter", "remove", "check"]);
     said(body, "place", &["home", "answer"]);
     said(body, "platform", &["discord", "slack", "nobody"]);
     said(

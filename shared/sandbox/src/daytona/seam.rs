@@ -101,7 +101,8 @@ impl DaytonaSandboxes {
         }
         let there = self.client.secrets().await?;
         for secret in secrets {
-            let name = secret_name(self.settings.stack(), secret.variable);
+            let owner = secret.owner.as_ref();
+            let name = secret_name(self.settings.stack(), owner, secret.variable);
             let written = self.written(secret, &name, &there).await?;
             let placeholder = Placeholder {
                 secret: name,
@@ -251,6 +252,7 @@ fn told(error: &DaytonaError, failure: Failure) -> ProviderError {
         kind: match error {
             DaytonaError::NotFound => ErrorKind::NotFound,
             DaytonaError::CommandTimeout => ErrorKind::CommandTimeout,
+            DaytonaError::BadKey | DaytonaError::Forbidden { .. } => ErrorKind::KeyRefused,
             _ => ErrorKind::Other,
         },
         failure,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::digest;
+use bobbin_core::ids::{Tenant, digest};
 use serde::{Deserialize, Serialize};
 
 use super::types::CreateSandbox;
@@ -51,9 +51,9 @@ impl WriteSecret {
     }
 }
 
-/// The name of a stack's secret for a variable: letters, digits, hyphens and underscores, as Daytona wants it.
+/// The name of a stack's secret for a variable, or of one of a tenant's own: letters, digits, hyphens and underscores, as Daytona wants it.
 #[must_use]
-pub fn secret_name(stack: Stack<'_>, variable: &str) -> String {
+pub fn secret_name(stack: Stack<'_>, owner: Option<&Tenant>, variable: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' {
             c
@@ -62,7 +62,10 @@ pub fn secret_name(stack: Stack<'_>, variable: &str) -> String {
         }
     };
     let name: String = stack.name.chars().map(plain).collect();
-    let id = digest(&["secrets", stack.id]);
+    let id = match owner {
+        None => digest(&["secrets", stack.id]),
+        Some(tenant) => digest(&["secrets", stack.id, tenant.as_str()]),
+    };
     format!("bobbin-{name}-{}-{variable}", &id[..ID_DIGITS])
 }
 
@@ -90,15 +93,26 @@ impl CreateSandbox {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use bobbin_core::ids::ThreadKey;
+
     use super::*;
 
     #[test]
     fn a_name_is_the_stacks_own_and_one_that_daytona_takes() {
-        let name = |name, id| secret_name(Stack { name, id }, "OPENAI_API_KEY");
+        let name = |name, id| secret_name(Stack { name, id }, None, "OPENAI_API_KEY");
         assert_eq!(
             name("my.stack", "a"),
             "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY"
         );
         assert_ne!(name("dev", "a"), name("dev", "b"));
+        let own = |guild| {
+            let tenant = ThreadKey::discord(guild, "2").unwrap().tenant();
+            let dev = Stack {
+                name: "dev",
+                id: "a",
+            };
+            secret_name(dev, Some(&tenant), "OPENAI_API_KEY")
+        };
+        assert!(own("1") != own("3") && own("1") != name("dev", "a"));
     }
 }

@@ -17,7 +17,7 @@ use crate::secrets::Secrets;
 use crate::signature::AccessKey;
 use crate::template::{FunctionSettings, Plan};
 
-/// Sets up what the plan says: tables, queues, secrets, schedules.
+/// Sets up what the plan says: tables, queues, secrets, keys, schedules.
 pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error> {
     for table in &plan.tables {
         services.dynamo.deploy(table).await.map_err(|error| {
@@ -35,6 +35,12 @@ pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error
             .secrets
             .deploy(name, source)
             .map_err(|error| Error::resource(format!("secret {name}"), &error))?;
+    }
+    for (name, description) in &plan.keys {
+        services
+            .kms
+            .deploy(name, description)
+            .map_err(|error| Error::resource(format!("key {name}"), &error))?;
     }
     services
         .scheduler

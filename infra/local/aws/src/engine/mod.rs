@@ -22,6 +22,7 @@ use crate::cloudformation::CloudFormation;
 use crate::dynamodb::Dynamo;
 use crate::endpoint::{self, Services};
 use crate::folder::FolderLock;
+use crate::kms::Kms;
 use crate::lambda::{self, Functions, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
@@ -258,6 +259,7 @@ impl Start<'_> {
             clock: clock.clone(),
             dynamo: Arc::new(dynamo.map_err(|error| unusable(&error))?),
             sqs,
+            kms: Kms::new(Arc::clone(&store), clock.clone(), (*account).clone()),
             secrets: Secrets::new(store, clock.clone(), (*account).clone()),
             scheduler: Arc::new(scheduler),
             functions,

@@ -171,7 +171,13 @@ impl Template {
 
     fn outputs(&self, scope: &TemplateScope) -> Result<BTreeMap<String, String>, TemplateError> {
         let outputs = self.document["Outputs"].as_object().into_iter().flatten();
+        let wanted = |output: &Value| {
+            output["Condition"]
+                .as_str()
+                .map_or(Ok(true), |condition| scope.holds(condition))
+        };
         outputs
+            .filter(|(_, output)| wanted(output) != Ok(false))
             .map(|(name, output)| {
                 let value = scope
                     .resolve(&output["Value"])

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::error::TemplateError;
 use super::intrinsic::TemplateScope;
-use super::reading::{FUNCTION, GROUP, QUEUE, SECRET, TABLE, function_arn};
+use super::reading::{FUNCTION, GROUP, KEY, QUEUE, SECRET, TABLE, function_arn};
 use crate::account::Account;
-use crate::secrets;
 use crate::sqs::queue_arn;
+use crate::{kms, secrets};
 
 /// Gives every resource its name and says what `Ref` and `GetAtt` of it are. Returns the names by logical id.
 pub(super) fn assign(
@@ -59,6 +59,7 @@ fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'stati
         TABLE => account.arn("dynamodb", &format!("table/{name}")),
         QUEUE => queue_arn(&account.region, &account.id, name),
         SECRET => secrets::arn(account, name),
+        KEY => kms::arn(account, &kms::key_id(account, name)),
         FUNCTION => function_arn(account, name),
         GROUP => account.arn("scheduler", &format!("schedule-group/{name}")),
         // Not set up here, but others may name it: a role's ARN in an environment, say.
@@ -78,6 +79,10 @@ fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'stati
             (url, attributes)
         }
         SECRET => (arn.clone(), vec![("Id", arn)]),
+        KEY => {
+            let id = kms::key_id(account, name).to_string();
+            (id.clone(), vec![("Arn", arn), ("KeyId", id)])
+        }
         _ => (name.to_owned(), vec![("Arn", arn)]),
     }
 }

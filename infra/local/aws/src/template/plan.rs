@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) tables: Vec<TableSettings>,
     pub(crate) queues: Vec<QueueSettings>,
     pub(crate) secrets: Vec<(String, Source)>,
+    /// Keys of KMS: name and description.
+    pub(crate) keys: Vec<(String, String)>,
     pub(crate) functions: Vec<FunctionSettings>,
     /// Logical id of the function, and its mapping.
     pub(crate) mappings: Vec<(String, Mapping)>,

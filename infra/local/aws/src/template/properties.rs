@@ -40,7 +40,7 @@ impl Unhonoured {
 }
 
 /// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
-const WITHOUT_EFFECT: [(&str, &str, &str); 7] = [
+const WITHOUT_EFFECT: [(&str, &str, &str); 10] = [
     (
         "AWS::DynamoDB::Table",
         "BillingMode",
@@ -60,6 +60,21 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 7] = [
         "AWS::SQS::Queue",
         "SqsManagedSseEnabled",
         "the file is not encrypted",
+    ),
+    (
+        "AWS::KMS::Key",
+        "KeyPolicy",
+        "policies are not enforced, every call is allowed",
+    ),
+    (
+        "AWS::KMS::Key",
+        "EnableKeyRotation",
+        "the material is not rotated",
+    ),
+    (
+        "AWS::KMS::Key",
+        "PendingWindowInDays",
+        "no key is deleted here",
     ),
     (
         "AWS::Serverless::Function",

@@ -10,6 +10,7 @@ use crate::account::Account;
 pub(super) const TABLE: &str = "AWS::DynamoDB::Table";
 pub(super) const QUEUE: &str = "AWS::SQS::Queue";
 pub(super) const SECRET: &str = "AWS::SecretsManager::Secret";
+pub(super) const KEY: &str = "AWS::KMS::Key";
 pub(super) const FUNCTION: &str = "AWS::Serverless::Function";
 pub(super) const GROUP: &str = "AWS::Scheduler::ScheduleGroup";
 

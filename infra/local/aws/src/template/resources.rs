@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::intrinsic::text;
 use super::plan::{FunctionSettings, Plan, QueueSettings};
 use super::properties::{Properties, Unhonoured, reason};
-use super::reading::{FUNCTION, GROUP, QUEUE, ResourceReader, SECRET, TABLE};
+use super::reading::{FUNCTION, GROUP, KEY, QUEUE, ResourceReader, SECRET, TABLE};
 use super::sources;
 use crate::dynamodb::TableSettings;
 use crate::limits;
@@ -24,7 +24,7 @@ pub(super) fn read(
     let kind = resource["Type"].as_str().ok_or("it has no Type")?;
     policies(resource)?;
     let properties = match kind {
-        TABLE | QUEUE | SECRET | GROUP => reading.scope.resolve(&resource["Properties"])?,
+        TABLE | QUEUE | SECRET | GROUP | KEY => reading.scope.resolve(&resource["Properties"])?,
         FUNCTION => {
             let global = &reading.globals["Function"];
             let merged = merged(global.clone(), resource["Properties"].clone());
@@ -41,8 +41,14 @@ pub(super) fn read(
         }
     };
     let mut properties = Properties::new(kind, id, properties, unhonoured)?;
+    if kind == KEY {
+        let description = properties.text("Description").unwrap_or_default();
+        properties.pass(&["Tags"]);
+        plan.keys.push((reading.name_of(id), description));
+    }
     properties.pass(&["Description"]);
     match kind {
+        KEY => {}
         TABLE => plan.tables.push(table(reading, id, &mut properties)?),
         QUEUE => plan.queues.push(queue(reading, id, &mut properties)?),
         SECRET => {

@@ -4,6 +4,7 @@
 mod access;
 mod delivery;
 mod killed;
+mod kms;
 mod lambda;
 mod mapping;
 mod older;

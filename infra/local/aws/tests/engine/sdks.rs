@@ -36,6 +36,8 @@ async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
         "secret_access_key": keys.person.secret,
         "control_key": keys.control,
         "secret": stack.engine.resource("Keys"),
+        "seal": stack.engine.resource("Seal"),
+        "other_seal": stack.engine.resource("OtherSeal"),
         "function": stack.engine.resource("Echo"),
         "queue_arn": "arn:aws:sqs:us-east-1:000000000000:test-Plain",
         "stack": "test",
@@ -100,6 +102,10 @@ async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws
     assert_eq!(
         strings(&found.walked["secretsmanager"]),
         ["DescribeSecret", "GetSecretValue", "PutSecretValue"]
+    );
+    assert_eq!(
+        strings(&found.walked["kms"]),
+        ["Decrypt", "DescribeKey", "Encrypt"]
     );
     for (service, count) in [
         ("sqs", 17),

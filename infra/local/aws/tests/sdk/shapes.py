@@ -18,6 +18,7 @@ CONTENT_TYPES = {
     "sqs": "application/x-amz-json-1.0",
     "dynamodb": "application/x-amz-json-1.0",
     "secretsmanager": "application/x-amz-json-1.1",
+    "kms": "application/x-amz-json-1.1",
     "scheduler": "application/json",
     "lambda": "application/json",
     "cloudformation": "text/xml",

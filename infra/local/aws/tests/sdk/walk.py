@@ -340,6 +340,25 @@ def secrets():
     refusal("InvalidParameterException", manager.put_secret_value, SecretId=secret, SecretString="x" * 65_537)
 
 
+def keys():
+    kms, key = client("kms"), given["seal"]
+    context = {"stack": "test", "tenant": "discord:1", "kind": "daytona"}
+    sealed = kms.encrypt(KeyId=key, Plaintext=b"canary", EncryptionContext=context)
+    arn, blob = sealed["KeyId"], sealed["CiphertextBlob"]
+    holds("the key is told by its ARN", arn.endswith(f":key/{key}"))
+    opened = kms.decrypt(CiphertextBlob=blob, KeyId=arn, EncryptionContext=context)
+    holds("what was sealed opens", opened["Plaintext"] == b"canary" and opened["KeyId"] == arn)
+    holds("with its key left out, too", kms.decrypt(CiphertextBlob=blob, EncryptionContext=context)["Plaintext"] == b"canary")
+    for wrong in ({}, context | {"tenant": "discord:2"}, context | {"kind": "openai"}, context | {"more": "x"}):
+        refusal("InvalidCiphertextException", kms.decrypt, CiphertextBlob=blob, KeyId=key, EncryptionContext=wrong)
+    flipped = blob[:-1] + bytes([blob[-1] ^ 1])
+    refusal("InvalidCiphertextException", kms.decrypt, CiphertextBlob=flipped, KeyId=key, EncryptionContext=context)
+    refusal("IncorrectKeyException", kms.decrypt, CiphertextBlob=blob, KeyId=given["other_seal"], EncryptionContext=context)
+    refusal("NotFoundException", kms.encrypt, KeyId="alias/none", Plaintext=b"x")
+    refusal("ValidationException", kms.encrypt, KeyId=key, Plaintext=b"x" * 4097)
+    holds("a key is described", kms.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"] == "Enabled")
+
+
 def functions():
     function, name = client("lambda"), given["function"]
     told = function.invoke(FunctionName=name, Payload=json.dumps({"do": "environment"}))
@@ -400,7 +419,7 @@ def raw(made, method, path, headers, body):
     return response.status_code, response.content.decode() + str(response.headers)
 
 
-for walk in (queues, tables, schedules, secrets, functions, stacks, unserved):
+for walk in (queues, tables, schedules, secrets, keys, functions, stacks, unserved):
     walk()
 empty = sorted({name for name, status, _, body in bodies if status == 200 and not body})
 print(json.dumps({"walked": {name: sorted(names) for name, names in walked.items()}, "empty": empty, "faults": faults}))

@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::accounts::{Account, FIRST};
 use crate::api_error::ApiError;
 use crate::clock::iso;
 use crate::faults::Armed;
@@ -44,6 +45,27 @@ pub(super) async fn faults(State(engine): EngineState) -> Answer {
 pub(super) async fn clear(State(engine): EngineState) -> Answer {
     engine.faults.clear();
     self::faults(State(engine)).await
+}
+
+#[derive(Deserialize)]
+struct Key {
+    key: String,
+    #[serde(default)]
+    account: Option<Account>,
+}
+
+/// Accepts a key; without an account it is one of another organisation.
+pub(super) async fn add_key(State(engine): EngineState, body: Bytes) -> Answer {
+    let Key { key, account } = parse(&body)?;
+    let account = account.unwrap_or(FIRST + 1);
+    engine.accounts.add(&key, account);
+    Ok(Json(json!({ "account": account })).into_response())
+}
+
+pub(super) async fn revoke_key(State(engine): EngineState, body: Bytes) -> Answer {
+    let Key { key, .. } = parse(&body)?;
+    engine.accounts.revoke(&key);
+    Ok(Json(json!({})).into_response())
 }
 
 #[derive(Deserialize)]

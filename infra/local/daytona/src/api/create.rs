@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 
 use super::validate::{archive_minutes, check_name, secret_names};
+use crate::accounts::{FIRST, caller, may_see};
 use crate::api_error::ApiError;
 use crate::engine::Engine;
 use crate::http::{Answer, EngineState, check_variables, parse};
@@ -128,8 +129,8 @@ fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
 
 /// The name must be free, and the number of sandboxes is bounded.
 fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
-    let mut names = inner.sandboxes.values().map(|entry| &entry.record.name);
-    if names.any(|taken| taken == name) {
+    let mut own = inner.sandboxes.values().map(|entry| &entry.record);
+    if own.any(|taken| taken.name == name && may_see(taken.account)) {
         return Err(ApiError::new(
             409,
             format!("Sandbox with name {name} already exists"),
@@ -226,6 +227,7 @@ fn new_record(
         created_at: now,
         updated_at: now,
         last_activity: now,
+        account: caller().unwrap_or(FIRST),
         token: token(32),
         port: 0,
     }

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::page::check_limit;
+use crate::accounts::may_see;
 use crate::api_error::ApiError;
 use crate::clock::system_ms;
 use crate::engine::SharedEngine;
@@ -27,7 +28,7 @@ pub(super) async fn list(
     let wanted = Filter::parse(&parameters)?;
     let mut rows: Vec<(String, Value)> = rows(&engine)
         .into_iter()
-        .filter(|(record, _)| wanted.admits(record))
+        .filter(|(record, _)| may_see(record.account) && wanted.admits(record))
         .map(|(record, item)| {
             (
                 format!("{}\u{0}{}", sort_key(&record, &wanted.sort), record.id),

@@ -20,10 +20,11 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post, put};
 
+use crate::accounts::{FIRST, as_caller};
 use crate::api_error::{self, ApiError};
 use crate::confine::Confinement;
 use crate::engine::SharedEngine;
-use crate::http::{EngineState, has_key};
+use crate::http::EngineState;
 use crate::limits::BODY_BYTES_MAX;
 use crate::toolbox;
 
@@ -115,6 +116,7 @@ fn control_routes() -> Router<SharedEngine> {
         .route("/clock", post(control::clock))
         .route("/faults", faults)
         .route("/lose", post(control::lose))
+        .route("/keys", post(control::add_key).delete(control::revoke_key))
 }
 
 async fn unknown(method: Method, uri: Uri) -> ApiError {
@@ -125,8 +127,9 @@ async fn authorize(State(engine): EngineState, request: Request, next: Next) -> 
     let path = request.uri().path();
     // The configuration is public; the socket that SDKs try first is simply not there.
     let open = path == "/api/config" || path.starts_with("/api/socket.io");
-    if open || has_key(&engine, request.headers()) {
-        return next.run(request).await;
+    let account = engine.accounts.of(request.headers());
+    if let Some(account) = account.or(open.then_some(FIRST)) {
+        return as_caller(account, next.run(request)).await;
     }
     ApiError::new(401, "Invalid credentials").into_response()
 }

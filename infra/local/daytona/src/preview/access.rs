@@ -6,7 +6,6 @@ use bobbin_local_breakpoint::KEY_COOKIE;
 
 use crate::clock;
 use crate::engine::SharedEngine;
-use crate::http::has_key;
 
 /// The header that carries the token; it is not passed on.
 const TOKEN: &str = "x-daytona-preview-token";
@@ -39,7 +38,7 @@ pub(super) fn authorize(
     uri: &Uri,
 ) -> Option<Credential> {
     let ExposedPort { engine, id, port } = exposed;
-    if has_key(engine, headers) {
+    if engine.accounts.of(headers).is_some() {
         return Some(Credential::Key);
     }
     let now = engine.clock.now_ms();

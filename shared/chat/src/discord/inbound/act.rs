@@ -53,6 +53,7 @@ impl Request<'_> {
                 )),
                 Err(words) => refuse(words, "discord: settings not understood"),
             },
+            (1 | 0, commands::SETUP) => self.setup(command),
             (1 | 0, commands::STATUS) => Ok(self.control(
                 self.thread()?,
                 Want::Status,
@@ -157,7 +158,7 @@ impl Request<'_> {
                     "discord: form opened",
                 ))
             }
-            Some(CustomId::Say | CustomId::Answer { .. }) | None => {
+            Some(CustomId::Say | CustomId::Answer { .. } | CustomId::Key { .. }) | None => {
                 refuse(UNKNOWN_CONTROL, "discord: unknown control")
             }
         }
@@ -170,6 +171,7 @@ impl Request<'_> {
                 Some(fields) => self.settle(ask, Choice::Form(fields)),
                 None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
             },
+            Some(CustomId::Key { provider }) => self.key_form(&provider, modal),
             _ => refuse(UNKNOWN_CONTROL, "discord: unknown form"),
         }
     }

@@ -231,6 +231,7 @@ impl<'a> Request<'a> {
             note,
             lookup: None,
             direct: None,
+            entered: None,
         }
     }
 }

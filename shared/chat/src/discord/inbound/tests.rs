@@ -185,7 +185,8 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
             HttpAnswer {
                 status: 200,
                 content_type: "application/json",
-                body: r#"{"type":1}"#.to_owned()
+                body: r#"{"type":1}"#.to_owned(),
+                headers: &[],
             }
         );
         assert_eq!(inbound.enqueue, None);

@@ -1,0 +1,167 @@
+//! The page on which a key is entered, in full: constant HTML around a few words, no script, nothing from elsewhere.
+//!
+//! Its headers keep it so: no source but the style that is named by its hash (W3C, Content Security Policy Level 3), nothing sends
+//! a form elsewhere, nobody puts it into a frame, nobody keeps it, and where somebody goes from it the address is not told.
+
+use bobbin_chat::HttpAnswer;
+use bobbin_core::ids::Ms;
+use bobbin_core::keys::Key;
+use bobbin_core::own_keys::{KEY_BYTES_MAX, SetupLink};
+use bobbin_core::text::{one_line, shorten, span};
+
+use crate::setup::FIELD;
+
+/// Characters of a name that the page shows.
+const NAME_CHARS_MAX: usize = 80;
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:#1c1c1e;background:#fff}\
+input{font:inherit;width:100%;box-sizing:border-box;padding:.5em;margin:.5em 0 1em}button{font:inherit;padding:.5em 1.2em}\
+.why{color:#a1260d}";
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'sha256-k4sCOMhOBC8rx+01OmaFNv1LmYwx2e0007A49mGI6go='; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("x-robots-tag", "noindex, nofollow"),
+];
+
+/// The form of a link, with what was wrong with what was sent before.
+pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
+    let brand = key.brand();
+    let tenant = link.thread.tenant();
+    let (place, name) = match tenant.as_str().split_once(':') {
+        Some(("discord", id)) => ("the Discord server", id),
+        Some(("slack", id)) => ("the Slack workspace", id),
+        _ => ("", tenant.as_str()),
+    };
+    let by = escaped(&shorten(&one_line(&link.by.name), NAME_CHARS_MAX));
+    let left = span(link.until_ms.saturating_sub(now_ms));
+    let why = wrong.map_or_else(String::new, |why| {
+        format!("<p class=\"why\">{}</p>", escaped(why))
+    });
+    let body = format!(
+        "<h1>{brand} key</h1>{why}<p>For {place} <b>{}</b>. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
+<p>If that was not you, or you do not know the place, close this page: a key that you enter here is used there.</p>\
+<form method=\"post\"><label for=\"{FIELD}\">The key</label>\
+<input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
+<button>Store</button></form>\
+<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat says what came of it.</p>",
+        escaped(name)
+    );
+    html(if wrong.is_some() { 422 } else { 200 }, &body)
+}
+
+/// The key was taken, and is being looked at.
+pub fn taken(key: Key) -> HttpAnswer {
+    let brand = key.brand();
+    html(
+        200,
+        &format!(
+            "<h1>Stored</h1><p>{brand} is being asked about the key; the chat says what came of it. You can close this page.</p>"
+        ),
+    )
+}
+
+/// Whatever the link was, nothing can be entered with it.
+pub fn spent() -> HttpAnswer {
+    html(
+        410,
+        "<h1>This link does not work</h1><p>It was used already, its time is over, or it is not complete. Nothing was stored. \
+Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bobbin setup</code> on Slack.</p>",
+    )
+}
+
+/// Something that it takes does not answer.
+pub fn later() -> HttpAnswer {
+    html(
+        503,
+        "<h1>Not just now</h1><p>The key could not be stored. Nothing was changed, and the link still works: go back and send it \
+again in a minute. If that keeps failing, tell whoever runs Bobbin.</p>",
+    )
+}
+
+fn html(status: u16, body: &str) -> HttpAnswer {
+    HttpAnswer {
+        status,
+        content_type: "text/html; charset=utf-8",
+        body: format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+<title>Bobbin</title><style>{STYLE}</style></head><body>{body}</body></html>"
+        ),
+        headers: HEADERS,
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::message::Reply;
+    use bobbin_core::person::{Membership, Person};
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn link(name: &str) -> SetupLink {
+        SetupLink {
+            provider: "daytona".to_owned(),
+            thread: ThreadKey::discord("41", "2").expect("ids"),
+            by: Person {
+                id: "1".to_owned(),
+                name: name.to_owned(),
+            },
+            standing: Membership::default(),
+            reply: Reply::Nobody,
+            until_ms: 600_000,
+        }
+    }
+
+    #[test]
+    fn the_policy_names_the_style_that_the_page_has_and_allows_nothing_else() {
+        let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+        let shown = form(Key::DaytonaApiKey, &link("Ada"), 0, None);
+        let policy = shown
+            .headers
+            .iter()
+            .find(|(name, _)| *name == "content-security-policy");
+        assert_eq!(
+            policy.map(|(_, value)| *value),
+            Some(format!("default-src 'none'; style-src 'sha256-{hash}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'").as_str())
+        );
+        assert!(!shown.body.contains("<script") && !shown.body.contains("http"));
+        assert_eq!(shown.body.matches("<style>").count(), 1);
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_place_in_the_page() {
+        let shown = form(Key::DaytonaApiKey, &link("<img src=x>\"'&"), 0, Some("<b>"));
+        assert!(
+            shown
+                .body
+                .contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"),
+            "{}",
+            shown.body
+        );
+        assert_eq!(shown.status, 422);
+    }
+}

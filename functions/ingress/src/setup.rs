@@ -1,0 +1,196 @@
+//! The page on which a key of a tenant's own is entered, and the sealing of what comes in.
+//!
+//! Promised: a link is looked up by the hash of its secret part; opening it, however often and by whomever, changes
+//! nothing; the first who sends a key with it is the only one; a key is sealed within the request that it comes in, and is in no
+//! log, queue, answer or item as it was. What could not be handed to the worker is taken back, so that the link works again.
+//! The key counts only when the worker has asked its provider. Deliberately absent: any way to open what is sealed, for which
+//! the role has no right.
+
+use std::time::Duration;
+
+use bobbin_chat::{Entered, HttpAnswer};
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::queue::Queues;
+use bobbin_cloud::sealing::Seal;
+use bobbin_cloud::store::Store;
+use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::keys::Key;
+use bobbin_core::message::{Body, Control, Want};
+use bobbin_core::own_keys::{KeyWish, SetupLink, StoredLink, link_id, sealed_for, usable};
+use bobbin_core::secret::Secret;
+
+use crate::page;
+
+/// Path of the page, before the secret part of a link.
+pub const PATH: &str = "/setup/";
+/// Characters of that part.
+const TOKEN_CHARS: usize = 64;
+/// Bytes of a filled-in form.
+const FORM_BYTES_MAX: usize = 8 * 1024;
+/// Name of the form's one input.
+pub const FIELD: &str = "key";
+/// Sealing and storing a key of a platform's form take no longer: what is left of its three seconds is for the queue.
+const FORM_MS_MAX: u64 = 1_500;
+
+/// What stores keys.
+#[derive(Debug)]
+pub struct Setup {
+    stack: String,
+    store: Store,
+    /// None where tenants have no keys of their own.
+    seal: Option<Seal>,
+}
+
+/// What became of a request for the page: the answer, and a few fixed words for the log.
+pub type Told = (HttpAnswer, &'static str);
+
+impl Setup {
+    /// From configuration.
+    #[must_use]
+    pub fn new(aws: &Aws, config: &Config) -> Self {
+        let key = config.credentials_key.as_str();
+        Self {
+            stack: config.stack.clone(),
+            store: Store::new(aws, &config.table),
+            seal: (!key.is_empty()).then(|| Seal::new(aws, key)),
+        }
+    }
+
+    /// Shows the page of a link.
+    pub async fn show(&self, token: &str) -> Told {
+        let now_ms = now_ms();
+        match self.open_link(token, now_ms).await {
+            Ok((_, key, link, _)) => (page::form(key, &link, now_ms, None), "setup: page shown"),
+            Err(told) => told,
+        }
+    }
+
+    /// Takes what was sent from the page of a link.
+    pub async fn take(&self, token: &str, body: &[u8], queues: &Queues) -> Told {
+        let now_ms = now_ms();
+        let (id, key, link, seal) = match self.open_link(token, now_ms).await {
+            Ok(open) => open,
+            Err(told) => return told,
+        };
+        let Some(value) = typed(body) else {
+            const NO_KEY: &str =
+                "That cannot be a key: it is one word of 8 to 512 characters. Nothing was stored.";
+            return (
+                page::form(key, &link, now_ms, Some(NO_KEY)),
+                "setup: no key",
+            );
+        };
+        let sealed = match self.sealed(seal, &link.thread.tenant(), key, &value).await {
+            Ok(sealed) => sealed,
+            Err(told) => return told,
+        };
+        match self.store.enter(&id, &sealed, now_ms).await {
+            Ok(true) => {}
+            Ok(false) => return spent(),
+            Err(error) => return later(&error.to_string()),
+        }
+        let Err(error) = queues.send(&Body::Control(check(&id, &link))).await else {
+            return (page::taken(key), "setup: key taken");
+        };
+        // Nobody will be told of it, so it must not look used.
+        if let Err(error) = self.store.reopen(&id, &sealed).await {
+            tracing::warn!(event = "setup.unopened", %error, "a link whose key nobody will look at could not be opened again");
+        }
+        later(&error.to_string())
+    }
+
+    /// Seals and stores a key that came in a platform's form; what is enqueued next names it. False: nothing was stored.
+    pub async fn store(&self, entered: &Entered) -> bool {
+        let stored = tokio::time::timeout(Duration::from_millis(FORM_MS_MAX), async {
+            let Some(seal) = &self.seal else {
+                return Err("keys of tenants' own are not switched on".to_owned());
+            };
+            let tenant = entered.about.thread.tenant();
+            let context = sealed_for(&self.stack, &tenant, entered.key);
+            let sealed = seal.close(&entered.value, &context).await;
+            let sealed = sealed.map_err(|e| e.to_string())?;
+            let made =
+                self.store
+                    .make_link(&entered.link, &entered.about, Some((&sealed, now_ms())));
+            made.await.map_err(|e| e.to_string())
+        });
+        let why = match stored.await {
+            Ok(Ok(())) => return true,
+            Ok(Err(why)) => why,
+            Err(_) => format!("no answer within {FORM_MS_MAX} ms"),
+        };
+        tracing::error!(event = "setup.failed", "a key could not be stored: {why}");
+        false
+    }
+
+    /// The link, if a key can still be entered with it.
+    async fn open_link(
+        &self,
+        token: &str,
+        now_ms: Ms,
+    ) -> Result<(String, Key, SetupLink, &Seal), Told> {
+        let plain = token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_hexdigit());
+        let Some(seal) = self.seal.as_ref().filter(|_| plain) else {
+            return Err(spent());
+        };
+        let id = link_id(token);
+        let found = self.store.link(&id).await;
+        let found = found.map_err(|e| later(&e.to_string()))?;
+        let open = |found: &StoredLink| found.is_open(now_ms);
+        let Some(StoredLink { link, .. }) = found.filter(open) else {
+            return Err(spent());
+        };
+        let key = Key::of_tenant(&link.provider).ok_or_else(spent)?;
+        Ok((id, key, link, seal))
+    }
+
+    async fn sealed(
+        &self,
+        seal: &Seal,
+        tenant: &Tenant,
+        key: Key,
+        value: &Secret,
+    ) -> Result<String, Told> {
+        let context = sealed_for(&self.stack, tenant, key);
+        let sealed = seal.close(value, &context).await;
+        sealed.map_err(|error| later(&error.to_string()))
+    }
+}
+
+/// What was typed into the form, if it can be a key.
+fn typed(body: &[u8]) -> Option<Secret> {
+    if body.len() > FORM_BYTES_MAX {
+        return None;
+    }
+    let mut fields = form_urlencoded::parse(body);
+    let (_, value) = fields.find(|(name, _)| name == FIELD)?;
+    Some(Secret::from(usable(&value)?.to_owned()))
+}
+
+/// Has the worker ask the provider about what was entered.
+fn check(id: &str, link: &SetupLink) -> Control {
+    Control {
+        id: format!("key-{}", &id[..32]),
+        thread: link.thread.clone(),
+        by: link.by.clone(),
+        reply: link.reply.clone(),
+        standing: link.standing.clone(),
+        want: Want::OwnKey {
+            key: KeyWish::Check {
+                link: id.to_owned(),
+            },
+        },
+    }
+}
+
+/// A link that never was, that has been used, or whose time is over: which of these is not told.
+fn spent() -> Told {
+    (page::spent(), "setup: link not open")
+}
+
+fn later(why: &str) -> Told {
+    tracing::error!(event = "setup.failed", "a key could not be taken: {why}");
+    (page::later(), "setup: not now")
+}

@@ -1,0 +1,368 @@
+//! `OwnKey`: keys of a server's or workspace's own, shown, entered and taken away in the chat.
+//!
+//! Promised: only somebody who may manage the place gets a link, and what was entered with it is looked at as theirs; a key
+//! counts only when its provider has taken it, and until then whatever counted before goes on; sandboxes that live are not cut
+//! off, by another account's key or by the removal of theirs; a repeat of any of it changes nothing. No value is in a word
+//! that is said. Deliberately absent: how a key comes in, which is ingress's.
+
+use bobbin_cloud::sealing::SealError;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::keys::Key;
+use bobbin_core::message::Control;
+use bobbin_core::own_keys::{
+    KeyState as Stored, KeyWish, OwnKey, SetupLink, StoredLink, line, link_id,
+};
+use bobbin_core::sandbox::SandboxState;
+use bobbin_core::secret::Secret;
+use bobbin_core::settings::{NotChanged, Settings};
+use bobbin_core::text::span;
+use bobbin_sandbox::{ErrorKind, ProviderError};
+
+use super::Lane;
+use super::configure::{NOT_SAID, RACES_MAX};
+use crate::model_keys::KeyState;
+use crate::tenants::NOT_ON;
+
+/// Sandboxes that are looked for in another account before its key is taken.
+const COMPARED_MAX: usize = 5;
+const UNKNOWN: &str =
+    "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
+const GONE: &str =
+    "What was entered is not there any more. Nothing was changed; ask for a new link.";
+const NEWER: &str = "Another key was stored since this one was entered, so nothing was changed.";
+
+/// What became of a wish: words for who had it.
+type Told = Result<String, Failure>;
+
+impl Lane<'_> {
+    pub(super) async fn own_key(
+        &self,
+        control: &Control,
+        wish: &KeyWish,
+        settings: Settings,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let words = self.answer_own_key(control, wish, settings, now_ms).await?;
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    async fn answer_own_key(
+        &self,
+        control: &Control,
+        wish: &KeyWish,
+        settings: Settings,
+        now_ms: Ms,
+    ) -> Told {
+        if !self.tenants.is_on() {
+            return Ok(NOT_ON.to_owned());
+        }
+        match self.standing(control).await {
+            Ok(standing) if standing.manages => {}
+            Ok(_) => return Ok(NotChanged::NotAllowed.to_string()),
+            Err(failure @ Failure::Wait { .. }) => return Err(failure),
+            Err(_) => return Ok(NOT_SAID.to_owned()),
+        }
+        let of = |provider: &str| Key::of_tenant(provider);
+        match wish {
+            KeyWish::Show => self.shown(control, settings, now_ms).await,
+            KeyWish::Enter { provider } => match of(provider) {
+                Some(key) => self.linked(control, key, now_ms).await,
+                None => Ok(UNKNOWN.to_owned()),
+            },
+            KeyWish::Remove { provider } => match of(provider) {
+                Some(key) => self.removed(control, key, settings).await,
+                None => Ok(UNKNOWN.to_owned()),
+            },
+            KeyWish::Check { link } => self.checked(control, link, settings, now_ms).await,
+        }
+    }
+
+    /// A link for who asks; a repeat is given the same one.
+    async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> Told {
+        let tenant = control.thread.tenant();
+        let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
+        let Some((address, token)) = made else {
+            return Ok("The address of the page for keys is not known: the operator deploys template.yaml again, or sets page_url of the parameter Overrides.".to_owned());
+        };
+        let within_ms = self.limits.setup_link_ms;
+        let link = SetupLink {
+            provider: key.provider().unwrap_or_default().to_owned(),
+            thread: control.thread.clone(),
+            by: control.by.clone(),
+            standing: control.standing.clone(),
+            reply: control.reply.clone(),
+            until_ms: now_ms + within_ms,
+        };
+        let stored = self.store.make_link(&link_id(&token), &link, None).await;
+        stored.map_err(|e| e.failure())?;
+        tracing::info!(event = "own_key.link", %tenant, by = control.by.id, key = key.name(), "a link for a key was given out");
+        Ok(format!(
+            "Enter the {} key on this page, within {}: {address}\nThe link works once, and for whoever has it: pass it on to nobody. Never write a key into a message.",
+            key.brand(),
+            span(within_ms)
+        ))
+    }
+
+    /// What was entered counts from now on, if its provider takes it.
+    async fn checked(&self, control: &Control, link: &str, settings: Settings, now_ms: Ms) -> Told {
+        let tenant = control.thread.tenant();
+        let found = self.store.link(link).await.map_err(|e| e.failure())?;
+        let entered = found.filter(|found| found.link.thread.tenant() == tenant);
+        let Some(StoredLink {
+            link,
+            sealed: Some(sealed),
+            entered_at_ms: Some(since_ms),
+        }) = entered
+        else {
+            return Ok(GONE.to_owned());
+        };
+        let Some(key) = Key::of_tenant(&link.provider) else {
+            return Ok(UNKNOWN.to_owned());
+        };
+        let brand = key.brand();
+        match settings.own_key(key) {
+            Some(own) if own.sealed == sealed => return Ok(done(key, own)),
+            Some(own) if own.since_ms >= since_ms => return Ok(NEWER.to_owned()),
+            _ => {}
+        }
+        let value = match self.tenants.opened(&tenant, key, &sealed).await {
+            Ok(value) => value,
+            Err(SealError::Broken) => {
+                return Ok(format!(
+                    "What was entered does not open: it is damaged, or was entered for another place. Nothing was changed; use `/sandbox-setup` again for the {brand} key."
+                ));
+            }
+            Err(error) => return Err(error.failure()),
+        };
+        match self.tenants.tried(&tenant, key, &value).await {
+            KeyState::Valid(_) | KeyState::Restricted => {}
+            KeyState::Refused => {
+                return Ok(format!(
+                    "{brand} does not take this key. Nothing was changed: what counted before goes on. Look whether it was copied whole and is still valid, then ask for a new link."
+                ));
+            }
+            KeyState::Unclear(seen) => return Err(Failure::Wait { after_ms: 0, seen }),
+        }
+        if key == Key::DaytonaApiKey
+            && let Some(words) = self.of_another_account(&tenant, &settings, &value).await?
+        {
+            return Ok(words);
+        }
+        let own = OwnKey {
+            sealed,
+            fingerprint: self.tenants.fingerprint(key, &value),
+            state: Stored::Valid,
+            by: control.by.clone(),
+            since_ms,
+            checked_at_ms: now_ms,
+        };
+        let words = done(key, &own);
+        self.write_own_key(&tenant, key, settings, Some(own))
+            .await?;
+        tracing::info!(event = "own_key.stored", %tenant, by = control.by.id, key = key.name(), "a tenant's own key was stored");
+        Ok(words)
+    }
+
+    /// Why a key cannot take the place of the present one: sandboxes live in an account that it does not open.
+    async fn of_another_account(
+        &self,
+        tenant: &Tenant,
+        settings: &Settings,
+        value: &Secret,
+    ) -> Result<Option<String>, Failure> {
+        let Some(present) = settings.own_key(Key::DaytonaApiKey) else {
+            return Ok(None);
+        };
+        let opened = self
+            .tenants
+            .opened(tenant, Key::DaytonaApiKey, &present.sealed);
+        let before = match opened.await {
+            Ok(before) => before,
+            // Nothing can be reached with it, so there is nothing to be cut off.
+            Err(SealError::Broken) => return Ok(None),
+            Err(error) => return Err(error.failure()),
+        };
+        let account = |value: &Secret| {
+            let account = self.tenants.account(value);
+            account.map_err(|advice| Failure::NonRecoverable { advice })
+        };
+        let (before, after) = (account(&before)?, account(value)?);
+        let living = match before.list(Some(tenant)).await {
+            Ok(living) => living,
+            Err(error) if error.kind == ErrorKind::KeyRefused => return Ok(None),
+            Err(error) => return Err(waiting(error)),
+        };
+        let living = living.iter().filter(|one| one.state != SandboxState::Gone);
+        for sandbox in living.take(COMPARED_MAX) {
+            match after.find(&sandbox.id).await {
+                Ok(_) => return Ok(None),
+                Err(error) if error.kind == ErrorKind::NotFound => {}
+                Err(error) => return Err(waiting(error)),
+            }
+            // It may just have been deleted.
+            if before.find(&sandbox.id).await.is_ok() {
+                return Ok(Some(format!(
+                    "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`/reset` in their threads, or three hours of rest), then use `/sandbox-setup` again.",
+                    Key::DaytonaApiKey.brand()
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes a key away, if no sandbox needs it.
+    async fn removed(&self, control: &Control, key: Key, settings: Settings) -> Told {
+        let tenant = control.thread.tenant();
+        let brand = key.brand();
+        if settings.own_key(key).is_none() {
+            return Ok(format!(
+                "There is no {brand} key of this server's or workspace's own."
+            ));
+        }
+        let used = self.used(&tenant, key, &settings).await?;
+        if used > 0 {
+            return Ok(format!(
+                "{used} of your sandboxes may still use the {brand} key, so it stays. Destroy them first (`/reset` in their threads, or three hours of rest), or store another key in its place."
+            ));
+        }
+        self.write_own_key(&tenant, key, settings, None).await?;
+        tracing::info!(event = "own_key.removed", %tenant, by = control.by.id, key = key.name(), "a tenant's own key was removed");
+        Ok(format!(
+            "Done: the {brand} key is taken away, and the operator's is used from now on. Revoke it at {brand} too, if nothing else uses it."
+        ))
+    }
+
+    /// Sandboxes that live where a key is used: a model's key may be in any of them.
+    async fn used(&self, tenant: &Tenant, key: Key, settings: &Settings) -> Result<u32, Failure> {
+        let has_own = settings.sandbox_credentials().is_some();
+        let places: &[bool] = match (key, has_own) {
+            (Key::DaytonaApiKey, _) => &[true],
+            (_, true) => &[true, false],
+            (_, false) => &[false],
+        };
+        let mut used = 0;
+        for own in places {
+            let counted = match self.tenants.of(tenant, settings, *own).await {
+                Ok(sandboxes) => sandboxes.living(tenant).await,
+                // What does not open is used by nobody.
+                Err(Failure::NonRecoverable { .. }) => continue,
+                Err(failure) => return Err(failure),
+            };
+            used += match counted {
+                Ok(count) => count,
+                Err(error) if error.kind == ErrorKind::KeyRefused => 0,
+                Err(error) => return Err(waiting(error)),
+            };
+        }
+        Ok(used)
+    }
+
+    /// The keys that there are, each as its provider speaks of it now.
+    async fn shown(&self, control: &Control, settings: Settings, now_ms: Ms) -> Told {
+        let tenant = control.thread.tenant();
+        let mut lines = Vec::new();
+        for key in Key::OF_TENANTS {
+            let Some(own) = settings.own_key(key) else {
+                continue;
+            };
+            let state = match self.tenants.opened(&tenant, key, &own.sealed).await {
+                Ok(value) => match self.tenants.tried(&tenant, key, &value).await {
+                    KeyState::Valid(_) | KeyState::Restricted => Some(Stored::Valid),
+                    KeyState::Refused => Some(Stored::Refused),
+                    KeyState::Unclear(_) => None,
+                },
+                Err(SealError::Broken) => Some(Stored::Unreadable),
+                Err(error) => return Err(error.failure()),
+            };
+            let mut own = own.clone();
+            if let Some(state) = state {
+                own.state = state;
+                own.checked_at_ms = now_ms;
+                self.note_state(&tenant, key, &own).await?;
+            }
+            lines.push(format!("- {}", line(key, &own, now_ms)));
+        }
+        if lines.is_empty() {
+            return Ok("No key of this server's or workspace's own is stored: sandboxes and models are the operator's. `/sandbox-setup` with a provider (on Slack: `/bobbin setup daytona`) stores one.".to_owned());
+        }
+        let missing = settings.sandbox_credentials().is_some()
+            && Key::OF_TENANTS[1..]
+                .iter()
+                .all(|key| settings.own_key(*key).is_none());
+        if missing {
+            lines.push(MODELS.to_owned());
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// What a provider has said of a key is put on record, unless another key took its place.
+    async fn note_state(&self, tenant: &Tenant, key: Key, own: &OwnKey) -> Result<(), Failure> {
+        let settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
+        let there = settings.own_key(key);
+        if there.is_none_or(|there| there.sealed != own.sealed || there.state == own.state) {
+            return Ok(());
+        }
+        let provider = key.provider().unwrap_or_default();
+        let mut next = settings.clone();
+        next.own_keys.insert(provider.to_owned(), own.clone());
+        let saved = self.store.save_settings(tenant, &next, settings.version);
+        saved.await.map(drop).map_err(|e| e.failure())
+    }
+
+    /// Puts a key in the place of the one that is there, or takes it away.
+    async fn write_own_key(
+        &self,
+        tenant: &Tenant,
+        key: Key,
+        mut settings: Settings,
+        own: Option<OwnKey>,
+    ) -> Result<(), Failure> {
+        let provider = key.provider().unwrap_or_default().to_owned();
+        for _ in 0..RACES_MAX {
+            let mut next = settings.clone();
+            match &own {
+                Some(own) => next.own_keys.insert(provider.clone(), own.clone()),
+                None => next.own_keys.remove(&provider),
+            };
+            let saved = self.store.save_settings(tenant, &next, settings.version);
+            if saved.await.map_err(|e| e.failure())? {
+                return Ok(());
+            }
+            settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
+            let stored = settings.own_key(key).map(|there| there.since_ms);
+            if own.as_ref().is_some_and(|own| stored > Some(own.since_ms)) {
+                return Ok(());
+            }
+        }
+        Err(Failure::Wait {
+            after_ms: 0,
+            seen: "others changed the settings each time".to_owned(),
+        })
+    }
+}
+
+const MODELS: &str = "Sandboxes in your own account run with model keys of your own alone, and there is none yet: store one too.";
+
+fn done(key: Key, own: &OwnKey) -> String {
+    let (brand, fingerprint) = (key.brand(), &own.fingerprint);
+    match key {
+        Key::DaytonaApiKey => format!(
+            "Done: {brand} takes the key `{fingerprint}`, and new sandboxes are made with it. Those that live stay where they are. In your own account they run with model keys of your own alone: store one too, if you have not yet."
+        ),
+        _ => format!(
+            "Done: {brand} takes the key `{fingerprint}`. It is used wherever a sandbox or its server starts from now on."
+        ),
+    }
+}
+
+/// What a provider that did not answer properly is waited for.
+fn waiting(error: ProviderError) -> Failure {
+    match error.failure {
+        failure @ (Failure::Wait { .. } | Failure::Outage { .. }) => failure,
+        _ => Failure::Wait {
+            after_ms: 0,
+            seen: error.seen,
+        },
+    }
+}

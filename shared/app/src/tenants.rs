@@ -1,0 +1,252 @@
+//! With whose credentials sandboxes are made and models are called: the stack's, or those that a tenant has stored.
+//!
+//! Promised: a tenant's key is opened for that very tenant, which is taken from the thread's key and never from what is stored; a
+//! sandbox is spoken to with the credentials that it was made with; in an account of a tenant's own no model key of the stack is
+//! ever used, because whoever holds the account could get hold of it. Opened keys are in memory alone, in clients that are
+//! dropped when another key is stored. Deliberately absent: storing and removing, which is `control::own_keys`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bobbin_agent::opencode::models::ModelKeys;
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::sealing::{Seal, SealError};
+use bobbin_cloud::secrets::Keys;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::Tenant;
+use bobbin_core::keys::Key;
+use bobbin_core::own_keys::{OwnKey, fingerprint, link_token, sealed_for};
+use bobbin_core::sandbox::Phase;
+use bobbin_core::secret::Secret;
+use bobbin_core::session::Session;
+use bobbin_core::settings::Settings;
+use bobbin_sandbox::{ErrorKind, Provider};
+
+use crate::model_keys::{self, KeyState, ModelProvider};
+use crate::sandboxes::Sandboxes;
+use crate::{providers, world};
+
+/// Tenants whose clients are kept in memory; beyond these they are made again when needed.
+const MADE_MAX: usize = 100;
+
+/// The sandboxes of every tenant.
+pub struct Tenants {
+    config: Config,
+    keys: Keys,
+    stack: Arc<Sandboxes>,
+    /// None where tenants have no keys of their own.
+    seal: Option<Seal>,
+    /// By tenant, and whether in its own account; with the sealed keys that they were made of.
+    made: Mutex<HashMap<(Tenant, bool), Made>>,
+}
+
+type Made = (Vec<String>, Arc<Sandboxes>);
+
+impl Tenants {
+    /// With the stack's own keys, and what opens those of tenants.
+    #[must_use]
+    pub fn new(aws: &Aws, config: &Config, keys: &Keys, stack: Arc<Sandboxes>) -> Self {
+        let arn = config.credentials_key.as_str();
+        Self {
+            seal: (!arn.is_empty()).then(|| Seal::new(aws, arn)),
+            config: config.clone(),
+            keys: keys.clone(),
+            stack,
+            made: Mutex::default(),
+        }
+    }
+
+    /// Whether tenants can store keys here.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.seal.is_some()
+    }
+
+    /// The address of the page for a key that somebody asks for; none where the page's address is not known.
+    #[must_use]
+    pub fn link(
+        &self,
+        tenant: &Tenant,
+        person: &str,
+        key: Key,
+        request: &str,
+    ) -> Option<(String, String)> {
+        let base = Some(self.config.page_url.as_str()).filter(|base| !base.is_empty())?;
+        let stack_key = self.keys.stack.stack_key.expose();
+        let token = link_token(stack_key, tenant, person, key, request);
+        Some((format!("{base}setup/{token}"), token))
+    }
+
+    /// Tells a key from another.
+    #[must_use]
+    pub fn fingerprint(&self, key: Key, value: &Secret) -> String {
+        fingerprint(self.keys.stack.stack_key.expose(), key, value.expose())
+    }
+
+    /// Opens what a tenant has stored.
+    ///
+    /// # Errors
+    /// [`SealError`]; that keys are not switched on is [`SealError::Refused`].
+    pub async fn opened(
+        &self,
+        tenant: &Tenant,
+        key: Key,
+        sealed: &str,
+    ) -> Result<Secret, SealError> {
+        let Some(seal) = &self.seal else {
+            return Err(SealError::Refused(NOT_ON.to_owned()));
+        };
+        let context = sealed_for(&self.config.stack, tenant, key);
+        seal.open(sealed, &context).await
+    }
+
+    /// Asks the provider of a key about it.
+    pub async fn tried(&self, tenant: &Tenant, key: Key, value: &Secret) -> KeyState {
+        let own_endpoint = self.config.model_base_url.as_str();
+        match ModelProvider::of(key) {
+            Some(ModelProvider::OpenAi) if !own_endpoint.is_empty() => {
+                model_keys::look_at_endpoint(own_endpoint, value).await
+            }
+            Some(provider) => model_keys::look(provider, provider.base(), value).await,
+            None => match self.account(value) {
+                Ok(account) => match account.count(tenant, None).await {
+                    Ok(_) => KeyState::Valid(String::new()),
+                    Err(error) if error.kind == ErrorKind::KeyRefused => KeyState::Refused,
+                    Err(error) => KeyState::Unclear(error.to_string()),
+                },
+                Err(why) => KeyState::Unclear(why),
+            },
+        }
+    }
+
+    /// The sandbox provider with a key.
+    ///
+    /// # Errors
+    /// A sentence that names the setting that cannot be used.
+    pub fn account(&self, value: &Secret) -> Result<Arc<dyn Provider>, String> {
+        providers::configured(&self.config, value.expose())
+    }
+
+    /// The sandboxes of a thread as it stands: with the credentials of the one that it has, or of the one that it would get.
+    ///
+    /// # Errors
+    /// As [`Tenants::of`].
+    pub async fn of_record(
+        &self,
+        tenant: &Tenant,
+        session: Option<&Session>,
+        settings: &Settings,
+    ) -> Result<Arc<Sandboxes>, Failure> {
+        let living =
+            session.filter(|session| !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error));
+        let own = match living {
+            Some(session) => session.sandbox.credentials.is_some(),
+            None => settings.sandbox_credentials().is_some(),
+        };
+        self.of(tenant, settings, own).await
+    }
+
+    /// The sandboxes of a tenant: in its own account, or in the stack's.
+    ///
+    /// # Errors
+    /// What to do when a key does not open or is not there, or that KMS does not answer.
+    pub async fn of(
+        &self,
+        tenant: &Tenant,
+        settings: &Settings,
+        own: bool,
+    ) -> Result<Arc<Sandboxes>, Failure> {
+        let needed = |key: &Key| own || *key != Key::DaytonaApiKey;
+        let stored: Vec<(Key, &OwnKey)> = Key::OF_TENANTS
+            .into_iter()
+            .filter(needed)
+            .filter_map(|key| Some((key, settings.own_key(key)?)))
+            .collect();
+        if !own && stored.is_empty() {
+            return Ok(Arc::clone(&self.stack));
+        }
+        let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
+        let place = (tenant.clone(), own);
+        if let Some((of, sandboxes)) = self.lock().get(&place)
+            && *of == sealed
+        {
+            return Ok(Arc::clone(sandboxes));
+        }
+        let opened = stored.iter().map(|(key, own)| async move {
+            let value = self.opened(tenant, *key, &own.sealed).await;
+            value
+                .map(|value| (*key, value))
+                .map_err(|e| unopened(*key, &e))
+        });
+        let opened = futures::future::try_join_all(opened).await?;
+        let sandboxes = Arc::new(self.made(tenant, own, &opened)?);
+        let mut made = self.lock();
+        if made.len() >= MADE_MAX {
+            made.clear();
+        }
+        made.insert(place, (sealed, Arc::clone(&sandboxes)));
+        Ok(sandboxes)
+    }
+
+    fn made(
+        &self,
+        tenant: &Tenant,
+        own: bool,
+        opened: &[(Key, Secret)],
+    ) -> Result<Sandboxes, Failure> {
+        let of = |key: Key| {
+            opened
+                .iter()
+                .find(|(of, _)| *of == key)
+                .map(|(_, value)| value)
+        };
+        // In an account of its own the tenant could read what is put into a sandbox, or send it elsewhere.
+        let model = |key: Key, stack: &Secret| match of(key) {
+            Some(value) => value.expose().to_owned(),
+            None if own => String::new(),
+            None => stack.expose().to_owned(),
+        };
+        let keys = &self.keys.worker;
+        let models = ModelKeys {
+            anthropic: model(Key::AnthropicApiKey, &keys.anthropic_api_key),
+            openai: model(Key::OpenAiApiKey, &keys.openai_api_key),
+            openrouter: model(Key::OpenRouterApiKey, &keys.openrouter_api_key),
+        };
+        let account = match (own, of(Key::DaytonaApiKey)) {
+            (true, Some(value)) => value,
+            (true, None) => {
+                return Err(Failure::NonRecoverable {
+                    advice: format!(
+                        "This sandbox was made with a {} key of the server's or workspace's own, which was taken away since. {AGAIN}",
+                        Key::DaytonaApiKey.brand()
+                    ),
+                });
+            }
+            (false, _) => &self.keys.provider.daytona_api_key,
+        };
+        let made = world::sandboxes_with(&self.config, &self.keys, account, models, Some(tenant));
+        made.map_err(|advice| Failure::NonRecoverable { advice })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Tenant, bool), Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is said where tenants cannot store keys.
+pub const NOT_ON: &str = "Keys of a server's or workspace's own are not switched on here. The operator switches them on with the parameter TenantCredentials of the template.";
+/// What to do about a key that is not there or does not open.
+pub const AGAIN: &str = "Somebody who manages the server or workspace stores it again with `/sandbox-setup` (on Slack: `/bobbin setup`).";
+
+fn unopened(key: Key, error: &SealError) -> Failure {
+    match error {
+        SealError::Broken => Failure::NonRecoverable {
+            advice: format!(
+                "The {} key of this server or workspace does not open: it is damaged, or was stored for another one. {AGAIN}",
+                key.brand()
+            ),
+        },
+        other => other.failure(),
+    }
+}

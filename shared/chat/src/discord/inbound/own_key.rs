@@ -1,0 +1,99 @@
+//! `/sandbox-setup` and its form: keys of the server's own.
+
+use bobbin_core::keys::Key;
+use bobbin_core::message::Want;
+use bobbin_core::own_keys::{KeyWish, SetupLink, link_id, usable};
+use bobbin_core::secret::Secret;
+use bobbin_core::settings::NotChanged;
+
+use super::request::{Outcome, Refused, Request, refuse};
+use crate::discord::answer::{self, FORM_KEY};
+use crate::discord::commands::{PROVIDER, REMOVE};
+use crate::discord::interaction::{Command, Modal};
+use crate::{Entered, Inbound};
+
+const UNKNOWN: &str =
+    "This provider is not known any more. `/sandbox-setup` shows whose keys there can be.";
+const BY_PAGE: &str = "Keys are entered on a page here, not in a form. Use `/sandbox-setup` again.";
+const NOT_STORED: &str = "The key could not be stored just now, and nothing was changed. Use `/sandbox-setup` again in a minute.";
+const NO_KEY: &str = "That cannot be a key: a key is one word of 8 to 512 characters. Nothing was stored; use `/sandbox-setup` again.";
+
+impl Request<'_> {
+    pub(super) fn setup(&self, command: &Command) -> Outcome {
+        let key = match command.text(PROVIDER).map(Key::of_tenant) {
+            None => return self.own_key(KeyWish::Show),
+            Some(None) => return refuse(UNKNOWN, "discord: unknown provider of a key"),
+            Some(Some(key)) => key,
+        };
+        let provider = key.provider().unwrap_or_default().to_owned();
+        if command.flag(REMOVE) {
+            return self.own_key(KeyWish::Remove { provider });
+        }
+        if self.app.keys_by_form {
+            self.managing()?;
+            return Ok(Inbound::only(answer::key_form(key), "discord: form opened"));
+        }
+        self.own_key(KeyWish::Enter { provider })
+    }
+
+    /// The form, filled in: the key goes no further than to what seals it.
+    pub(super) fn key_form(&self, provider: &str, modal: &Modal) -> Outcome {
+        if !self.app.keys_by_form {
+            return refuse(BY_PAGE, "discord: key in a form");
+        }
+        self.managing()?;
+        let Some(key) = Key::of_tenant(provider) else {
+            return refuse(UNKNOWN, "discord: unknown provider of a key");
+        };
+        let typed = modal.field(FORM_KEY).and_then(|field| field.value.as_str());
+        let Some(value) = typed.and_then(usable) else {
+            return refuse(NO_KEY, "discord: no key in the form");
+        };
+        let thread = self.here()?;
+        let link = link_id(&format!("form {}", self.interaction.id));
+        let about = SetupLink {
+            provider: provider.to_owned(),
+            thread: thread.clone(),
+            by: self.by.clone(),
+            standing: self.standing.clone(),
+            reply: self.reply(),
+            until_ms: self.now_ms + self.app.limits.setup_link_ms,
+        };
+        let want = Want::OwnKey {
+            key: KeyWish::Check { link: link.clone() },
+        };
+        let accepted = self.control(
+            thread,
+            want,
+            answer::deferred_word(),
+            "discord: key entered",
+        );
+        Ok(Inbound {
+            entered: Some(Entered {
+                key,
+                value: Secret::from(value.to_owned()),
+                link,
+                about,
+                on_failure: answer::word(NOT_STORED),
+            }),
+            ..accepted
+        })
+    }
+
+    fn managing(&self) -> Result<(), Refused> {
+        if self.standing.manages {
+            Ok(())
+        } else {
+            refuse(
+                NotChanged::NotAllowed.to_string(),
+                "discord: keys of a server that is not theirs",
+            )
+        }
+    }
+
+    fn own_key(&self, key: KeyWish) -> Outcome {
+        let want = Want::OwnKey { key };
+        let answer = answer::deferred_word();
+        Ok(self.control(self.here()?, want, answer, "discord: keys"))
+    }
+}

@@ -1,0 +1,130 @@
+//! KMS: what seals the keys that tenants store, and opens them.
+//!
+//! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::own_keys::sealed_for`], KMS's encryption
+//! context), so that an item which is copied to somewhere else does not open there; the key of KMS is named in both
+//! directions, so that nothing opens that somebody else's key has sealed. Ingress may seal and not open, the worker open
+//! and not seal: their roles say so (`template.yaml`), and a test holds them to it. No value is in an error.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_kms::Client;
+use aws_sdk_kms::primitives::Blob;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_core::failure::Failure;
+use bobbin_core::secret::Secret;
+
+use crate::aws::{Aws, CallError, Cause, Late};
+
+/// A call takes no longer: ingress has three seconds for a whole request of Discord's.
+const CALL_MS_MAX: u64 = 1_500;
+/// KMS's codes for a ciphertext that was not sealed with this key and for this context, or was changed since (API reference,
+/// `Decrypt`, "Errors").
+const BROKEN: [&str; 2] = ["InvalidCiphertextException", "IncorrectKeyException"];
+
+/// Why nothing was sealed or opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// It was sealed for something else, or is damaged: no repeat helps, and nothing of it can be had.
+    #[error("what is stored does not open: it is damaged, or was stored for somebody else")]
+    Broken,
+    /// Throttled, or no answer: try again later.
+    #[error("{0}")]
+    Later(String),
+    /// The key is gone or switched off, or the role may not: an operator has to look.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<CallError> for SealError {
+    fn from(error: CallError) -> Self {
+        match (error.code(), error.cause()) {
+            (Some(code), _) if BROKEN.contains(&code) => Self::Broken,
+            // Of KMS's own codes, those that its documentation says time mends.
+            (Some("KMSInternalException" | "DependencyTimeoutException"), _)
+            | (_, Cause::Passing) => Self::Later(error.to_string()),
+            (Some("NotFoundException" | "DisabledException" | "KMSInvalidStateException"), _) => {
+                Self::Refused(format!(
+                    "{error}. The stack's key in KMS is gone, switched off or waits for its deletion: look at CredentialsKey of the stack."
+                ))
+            }
+            _ => Self::Refused(error.with_remedy()),
+        }
+    }
+}
+
+impl SealError {
+    /// What to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Later(seen) => Failure::Wait {
+                after_ms: 0,
+                seen: seen.clone(),
+            },
+            Self::Broken | Self::Refused(_) => Failure::NonRecoverable {
+                advice: self.to_string(),
+            },
+        }
+    }
+}
+
+/// The stack's key in KMS.
+#[derive(Debug, Clone)]
+pub struct Seal {
+    aws: Late<Client>,
+    key: String,
+}
+
+impl Seal {
+    /// The key with this ARN. Nothing is asked yet.
+    #[must_use]
+    pub fn new(aws: &Aws, key: &str) -> Self {
+        Self {
+            aws: Late::new(aws.clone(), Aws::kms, CALL_MS_MAX),
+            key: key.to_owned(),
+        }
+    }
+
+    /// Seals a value for this context; the ciphertext in base64.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub async fn close(
+        &self,
+        value: &Secret,
+        context: &BTreeMap<String, String>,
+    ) -> Result<String, SealError> {
+        let aws = self.aws.get();
+        let call = aws.client.encrypt().key_id(&self.key);
+        let call = call
+            .plaintext(Blob::new(value.expose().as_bytes()))
+            .set_encryption_context(Some(context.clone().into_iter().collect()));
+        let sealed = call.send().await.map_err(|e| aws.failed(e))?;
+        let sealed = sealed.ciphertext_blob;
+        let sealed = sealed.ok_or_else(|| aws.unreadable("CiphertextBlob"))?;
+        Ok(STANDARD.encode(sealed))
+    }
+
+    /// Opens what was sealed for this context.
+    ///
+    /// # Errors
+    /// [`SealError`]; [`SealError::Broken`] for what was sealed for another one.
+    pub async fn open(
+        &self,
+        sealed: &str,
+        context: &BTreeMap<String, String>,
+    ) -> Result<Secret, SealError> {
+        let sealed = STANDARD.decode(sealed).map_err(|_| SealError::Broken)?;
+        let aws = self.aws.get();
+        let call = aws.client.decrypt().key_id(&self.key);
+        let call = call
+            .ciphertext_blob(Blob::new(sealed))
+            .set_encryption_context(Some(context.clone().into_iter().collect()));
+        let opened = call.send().await.map_err(|e| aws.failed(e))?;
+        let opened = opened.plaintext;
+        let opened = opened.ok_or_else(|| aws.unreadable("Plaintext"))?;
+        let text = String::from_utf8(opened.into_inner()).map_err(|_| SealError::Broken)?;
+        Ok(Secret::from(text))
+    }
+}

@@ -1,0 +1,110 @@
+//! Links by which keys are entered: an item each in a partition of its own (`thread = "setup:<id>"`, `item = "setup"`), so that
+//! ingress, whose role may write there and nowhere else, cannot touch anything that counts.
+//!
+//! `setup` (JSON) and `until_ms` are written with the link; `sealed` and `entered_at_ms` by the first who enters something, by
+//! condition. `expires_at` lets the table forget it.
+
+use std::collections::HashMap;
+
+use bobbin_core::ids::Ms;
+use bobbin_core::own_keys::{SetupLink, StoredLink};
+use bobbin_core::schema::{self, Kept, Shape};
+
+use super::{ITEM, Store, StoreError};
+use crate::aws::table::{Item, Write, n, number, s, text};
+
+const SETUP: &str = "setup";
+const SEALED: &str = "sealed";
+const ENTERED: &str = "entered_at_ms";
+const UNTIL: &str = "until_ms";
+/// The item stays so long after the link's end, for the check of what was entered, which may have to wait for the provider.
+const KEPT_S: u64 = 3_600;
+
+impl Store {
+    /// Stores a link under its id, unless it is there: a repeat leaves what has become of it alone. With `sealed`, something was
+    /// entered with it at once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn make_link(
+        &self,
+        id: &str,
+        link: &SetupLink,
+        sealed: Option<(&str, Ms)>,
+    ) -> Result<(), StoreError> {
+        let body = schema::write(Shape::Setup, link, &Kept::default())
+            .map_err(|e| StoreError::Damaged(e.to_string()))?;
+        let mut item = key(id);
+        item.insert(SETUP.to_owned(), s(body));
+        item.insert(UNTIL.to_owned(), n(link.until_ms));
+        item.insert("expires_at".to_owned(), n(link.until_ms / 1_000 + KEPT_S));
+        item.insert("tenant".to_owned(), s(link.thread.tenant().as_str()));
+        if let Some((sealed, entered_at_ms)) = sealed {
+            item.insert(SEALED.to_owned(), s(sealed));
+            item.insert(ENTERED.to_owned(), n(entered_at_ms));
+        }
+        let put = Write::put(item).condition("attribute_not_exists(#setup)");
+        self.table.write(put.name("#setup", SETUP)).await?;
+        Ok(())
+    }
+
+    /// Reads a link consistently, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn link(&self, id: &str) -> Result<Option<StoredLink>, StoreError> {
+        let Some(item) = self.table.get(key(id)).await? else {
+            return Ok(None);
+        };
+        let body = text(&item, SETUP).ok_or_else(|| {
+            StoreError::Damaged("there is no attribute with the setup".to_owned())
+        })?;
+        let (link, _) = schema::read::<SetupLink>(Shape::Setup, body)?;
+        Ok(Some(StoredLink {
+            link,
+            sealed: text(&item, SEALED).map(str::to_owned),
+            entered_at_ms: number(&item, ENTERED),
+        }))
+    }
+
+    /// Enters something sealed with a link. False: somebody has entered something with it, or its time is over.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn enter(&self, id: &str, sealed: &str, now_ms: Ms) -> Result<bool, StoreError> {
+        let update = Write::update(key(id), "SET #sealed = :sealed, #entered = :now")
+            .condition("attribute_not_exists(#sealed) AND #until > :now")
+            .name("#sealed", SEALED)
+            .name("#entered", ENTERED)
+            .name("#until", UNTIL)
+            .value(":sealed", s(sealed))
+            .value(":now", n(now_ms));
+        if self.table.write(update).await? {
+            return Ok(true);
+        }
+        // A write whose answer was lost is repeated, and finds itself.
+        let found = self.link(id).await?;
+        Ok(found.is_some_and(|found| found.sealed.as_deref() == Some(sealed)))
+    }
+
+    /// Takes back what was entered, if it is still this: nobody was told of it, so the link is open again.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn reopen(&self, id: &str, sealed: &str) -> Result<(), StoreError> {
+        let update = Write::update(key(id), "REMOVE #sealed, #entered")
+            .condition("#sealed = :sealed")
+            .name("#sealed", SEALED)
+            .name("#entered", ENTERED)
+            .value(":sealed", s(sealed));
+        self.table.write(update).await?;
+        Ok(())
+    }
+}
+
+fn key(id: &str) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(format!("setup:{id}"))),
+        (ITEM.to_owned(), s(SETUP)),
+    ])
+}
