@@ -6,7 +6,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{Observed, Secrets};
+use bobbin_sandbox::{Observed, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep_until};
 
 use super::vault::names;
@@ -32,11 +32,12 @@ impl Sandboxes {
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
-        seen(
-            self.provider
-                .ensure(&thread.sandbox(), generation, &secrets)
-                .await,
-        )
+        let spec = SandboxSpec {
+            secrets: &secrets,
+            snapshot: None,
+        };
+        let made = self.provider.ensure(&thread.sandbox(), generation, spec);
+        seen(made.await)
     }
 
     /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
