@@ -28,6 +28,7 @@ use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::CONTROL_DROPPED;
 use bobbin_core::status;
 use bobbin_core::usage::Usage;
+use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
 use crate::sandboxes::Sandboxes;
@@ -335,6 +336,7 @@ impl Lane<'_> {
                 .abort_answering(
                     &control.thread,
                     prompted.generation,
+                    &Workspace::Common,
                     agent_session,
                     &turn.messages(),
                 )
@@ -546,7 +548,13 @@ impl Lane<'_> {
         decision: &Choice,
     ) -> Result<(), Failure> {
         self.sandboxes
-            .settle(&control.thread, generation, &ask.id, &ask.about, decision)
+            .settle(
+                &control.thread,
+                generation,
+                &Workspace::Common,
+                (&ask.id, &ask.about),
+                decision,
+            )
             .await
     }
 }

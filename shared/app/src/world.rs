@@ -28,6 +28,7 @@ use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
+use bobbin_core::workspace::Workspace;
 use tokio::time::timeout;
 
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
@@ -297,7 +298,7 @@ impl World for Live {
             }) => match self
                 .parts
                 .sandboxes
-                .fetch_artifact(thread, *generation, file)
+                .fetch_artifact(thread, *generation, &Workspace::Common, file)
                 .await
             {
                 Ok(bytes) => {

@@ -28,6 +28,7 @@ use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{ControlFlags, Queued, StrayRun};
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -1023,9 +1024,10 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     );
     let fetch = async |path: &str| {
         let file = files.iter().find(|file| file.path == path).unwrap();
-        let fetched = scene
-            .sandboxes
-            .fetch_artifact(&scene.thread, generation, file);
+        let fetched =
+            scene
+                .sandboxes
+                .fetch_artifact(&scene.thread, generation, &Workspace::Common, file);
         fetched.await
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
@@ -1146,9 +1148,13 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let (thread, session) = (&scene.thread, &scene.session);
     let mine = [ids.message.clone()];
     let agent_session = session.as_str().into();
-    let late = scene
-        .sandboxes
-        .abort_answering(thread, GENERATION, &agent_session, &mine);
+    let late = scene.sandboxes.abort_answering(
+        thread,
+        GENERATION,
+        &Workspace::Common,
+        &agent_session,
+        &mine,
+    );
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
         Effect::Agent(AgentEffect::EndRun(StrayRun {
@@ -1240,8 +1246,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Answers(vec![])
             )
             .await
@@ -1253,8 +1259,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Once
             )
             .await,
@@ -1266,8 +1272,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Once
             )
             .await,
@@ -1366,7 +1372,13 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open.id, &open.about, &answers)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &Workspace::Common,
+                (&open.id, &open.about),
+                &answers
+            )
             .await,
         Ok(())
     );

@@ -36,8 +36,11 @@ impl Sandboxes {
             secrets: &secrets,
             snapshot: None,
         };
-        let made = self.provider.ensure(&thread.sandbox(), generation, spec);
-        seen(made.await)
+        seen(
+            self.provider
+                .ensure(&thread.sandbox(), generation, spec)
+                .await,
+        )
     }
 
     /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
