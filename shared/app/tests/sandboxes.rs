@@ -37,9 +37,12 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
+use self::workspaces::threads_of_one_sandbox_work_side_by_side;
 
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
+#[path = "sandboxes/workspaces.rs"]
+mod workspaces;
 
 const STACK: &str = "test";
 const STACK_ID: &str = "this-one";
@@ -350,6 +353,8 @@ async fn life() {
     scene.thread = ThreadKey::discord("1", "4").unwrap();
     step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
     step!(the_agent_says_what_it_offers);
+    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    step!(threads_of_one_sandbox_work_side_by_side);
     scene.thread = ThreadKey::discord("1", "5").unwrap();
     step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
     scene.thread = ThreadKey::discord("1", "3").unwrap();
