@@ -72,6 +72,7 @@ async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn Ru
 /// Looks at a run until it has ended.
 async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+    watch.connect().await.unwrap();
     loop {
         if let RunState::Done(answer) = watch.observe().await.unwrap() {
             return answer.end;
@@ -138,7 +139,9 @@ async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
         url.query_pairs_mut().append_pair("directory", directory);
     }
     let request = http.request(reqwest::Method::GET, url.as_str()).unwrap();
-    let mut request = request.basic_auth("opencode", Some(password));
+    let mut request = request
+        .timeout(Duration::from_millis(2 * STEP_MS_MAX))
+        .basic_auth("opencode", Some(password));
     for (name, value) in endpoint.headers {
         request = request.header(name, value);
     }
@@ -293,7 +296,10 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     slow_run.connect().await.unwrap();
     until(&mut slow_run, "words", |run| run.messages() > 0).await;
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
-    assert_eq!(slow_run.observe().await, Ok(RunState::Stopped));
+    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+    while slow_run.observe().await != Ok(RunState::Stopped) {
+        assert!(Instant::now() < bound, "the run outlived its server");
+    }
     let kept = one.agent.ensure_session(&one.thread, None).await;
     assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
 }
