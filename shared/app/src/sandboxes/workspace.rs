@@ -255,6 +255,26 @@ mod tests {
     }
 
     #[test]
+    fn a_repositorys_hooks_do_not_run_when_a_workspace_is_made_of_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_kept, root) = with_repository();
+        let hooks = root.join("project/.git/hooks");
+        std::fs::create_dir_all(&hooks).unwrap();
+        let hook = hooks.join("post-checkout");
+        std::fs::write(
+            &hook,
+            format!("#!/bin/sh\ntouch {}\n", root.join("ran").display()),
+        )
+        .unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        assert!(!root.join("ran").exists());
+        git(&root.join("project"), &["checkout", "-q", "-b", "other"]);
+        assert!(root.join("ran").exists(), "the hook is one");
+    }
+
+    #[test]
     fn a_crash_at_any_point_leaves_what_the_next_try_makes_whole() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
