@@ -353,8 +353,6 @@ async fn life() {
     scene.thread = ThreadKey::discord("1", "4").unwrap();
     step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
     step!(the_agent_says_what_it_offers);
-    scene.thread = ThreadKey::discord("1", "6").unwrap();
-    step!(threads_of_one_sandbox_work_side_by_side);
     scene.thread = ThreadKey::discord("1", "5").unwrap();
     step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
     scene.thread = ThreadKey::discord("1", "3").unwrap();
@@ -363,6 +361,8 @@ async fn life() {
     step!(a_prompt_that_the_proxy_repeats_is_run_once);
     step!(a_stream_that_breaks_is_caught_up);
     step!(a_sandbox_that_vanishes_under_a_run_is_gone);
+    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    step!(threads_of_one_sandbox_work_side_by_side);
 
     scene.provider.stop().await;
     scene.model.stop().await;
