@@ -18,6 +18,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, PromptIds, ThreadKey, TurnId};
 use bobbin_core::run::{Answer, PromptState};
 use bobbin_core::settings::AgentOptions;
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 use futures::future::BoxFuture;
 
@@ -175,6 +176,10 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// What this exit status of the script means; none: nothing in particular.
     fn not_launched(&self, exit_code: i64) -> Option<Failure>;
 
+    /// A script that makes a workspace fit for the server, run in that workspace after its files are there; a repeat is
+    /// harmless, and its exit status is of no account. The server may be running already.
+    fn fit_workspace(&self) -> String;
+
     /// A script that prints the end of what the server wrote to its terminal.
     fn last_words(&self) -> &'static str;
 
@@ -194,16 +199,20 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ) -> Arc<dyn Agent>;
 }
 
-/// A server that runs in one sandbox, reached by its endpoint.
+/// A server that runs in one sandbox, reached by its endpoint, as it is asked about one workspace: the common one, unless
+/// [`Agent::in_workspace`] says another. Sessions, runs, asks and changes of other workspaces are not seen.
 #[async_trait]
 pub trait Agent: fmt::Debug + Send + Sync {
+    /// The same server, asked about this workspace.
+    fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent>;
+
     /// Whether it calls itself healthy; with a fresh endpoint where the present one does not work, if that is wanted.
     async fn is_healthy(&self, refresh: bool) -> AgentResult<bool>;
 
     /// What it offers to choose from, by the names that people use.
     async fn offer(&self) -> AgentResult<AgentOptions>;
 
-    /// The session of a thread: the known one, else the newest that bears the thread's name, else a new one.
+    /// The session of a thread in this workspace: the known one, else the newest that bears the thread's name, else a new one.
     async fn ensure_session(
         &self,
         thread: &ThreadKey,

@@ -29,6 +29,7 @@ use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::CONTROL_DROPPED;
 use bobbin_core::status;
 use bobbin_core::usage::Usage;
+use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
 use crate::sandboxes::Sandboxes;
@@ -345,7 +346,13 @@ impl Lane<'_> {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
             let (thread, messages) = (&control.thread, turn.messages());
             sandboxes
-                .abort_answering(thread, prompted.generation, agent_session, &messages)
+                .abort_answering(
+                    thread,
+                    prompted.generation,
+                    &Workspace::Common,
+                    agent_session,
+                    &messages,
+                )
                 .await
         };
         if let Err(failure) = aborted.await {
@@ -560,7 +567,13 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         sandboxes
-            .settle(&control.thread, generation, &ask.id, &ask.about, decision)
+            .settle(
+                &control.thread,
+                generation,
+                &Workspace::Common,
+                (&ask.id, &ask.about),
+                decision,
+            )
             .await
     }
 }

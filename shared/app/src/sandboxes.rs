@@ -12,6 +12,7 @@ mod results;
 mod server;
 mod session;
 mod vault;
+mod workspace;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -33,12 +34,14 @@ use bobbin_core::ids::{
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{ControlFlags, StrayRun};
 use bobbin_core::settings::AgentOptions;
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
 use vault::Vault;
+pub use workspace::{NoWorkspace, Workplace};
 
 /// Getting ready for an effect holds up the write of its intent no longer than this.
 const PREPARE_MS_MAX: u64 = 3_000;
@@ -51,6 +54,10 @@ const CLIENTS_MAX: usize = 64;
 pub trait RunContext: Sync {
     /// The time as the worker's clock has it, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
+    /// Where the thread's turns work.
+    fn workspace(&self) -> Workspace {
+        Workspace::Common
+    }
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
     /// The control flags as the last read or write of the record told them, where that is at hand: a look that costs no call.
@@ -209,25 +216,27 @@ impl Sandboxes {
         thread: &ThreadKey,
         effect: &AgentEffect,
     ) -> Event {
+        let at = &context.workspace();
         let done = match effect {
             AgentEffect::CheckServer {
                 generation,
                 within_ms,
             } => self.check_server(thread, *generation, *within_ms).await,
             AgentEffect::FindAgentSession { generation, known } => {
-                self.find_session(thread, *generation, known.as_ref()).await
+                self.find_session(thread, *generation, at, known.as_ref())
+                    .await
             }
             AgentEffect::Attach {
                 generation,
                 turn,
                 files,
-            } => Ok(self.attach(thread, *generation, turn, files).await),
+            } => Ok(self.attach(thread, *generation, at, turn, files).await),
             AgentEffect::FindPrompt {
                 generation,
                 agent_session,
                 message,
             } => {
-                self.find_prompt(thread, *generation, agent_session, message)
+                self.find_prompt(thread, *generation, at, agent_session, message)
                     .await
             }
             AgentEffect::SendPrompt {
@@ -241,7 +250,7 @@ impl Sandboxes {
                 images,
                 sending,
             } => {
-                let images = self.inline(thread, *generation, images).await;
+                let images = self.inline(thread, *generation, at, images).await;
                 let prompt = Submission {
                     turn,
                     ids,
@@ -252,7 +261,7 @@ impl Sandboxes {
                     images: &images,
                     sending: *sending,
                 };
-                self.send_prompt(thread, *generation, agent_session, prompt)
+                self.send_prompt(thread, *generation, at, agent_session, prompt)
                     .await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, thread, follow).await,
@@ -263,24 +272,30 @@ impl Sandboxes {
                 messages,
             } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
-                self.abort(thread, *generation, run).await
+                self.abort(thread, *generation, at, run).await
             }
-            AgentEffect::EndRun(run) => self.end_run(thread, run).await.map(|()| Event::RunEnded),
+            AgentEffect::EndRun(run) => self
+                .end_run(thread, at, run)
+                .await
+                .map(|()| Event::RunEnded),
             AgentEffect::Decline {
                 generation,
                 ask,
                 about,
-            } => self.expire(context, thread, *generation, ask, about).await,
+            } => {
+                self.expire(context, thread, *generation, at, (ask, about))
+                    .await
+            }
             AgentEffect::ReadChanges {
                 generation,
                 agent_session,
                 message,
             } => {
-                self.read_changes(thread, *generation, agent_session, message)
+                self.read_changes(thread, *generation, at, agent_session, message)
                     .await
             }
             AgentEffect::ListArtifacts { generation } => {
-                self.list_artifacts(thread, *generation).await
+                self.list_artifacts(thread, *generation, at).await
             }
         };
         done.unwrap_or_else(Event::Failed)
@@ -290,9 +305,10 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let ended = agent.cancel(session, message, turn).await;
         ended.map(|()| Event::Aborted).map_err(|e| e.failure)
     }
@@ -306,18 +322,24 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let ended = agent.cancel_if_answering(agent_session, turn).await;
         ended.map_err(|e| e.failure)
     }
 
     /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
-    /// of that is ended.
-    async fn end_run(&self, thread: &ThreadKey, run: &StrayRun) -> Result<(), Failure> {
-        let agent = self.agent(thread, run.generation).await?;
+    /// of that is ended, with whatever runs in the sandbox's other workspaces.
+    async fn end_run(
+        &self,
+        thread: &ThreadKey,
+        workspace: &Workspace,
+        run: &StrayRun,
+    ) -> Result<(), Failure> {
+        let agent = self.agent_in(thread, run.generation, workspace).await?;
         let ended = agent.end(&run.agent_session, &run.messages).await;
         if ended.map_err(|e| e.failure)? {
             return Ok(());
@@ -336,11 +358,11 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
-        ask: &AskId,
-        about: &About,
+        workspace: &Workspace,
+        (ask, about): (&AskId, &About),
         choice: &Choice,
     ) -> Result<(), Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let told = agent.answer(ask, about, choice).await;
         told.map_err(|e| e.failure)
     }
@@ -351,19 +373,19 @@ impl Sandboxes {
         context: &B,
         thread: &ThreadKey,
         generation: u32,
-        ask: &AskId,
-        about: &About,
+        workspace: &Workspace,
+        asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
         match context.flags(thread).await.settled.remove(ask) {
             Some(settlement) => {
-                self.settle(thread, generation, ask, about, &settlement.choice)
+                self.settle(thread, generation, workspace, asked, &settlement.choice)
                     .await?;
                 let settlement = Some(settlement);
                 Ok(Event::AskClosed { id, settlement })
             }
             None => {
-                self.settle(thread, generation, ask, about, &Choice::Reject)
+                self.settle(thread, generation, workspace, asked, &Choice::Reject)
                     .await?;
                 Ok(Event::Declined { id })
             }
@@ -384,7 +406,18 @@ impl Sandboxes {
         sandbox_password(&self.settings.stack_key, name)
     }
 
-    /// The client of this generation's server.
+    /// The client of this generation's server, for what happens in a workspace.
+    async fn agent_in(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        workspace: &Workspace,
+    ) -> Result<Arc<dyn Agent>, Failure> {
+        let agent = self.agent(thread, generation).await?;
+        Ok(agent.in_workspace(workspace))
+    }
+
+    /// The client of this generation's server, for what it does anywhere.
     async fn agent(&self, thread: &ThreadKey, generation: u32) -> Result<Arc<dyn Agent>, Failure> {
         let name = self.name(thread, generation);
         let known = self

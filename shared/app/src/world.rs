@@ -29,6 +29,7 @@ use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{AgentOptions, Settings};
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
+use bobbin_core::workspace::Workspace;
 use tokio::time::timeout;
 
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
@@ -427,7 +428,9 @@ impl Live {
         const NOT_REACHED: &str = "the sandbox cannot be reached";
         let sandboxes = self.sandboxes(thread, false).await;
         let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes.fetch_artifact(thread, generation, file).await
+        sandboxes
+            .fetch_artifact(thread, generation, &Workspace::Common, file)
+            .await
     }
 
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.

@@ -28,6 +28,7 @@ use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::{ControlFlags, Queued, StrayRun};
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -36,9 +37,12 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
+use self::workspaces::threads_of_one_sandbox_work_side_by_side;
 
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
+#[path = "sandboxes/workspaces.rs"]
+mod workspaces;
 
 const STACK: &str = "test";
 const STACK_ID: &str = "this-one";
@@ -357,6 +361,8 @@ async fn life() {
     step!(a_prompt_that_the_proxy_repeats_is_run_once);
     step!(a_stream_that_breaks_is_caught_up);
     step!(a_sandbox_that_vanishes_under_a_run_is_gone);
+    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    step!(threads_of_one_sandbox_work_side_by_side);
 
     scene.provider.stop().await;
     scene.model.stop().await;
@@ -1024,9 +1030,10 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     );
     let fetch = async |path: &str| {
         let file = files.iter().find(|file| file.path == path).unwrap();
-        let fetched = scene
-            .sandboxes
-            .fetch_artifact(&scene.thread, generation, file);
+        let fetched =
+            scene
+                .sandboxes
+                .fetch_artifact(&scene.thread, generation, &Workspace::Common, file);
         fetched.await
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
@@ -1147,9 +1154,13 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let (thread, session) = (&scene.thread, &scene.session);
     let mine = [ids.message.clone()];
     let agent_session = session.as_str().into();
-    let late = scene
-        .sandboxes
-        .abort_answering(thread, GENERATION, &agent_session, &mine);
+    let late = scene.sandboxes.abort_answering(
+        thread,
+        GENERATION,
+        &Workspace::Common,
+        &agent_session,
+        &mine,
+    );
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
         Effect::Agent(AgentEffect::EndRun(StrayRun {
@@ -1241,8 +1252,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Answers(vec![])
             )
             .await
@@ -1254,8 +1265,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Once
             )
             .await,
@@ -1267,8 +1278,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
             .settle(
                 &scene.thread,
                 GENERATION,
-                &open.id,
-                &open.about,
+                &Workspace::Common,
+                (&open.id, &open.about),
                 &Choice::Once
             )
             .await,
@@ -1367,7 +1378,13 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
     assert_eq!(
         scene
             .sandboxes
-            .settle(&scene.thread, GENERATION, &open.id, &open.about, &answers)
+            .settle(
+                &scene.thread,
+                GENERATION,
+                &Workspace::Common,
+                (&open.id, &open.about),
+                &answers
+            )
             .await,
         Ok(())
     );

@@ -45,3 +45,4 @@ pub mod stage;
 pub mod status;
 pub mod text;
 pub mod usage;
+pub mod workspace;

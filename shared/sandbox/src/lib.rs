@@ -4,8 +4,10 @@
 pub mod daytona;
 pub mod labels;
 mod provider;
+mod snapshot;
 
 pub use provider::{
-    ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
-    ProviderResult, Sandbox, Secrets,
+    Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, SandboxSpec, Secrets,
 };
+pub use snapshot::{Snapshot, SnapshotName, SnapshotState};

@@ -15,6 +15,7 @@ use crate::labels::{
     LABEL_GENERATION, LABEL_KEYS, LABEL_STACK_ID, LABEL_TENANT, LABEL_THREAD, PLACEHOLDERS, Stack,
     labels,
 };
+use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
 
 /// A sandbox as its provider tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Sandbox {
     pub said: String,
     /// When it was made, where the provider says so.
     pub created_ms: Option<Ms>,
+    /// When the provider destroys it by itself, whatever it is doing then, where it says so.
+    pub ends_ms: Option<Ms>,
     /// Where the provider takes commands and files for it, if it has said so: only the provider reads this.
     pub exec_base: Option<String>,
 }
@@ -123,6 +126,10 @@ pub enum ErrorKind {
     CommandTimeout,
     /// The provider does not take the key, or the key may not do this.
     KeyRefused,
+    /// A snapshot needs the sandbox in another state than the one that it stays in: start it first.
+    WrongState,
+    /// There are as many snapshots as there may be: one has to be deleted first.
+    SnapshotsFull,
     /// Nothing that a caller treats in a way of its own; `failure` says what to do.
     Other,
 }
@@ -154,6 +161,25 @@ pub type ProviderResult<T> = Result<T, ProviderError>;
 /// What the sandbox is after a call of its life cycle, or what kept that from being known.
 pub type Observed = Result<SandboxState, Failure>;
 
+/// What a provider can do at all: callers ask once, and have a path without each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// It makes snapshots of sandboxes, and sandboxes from them.
+    pub snapshots: bool,
+    /// So many milliseconds after it was made it destroys a sandbox by itself, whatever that is doing then. A sandbox of its
+    /// own says when that is ([`Sandbox::ends_ms`]): a provider may allow less than it was asked for.
+    pub life_ms_max: Option<u64>,
+}
+
+/// What a sandbox is made of besides its name.
+#[derive(Debug, Clone, Copy)]
+pub struct SandboxSpec<'a> {
+    /// Secrets that it has outside of it: variable to the secret's name.
+    pub secrets: &'a BTreeMap<String, String>,
+    /// The snapshot that its disk is a copy of; none: the image of the stack.
+    pub snapshot: Option<&'a SnapshotName>,
+}
+
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync {
@@ -163,14 +189,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
     fn listed_max(&self) -> usize;
 
-    /// Makes the sandbox of this key and generation, with these secrets outside of it (variable to the secret's name).
-    /// One of that name that carries our labels is adopted. The answer is what is seen afterwards, and may lag.
-    async fn ensure(
-        &self,
-        key: &SandboxKey,
-        generation: u32,
-        secrets: &BTreeMap<String, String>,
-    ) -> Observed;
+    /// What it can do at all.
+    fn caps(&self) -> Caps;
+
+    /// Makes the sandbox of this key and generation. One of that name that carries our labels is adopted. The answer is what
+    /// is seen afterwards, and may lag. A snapshot that is not there any more is [`Failure::TurnFailed`].
+    async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed;
 
     /// Looks at the sandbox of this name.
     async fn observe(&self, name: &str) -> Observed;
@@ -198,6 +222,25 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
     /// or all others while that is not listed yet.
     async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
+
+    /// Sees to it that there is a snapshot of this name, of the sandbox that the name says: one that is there or under way is
+    /// left alone, so that a repeat is harmless. Nothing is waited for: ask [`Provider::find_snapshot`] until it is
+    /// [`SnapshotState::Ready`] or [`SnapshotState::Failed`]. The sandbox changes for a moment and is [`SandboxState::Busy`]
+    /// until the snapshot is there; what runs in it goes on.
+    ///
+    /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what is to be done first; [`ErrorKind::NotFound`] that
+    /// there is no such sandbox.
+    async fn snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
+
+    /// Looks at the snapshot of this name. [`SnapshotState::Absent`] for one that was asked for means that it was not made,
+    /// and where the provider does not say why, nobody does: it may be asked for again.
+    async fn find_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
+
+    /// The snapshots that this stack has made of its sandboxes, the newest first. Whose they are, their names say.
+    async fn snapshots(&self) -> ProviderResult<Vec<Snapshot>>;
+
+    /// Deletes a snapshot; gone is success. Sandboxes that were made from it stay.
+    async fn delete_snapshot(&self, name: &SnapshotName) -> ProviderResult<()>;
 
     /// How a port is reached from outside. New with every start.
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;
@@ -257,6 +300,7 @@ mod tests {
             state: SandboxState::Running,
             said: String::new(),
             created_ms: None,
+            ends_ms: None,
             exec_base: None,
         };
         let dev = Stack {

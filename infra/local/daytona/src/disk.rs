@@ -1,4 +1,4 @@
-//! Writing and removing files so that neither a crash nor a command inside a sandbox gets in the way.
+//! Writing, copying and removing files so that neither a crash nor a command inside a sandbox gets in the way.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,6 +15,45 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> 
         .open(&new)?;
     file.write_all(text)?;
     std::fs::rename(new, path)
+}
+
+/// Copies a folder with everything in it, as it is: links stay links, modes and times are kept. Sockets and pipes are left
+/// out: nobody is behind them in a copy. Answers the bytes of its files. The copy is there whole or not at all.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<u64> {
+    let half = to.with_extension("half");
+    remove_folder(&half)?;
+    let bytes = copy_into(from, &half)?;
+    remove_folder(to)?;
+    std::fs::rename(half, to)?;
+    Ok(bytes)
+}
+
+fn copy_into(from: &Path, to: &Path) -> std::io::Result<u64> {
+    std::fs::create_dir_all(to)?;
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(&old)?, &new)?;
+        } else if kind.is_dir() {
+            bytes += copy_into(&old, &new)?;
+        } else if kind.is_file() {
+            bytes += std::fs::copy(&old, &new)?;
+            let meta = entry.metadata()?;
+            let times = std::fs::FileTimes::new()
+                .set_accessed(meta.accessed()?)
+                .set_modified(meta.modified()?);
+            // A file that even its owner may not open keeps the time of the copy.
+            if let Ok(copy) = std::fs::File::open(&new) {
+                copy.set_times(times)?;
+            }
+        }
+    }
+    // Last, because a folder that cannot be written could not be filled either.
+    std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())?;
+    Ok(bytes)
 }
 
 /// Removes a folder with everything in it; folders that a command made unreadable are opened first.

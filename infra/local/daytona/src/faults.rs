@@ -33,6 +33,8 @@ pub(crate) enum Fault {
         #[serde(default)]
         recoverable: bool,
     },
+    /// The next snapshot of a sandbox comes to nothing, and nobody is told, as Daytona does it (its issue 4990).
+    LoseSnapshot,
     /// The next start of a sandbox fails, as a create or a start tells.
     FailStart {
         #[serde(default)]

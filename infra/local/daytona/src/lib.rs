@@ -2,11 +2,12 @@
 //!
 //! Promised: Daytona's v0 API (control calls, toolbox, previews) as its official SDKs and Bobbin's own client use it,
 //! with its errors, states, timers and token rotation; real processes, each sandbox's own home and port; state that
-//! survives a restart; no process that survives the provider, or at the latest its next start; faults that a test
-//! arms.
+//! survives a restart, snapshots of sandboxes among it; no process that survives the provider, or at the latest its next
+//! start; faults that a test arms.
 //!
 //! Deliberately absent: images (a Dockerfile's text is kept and never run: what it would install must be on `PATH`),
-//! virtual machines with their pauses, forks and sizes, volumes, rules for the network, SSH and quotas. Where sandboxes
+//! virtual machines with their pauses, forks and sizes, volumes, rules for the network, SSH, and quotas but that of
+//! snapshots. Where sandboxes
 //! have no network of their own, no secret can be put into their requests, and `/secret` answers 501. The API listens on
 //! loopback only.
 //!

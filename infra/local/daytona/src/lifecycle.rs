@@ -70,12 +70,34 @@ fn begin_entry(
         (Operation::Stop, _) => SandboxState::Stopping,
         (Operation::Archive, _) => SandboxState::Archiving,
         (Operation::Delete, _) => SandboxState::Destroying,
+        (Operation::Snapshot, before) => {
+            entry.record.back_to = Some(before);
+            SandboxState::Snapshotting
+        }
     };
     if operation == Operation::Delete {
         // The name is free at once.
         entry.record.name = format!("DESTROYED_{}_{now}", entry.record.name);
     }
     Ok(begun(entry, true))
+}
+
+/// Begins to make a snapshot of a sandbox. What becomes of it nobody is told.
+pub(crate) fn begin_snapshot(
+    engine: &SharedEngine,
+    id: &str,
+    name: String,
+) -> Result<Record, ApiError> {
+    let now = engine.clock.now_ms();
+    let begun = engine
+        .store
+        .change(id, |entry| begin_entry(entry, Operation::Snapshot, now));
+    let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
+    let transition = Transition::new(engine, id, epoch);
+    engine
+        .tasks
+        .spawn(async move { transition.snapshot(name).await });
+    Ok(begun.record)
 }
 
 /// Carries a new sandbox through the states of its creation.

@@ -62,8 +62,10 @@ pub const PORT_FIRST: u16 = 20_000;
 pub const PORT_LAST: u16 = 31_999;
 /// Faults that can be armed at once.
 pub const FAULTS_MAX: usize = 100;
-/// Snapshots that exist at once.
-pub const SNAPSHOTS_MAX: usize = 500;
+/// Snapshots that exist at once (organisations at Daytona have 30 to 100).
+pub const SNAPSHOTS_MAX: usize = 100;
+/// A snapshot that no sandbox was made from for so long is put to sleep (Daytona: two weeks).
+pub const SNAPSHOT_IDLE_MS_MAX: i64 = 14 * 24 * 60 * 60_000;
 /// Secrets that exist at once.
 pub const SECRETS_MAX: usize = 500;
 /// Hosts for which a certificate is kept; more are made anew.

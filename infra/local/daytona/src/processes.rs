@@ -74,6 +74,27 @@ impl ProcessSet {
             .collect()
     }
 
+    /// Holds every process, as a container is paused, until the answer is dropped.
+    pub(crate) async fn hold(&self) -> Held {
+        let mut held = Held(BTreeSet::new());
+        loop {
+            let processes = self.clone();
+            let pids = tokio::task::spawn_blocking(move || processes.pids()).await;
+            let new: Vec<u32> = pids
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|pid| held.0.insert(*pid))
+                .collect();
+            // One that was not held yet may have started another in the meantime.
+            if new.is_empty() {
+                return held;
+            }
+            for pid in new {
+                send(pid, Signal::STOP);
+            }
+        }
+    }
+
     /// Sends SIGTERM, waits for at most `grace_ms`, then sends SIGKILL until nobody is left (within
     /// [`KILL_WAIT_MS_MAX`]). Answers how many remain: 0 unless the system does not let us.
     pub(crate) async fn end(&self, grace_ms: u64) -> usize {
@@ -97,6 +118,17 @@ impl ProcessSet {
                 }
             }
             tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
+        }
+    }
+}
+
+/// Processes that are held; they go on when this is dropped.
+pub(crate) struct Held(BTreeSet<u32>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            send(*pid, Signal::CONT);
         }
     }
 }

@@ -39,6 +39,12 @@ pub(crate) struct Record {
     pub(crate) memory: i64,
     pub(crate) disk: i64,
     pub(crate) state: SandboxState,
+    /// What it is again when the snapshot that is being made of it is done.
+    #[serde(default)]
+    pub(crate) back_to: Option<SandboxState>,
+    /// The snapshot (its id) whose files are still to be copied into it.
+    #[serde(default)]
+    pub(crate) to_fill: Option<String>,
     pub(crate) error_reason: Option<String>,
     pub(crate) recoverable: bool,
     pub(crate) auto_stop: i64,
@@ -73,7 +79,7 @@ impl Record {
             "id": self.id, "organizationId": organization(self.account), "name": self.name, "user": self.user,
             "labels": self.labels, "public": self.public, "networkBlockAll": self.network_block_all,
             "target": self.target, "cpu": self.cpu, "gpu": self.gpu, "memory": self.memory, "disk": self.disk,
-            "state": self.state, "desiredState": self.state.desired(), "recoverable": self.recoverable,
+            "state": self.state, "desiredState": self.back_to.unwrap_or(self.state).desired(), "recoverable": self.recoverable,
             "spot": false, "kvm": false, "sandboxClass": "container", "runnerId": ORGANIZATION,
             "autoStopInterval": self.auto_stop, "autoArchiveInterval": self.auto_archive,
             "autoDeleteInterval": self.auto_delete, "createdAt": iso(self.created_at),

@@ -1,4 +1,5 @@
-//! A snapshot as it is kept and told. Nothing is built of one, but it goes through the states of a build.
+//! A snapshot as it is kept and told: an image, of which nothing is built though it goes through the states of a build, or
+//! what a sandbox's folder held.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
 use crate::clock::iso;
+use crate::limits::SNAPSHOT_IDLE_MS_MAX;
 use crate::random::uuid;
-use crate::record::{ORGANIZATION, build_info};
+use crate::record::{ORGANIZATION, Record, build_info};
 
-/// A prepared image. Nothing is built; the text and the names are kept.
+/// A prepared image, of which the text and the names are kept, or a copy of a sandbox's folder.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
@@ -30,7 +32,16 @@ pub(crate) struct Snapshot {
     /// Why its build failed, if it did.
     #[serde(default)]
     pub(crate) error: Option<String>,
+    /// The sandbox (its id) that it was made of; none for an image.
+    #[serde(default)]
+    pub(crate) source: Option<String>,
+    /// What the copy of that takes.
+    #[serde(default)]
+    pub(crate) bytes: Option<u64>,
 }
+
+/// What `size` is told in.
+const GIB: f64 = 1_073_741_824.0;
 
 /// All snapshots, by their ids.
 pub(crate) type Snapshots = BTreeMap<String, Snapshot>;
@@ -53,7 +64,31 @@ impl Snapshot {
             updated_at: now,
             last_used_at: None,
             error: None,
+            source: None,
+            bytes: None,
         }
+    }
+
+    /// One of a sandbox, whose copy has been made.
+    pub(crate) fn of(sandbox: &Record, id: String, name: String, bytes: u64, now: i64) -> Self {
+        Snapshot {
+            id,
+            state: "active".to_owned(),
+            entrypoint: sandbox.entrypoint.clone(),
+            cpu: sandbox.cpu,
+            memory: sandbox.memory,
+            disk: sandbox.disk,
+            last_used_at: Some(now),
+            source: Some(sandbox.id.clone()),
+            bytes: Some(bytes),
+            ..Snapshot::new(name, now)
+        }
+    }
+
+    /// Nobody has used it for as long as Daytona keeps one ready.
+    pub(crate) fn is_idle(&self, now: i64) -> bool {
+        let used = self.last_used_at.unwrap_or(self.created_at);
+        self.state == "active" && !self.general && now.saturating_sub(used) >= SNAPSHOT_IDLE_MS_MAX
     }
 
     /// Reports whether it goes by this id or name.
@@ -65,9 +100,9 @@ impl Snapshot {
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
             "id": self.id, "organizationId": ORGANIZATION, "general": self.general, "name": self.name,
-            "state": self.state, "size": null, "entrypoint": self.entrypoint, "cpu": self.cpu, "gpu": 0,
+            "state": self.state, "size": self.bytes.map(|bytes| bytes as f64 / GIB), "entrypoint": self.entrypoint, "cpu": self.cpu, "gpu": 0,
             "mem": self.memory, "disk": self.disk, "errorReason": self.error, "createdAt": iso(self.created_at),
-            "updatedAt": iso(self.updated_at), "lastUsedAt": self.last_used_at.map(iso), "sourceSandboxId": null,
+            "updatedAt": iso(self.updated_at), "lastUsedAt": self.last_used_at.map(iso), "sourceSandboxId": self.source,
             "regionIds": ["us"], "sandboxClass": "container",
         });
         if let Some(image) = &self.image {
@@ -91,8 +126,9 @@ pub(crate) fn find(snapshots: &Snapshots, id_or_name: &str) -> Result<Snapshot, 
     })
 }
 
-/// The default snapshot is always there; one whose build a restart interrupted is done.
+/// The default snapshot is always there; one whose build a restart interrupted is done, and so is a removal.
 pub(crate) fn prepare(snapshots: &mut Snapshots, default: &str, now: i64) {
+    snapshots.retain(|_, snapshot| snapshot.state != "removing");
     for snapshot in snapshots.values_mut() {
         if matches!(snapshot.state.as_str(), "building" | "pending" | "pulling") {
             "active".clone_into(&mut snapshot.state);

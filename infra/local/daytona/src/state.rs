@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// States that this provider goes through. `snapshotting`, `forking`, `resizing` and `paused` do not occur:
-/// they belong to classes of machine that a directory is not.
+/// States that this provider goes through. `forking`, `resizing` and `paused` do not occur: they belong to classes of
+/// machine that a directory is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
@@ -31,6 +31,8 @@ pub enum SandboxState {
     Archived,
     /// On the way to [`SandboxState::Started`] from [`SandboxState::Archived`].
     Restoring,
+    /// A snapshot is made of it; afterwards it is again what it was before.
+    Snapshotting,
     /// On the way to nothing.
     Destroying,
     /// Something failed; `errorReason` says what.
@@ -55,6 +57,7 @@ impl SandboxState {
             SandboxState::Archiving => "archiving",
             SandboxState::Archived => "archived",
             SandboxState::Restoring => "restoring",
+            SandboxState::Snapshotting => "snapshotting",
             SandboxState::Destroying => "destroying",
             SandboxState::Error => "error",
             SandboxState::BuildFailed => "build_failed",
@@ -97,6 +100,7 @@ pub(crate) enum Operation {
     Archive,
     Delete,
     Recover,
+    Snapshot,
 }
 
 /// What a lifecycle call leads to.
@@ -129,9 +133,17 @@ pub(crate) fn verdict(operation: Operation, state: SandboxState, recoverable: bo
             | SandboxState::Stopping
             | SandboxState::Restoring
             | SandboxState::BuildingSnapshot
-            | SandboxState::PullingSnapshot,
+            | SandboxState::PullingSnapshot
+            | SandboxState::Snapshotting,
         ) => CHANGING,
         (Operation::Delete, _) => Verdict::Go,
+
+        (Operation::Snapshot, SandboxState::Started | SandboxState::Stopped) => Verdict::Go,
+        // In transition too: Daytona looks at the state before it looks whether something is under way.
+        (Operation::Snapshot, _) => Verdict::Refuse(
+            400,
+            "Sandbox must be in started or stopped state to create a snapshot",
+        ),
 
         (_, state) if state.errored() => ERRORED,
 
@@ -170,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_operation_answers_as_the_table_says() {
-        use Operation::{Archive, Delete, Recover, Start, Stop};
+        use Operation::{Archive, Delete, Recover, Snapshot, Start, Stop};
         let columns = [
             SandboxState::Started,
             SandboxState::Stopped,
@@ -181,13 +193,15 @@ mod tests {
             SandboxState::Archiving,
             SandboxState::Error,
             SandboxState::BuildFailed,
+            SandboxState::Snapshotting,
         ];
         let rows = [
-            (Start, [0, 200, 409, 409, 409, 200, 200, 400, 400]),
-            (Stop, [200, 400, 409, 409, 409, 400, 409, 400, 400]),
-            (Archive, [400, 200, 409, 409, 409, 400, 409, 400, 400]),
-            (Delete, [200, 200, 409, 409, 409, 200, 200, 200, 200]),
-            (Recover, [400; 9]),
+            (Start, [0, 200, 409, 409, 409, 200, 200, 400, 400, 409]),
+            (Stop, [200, 400, 409, 409, 409, 400, 409, 400, 400, 409]),
+            (Archive, [400, 200, 409, 409, 409, 400, 409, 400, 400, 409]),
+            (Delete, [200, 200, 409, 409, 409, 200, 200, 200, 200, 409]),
+            (Recover, [400; 10]),
+            (Snapshot, [200, 200, 400, 400, 400, 400, 400, 400, 400, 400]),
         ];
         for (operation, expected) in rows {
             let seen = columns.map(|state| cell(operation, state));

@@ -1,4 +1,5 @@
-//! What the provider knows: sandboxes in memory with a file each, snapshots in one file, secrets in memory only.
+//! What the provider knows: sandboxes in memory with a file each, snapshots in one file with a folder each where they are of a
+//! sandbox, secrets in memory only.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -96,6 +97,12 @@ impl Store {
             let mut record: Record =
                 serde_json::from_slice(&std::fs::read(&path)?).map_err(named)?;
             record.state = record.state.after_restart();
+            record.back_to = None;
+            if record.to_fill.take().is_some() && record.state != SandboxState::Destroying {
+                record.state = SandboxState::Error;
+                record.error_reason =
+                    Some("the provider was ended while the snapshot was copied".to_owned());
+            }
             if record.state == SandboxState::Destroying {
                 remove_folder(&folder.join("sandboxes").join(&record.folder))?;
                 std::fs::remove_file(&path)?;
@@ -108,6 +115,7 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => SnapshotFile::default(),
             Err(error) => return Err(error),
         };
+        sweep_copies(&folder.join("snapshots"), &kept.snapshots)?;
         let store = Store {
             folder: folder.to_owned(),
             inner: Mutex::new(Inner {
@@ -136,6 +144,11 @@ impl Store {
     /// The folder of a sandbox, by the name that its record has for it.
     pub(crate) fn sandbox_dir(&self, folder: &str) -> PathBuf {
         self.folder.join("sandboxes").join(folder)
+    }
+
+    /// The folder in which the copy of a snapshot of a sandbox lies, by the snapshot's id.
+    pub(crate) fn copy_dir(&self, id: &str) -> PathBuf {
+        self.folder.join("snapshots").join(id)
     }
 
     /// Finds by id, then by name.
@@ -234,6 +247,16 @@ impl Store {
         write_atomically(&self.folder.join(SNAPSHOT_FILE), &text).map_err(ApiError::internal)
     }
 
+    /// Takes a snapshot away, with its copy where it has one.
+    pub(crate) fn drop_snapshot(&self, id: &str) -> Result<(), ApiError> {
+        {
+            let snapshots = &mut self.lock().snapshots;
+            snapshots.remove(id);
+            self.save_snapshots(snapshots)?;
+        }
+        remove_folder(&self.copy_dir(id)).map_err(ApiError::internal)
+    }
+
     /// Adds or replaces a snapshot and writes it down.
     pub(crate) fn put_snapshot(&self, snapshot: Snapshot) -> Result<(), ApiError> {
         let snapshots = &mut self.lock().snapshots;
@@ -251,4 +274,18 @@ impl Store {
             &serde_json::to_vec_pretty(record)?,
         )
     }
+}
+
+/// Removes the copies that no snapshot is of: a crash came between.
+fn sweep_copies(folder: &Path, snapshots: &Snapshots) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_kept = |one: &Snapshot| one.id == name && one.state != "removing";
+        if !snapshots.values().any(is_kept) {
+            remove_folder(&entry.path())?;
+        }
+    }
+    Ok(())
 }

@@ -34,6 +34,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
             due.push((id.clone(), operation));
         }
     }
+    put_snapshots_to_sleep(engine, now);
     for (id, operation) in due {
         tracing::info!(sandbox.id = id, operation = ?operation, "a sandbox's timer has run out");
         if let Err(refused) = lifecycle::begin(engine, &id, operation, false) {
@@ -43,6 +44,23 @@ pub(crate) fn sweep(engine: &SharedEngine) {
                 "the timer's operation is refused for now"
             );
         }
+    }
+}
+
+fn put_snapshots_to_sleep(engine: &SharedEngine, now: i64) {
+    let snapshots = &mut engine.store.lock().snapshots;
+    let mut idle = snapshots
+        .values_mut()
+        .filter(|one| one.is_idle(now))
+        .peekable();
+    if idle.peek().is_none() {
+        return;
+    }
+    for snapshot in idle {
+        "inactive".clone_into(&mut snapshot.state);
+    }
+    if let Err(error) = engine.store.save_snapshots(snapshots) {
+        tracing::error!(reason = error.message, "the snapshots could not be written");
     }
 }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::system_ms;
+use crate::disk::{copy_folder, remove_folder};
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
 use crate::init_process::InitProcess;
 use crate::launch::{free_port, run_entrypoint, start_init};
 use crate::processes::ProcessSet;
-use crate::random::token;
+use crate::random::{token, uuid};
 use crate::record::Record;
+use crate::snapshot::Snapshot;
 use crate::state::SandboxState;
 use crate::store::Entry;
 
@@ -73,7 +75,99 @@ impl Transition {
                 return self.fail(SandboxState::BuildFailed, reason, recoverable);
             }
         }
-        self.boot().await;
+        match self.fill().await {
+            Ok(()) => self.boot().await,
+            Err(reason) => self.fail(SandboxState::Error, &reason, false),
+        }
+    }
+
+    /// Copies what the snapshot of an earlier sandbox holds into a new one.
+    async fn fill(&self) -> Result<(), String> {
+        let record = self.engine.store.record(&self.id);
+        let Some((record, source)) = record.and_then(|record| {
+            let source = record.to_fill.clone()?;
+            Some((record, source))
+        }) else {
+            return Ok(());
+        };
+        let from = self.engine.store.copy_dir(&source);
+        let to = self.engine.store.sandbox_dir(&record.folder).join("home");
+        let copied = tokio::task::spawn_blocking(move || copy_folder(&from, &to)).await;
+        match copied {
+            Ok(Ok(_)) => {
+                self.change(|entry| entry.record.to_fill = None);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(format!("the snapshot could not be copied: {error}")),
+            Err(error) => Err(format!("the snapshot could not be copied: {error}")),
+        }
+    }
+
+    /// Keeps what the sandbox's folder holds under this name, while its processes stand still, and goes back to what it was
+    /// before; the record is there first. What fails is told nowhere.
+    pub(crate) async fn snapshot(&self, name: String) {
+        let Some(record) = self.engine.store.record(&self.id) else {
+            return;
+        };
+        let copied = self.copy(&record).await;
+        if !self.pass_through(SandboxState::Snapshotting).await {
+            return;
+        }
+        let kept = copied.and_then(|(id, bytes)| {
+            let kept = self.keep(&record, &id, name, bytes);
+            if kept.is_err() {
+                // Nobody knows of the copy; what cannot be removed goes with the next start.
+                let _ = remove_folder(&self.engine.store.copy_dir(&id));
+            }
+            kept
+        });
+        if let Err(reason) = kept {
+            tracing::error!(sandbox.id = self.id, reason, "a snapshot came to nothing");
+        }
+        let mut process = None;
+        self.change(|entry| {
+            entry.record.state = entry.record.back_to.take().unwrap_or(SandboxState::Stopped);
+            process.clone_from(&entry.process);
+        });
+        if let Some(process) = process {
+            self.watch_for_end(&process);
+        }
+    }
+
+    /// The id of a snapshot to be, whose copy is there, and its bytes.
+    async fn copy(&self, record: &Record) -> Result<(String, u64), String> {
+        let lost = self.take_fault(|fault| matches!(fault, Fault::LoseSnapshot).then_some(()));
+        if lost.is_some() {
+            return Err("a fault was armed".to_owned());
+        }
+        let id = uuid();
+        let from = self.engine.store.sandbox_dir(&record.folder).join("home");
+        let to = self.engine.store.copy_dir(&id);
+        let held = ProcessSet::of_sandbox(&self.engine.state_dir, &self.id)
+            .hold()
+            .await;
+        let copied = tokio::task::spawn_blocking(move || copy_folder(&from, &to)).await;
+        drop(held);
+        match copied {
+            Ok(Ok(bytes)) => Ok((id, bytes)),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Writes a snapshot down whose copy is there. A name that is taken is noticed only now.
+    fn keep(&self, record: &Record, id: &str, name: String, bytes: u64) -> Result<(), String> {
+        let now = self.engine.clock.now_ms();
+        let store = &self.engine.store;
+        let snapshots = &mut store.lock().snapshots;
+        if snapshots.values().any(|other| other.name == name) {
+            return Err(format!("Snapshot with name \"{name}\" already exists"));
+        }
+        let snapshot = Snapshot::of(record, id.to_owned(), name, bytes, now);
+        snapshots.insert(id.to_owned(), snapshot);
+        store
+            .save_snapshots(snapshots)
+            .map_err(|error| error.message)
     }
 
     fn take_fault<T>(&self, pick: impl Fn(&Fault) -> Option<T>) -> Option<T> {

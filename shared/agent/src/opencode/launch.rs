@@ -36,6 +36,15 @@ pub(super) fn launch(inputs: LaunchInputs<'_>, config: String) -> Launch {
     }
 }
 
+/// What keeps the server from installing its plugin package when it first meets a directory whose repository configures it:
+/// as the start does for the common one.
+pub(super) fn fit_workspace() -> String {
+    format!(
+        "if [ -d .opencode ]; then mkdir -p .opencode/node_modules && printf '%s\\n' '{}' >.opencode/package-lock.json; fi",
+        plugin_marker()
+    )
+}
+
 /// What the script's exit status means.
 pub(super) fn not_launched(exit_code: i64) -> Option<Failure> {
     (exit_code == EXIT_NOT_INSTALLED).then(|| Failure::NonRecoverable {

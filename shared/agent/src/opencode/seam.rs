@@ -10,6 +10,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey};
 use bobbin_core::run::PromptState;
 use bobbin_core::settings::AgentOptions;
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 
 use super::answer::conclude;
@@ -65,6 +66,10 @@ impl Runtime for OpenCodeRuntime {
         launch::not_launched(exit_code)
     }
 
+    fn fit_workspace(&self) -> String {
+        launch::fit_workspace()
+    }
+
     fn last_words(&self) -> &'static str {
         launch::LAST_WORDS
     }
@@ -96,6 +101,13 @@ pub(super) struct OpenCodeAgent {
 
 #[async_trait]
 impl Agent for OpenCodeAgent {
+    fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent> {
+        Arc::new(Self {
+            client: self.client.in_directory(workspace.directory()),
+            models: Arc::clone(&self.models),
+        })
+    }
+
     async fn is_healthy(&self, refresh: bool) -> AgentResult<bool> {
         let health = if refresh {
             self.client.health().await
@@ -121,8 +133,9 @@ impl Agent for OpenCodeAgent {
     ) -> AgentResult<AgentSessionId> {
         if let Some(id) = known {
             match self.client.session(id).await {
-                Ok(found) => return Ok(found.id.into()),
-                Err(OpenCodeError::SessionMissing) => {}
+                // One of another workspace would go on working there.
+                Ok(found) if self.client.is_at(&found) => return Ok(found.id.into()),
+                Ok(_) | Err(OpenCodeError::SessionMissing) => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -33,6 +33,9 @@ pub struct Session {
     /// As given at creation.
     #[serde(default, deserialize_with = "lenient")]
     pub title: String,
+    /// Absolute path of the directory that it works in, whatever directory a call about it names.
+    #[serde(default, deserialize_with = "lenient")]
+    pub directory: String,
     /// The session that started this one as a subagent's.
     #[serde(rename = "parentID", default, deserialize_with = "lenient")]
     pub parent_id: Option<String>,
@@ -41,6 +44,13 @@ pub struct Session {
     pub metadata: Value,
     #[serde(default, deserialize_with = "lenient")]
     pub time: Time,
+}
+
+/// Where a server works where no call says otherwise (`GET /path`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ServerPaths {
+    /// Absolute path of the directory.
+    pub directory: String,
 }
 
 /// Times in milliseconds since the epoch.

@@ -1,9 +1,13 @@
 # Lists the files that the agent left to be shown, the newest first: checksum, bytes and path of each. Set before this
-# text: bytes (larger files are not read). Runs in the sandbox's working directory, by any POSIX shell.
-root=$(pwd -P)
-cd "$root/project/output/display" 2>/dev/null || exit 0
+# text: bytes (larger files are not read); in the environment: BOBBIN_WORKSPACE, where it works. Runs in the sandbox's
+# working directory, by any POSIX shell.
+case "$BOBBIN_WORKSPACE" in
+  /*) root=$BOBBIN_WORKSPACE ;;
+  *) root=$(pwd -P)/$BOBBIN_WORKSPACE ;;
+esac
+cd "$root/output/display" 2>/dev/null || exit 0
 # A folder that is a link leads elsewhere.
-[ "$(pwd -P)" = "$root/project/output/display" ] || exit 0
+[ "$(pwd -P)" = "$root/output/display" ] || exit 0
 set -f
 find . -type f ! -path '*/.*' ! -name '*[[:cntrl:]]*' -exec ls -1td {} + 2>/dev/null | head -n 100 |
   while IFS= read -r file; do

@@ -13,6 +13,7 @@ use bobbin_core::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::images::{Image, is_image, media_type};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
+use bobbin_core::workspace::Workspace;
 use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 
@@ -126,6 +127,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
@@ -134,7 +136,7 @@ impl Sandboxes {
             ".bobbin/attachments/{}",
             &digest(&["attachments", turn])[..12]
         );
-        let there = self.there(thread, generation, &folder).await;
+        let there = self.there(thread, generation, workspace, &folder).await;
         let mut taken = BTreeSet::new();
         let mut load = Load::default();
         let mut lines: Vec<(String, String, usize)> = Vec::new();
@@ -168,7 +170,8 @@ impl Sandboxes {
                     load.bytes += bytes.len();
                     load.lines.push(lines.len());
                     lines.push((path.clone(), shown, bytes.len()));
-                    load.files.push((format!("project/{path}"), bytes));
+                    load.files
+                        .push((format!("{}/{path}", workspace.path()), bytes));
                 }
                 Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
             }
@@ -206,12 +209,13 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         folder: &str,
     ) -> BTreeMap<String, u64> {
         let Ok(sandbox) = self.find(thread, generation).await else {
             return BTreeMap::new();
         };
-        let path = format!("project/{folder}");
+        let path = format!("{}/{folder}", workspace.path());
         let listed = self.provider.list_files(&sandbox, &path).await;
         listed.unwrap_or_default()
     }
@@ -222,6 +226,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         images: &[Image],
     ) -> Vec<InlineImage> {
         if images.is_empty() {
@@ -233,7 +238,7 @@ impl Sandboxes {
         let mut inline = Vec::new();
         let mut all = 0;
         for image in images {
-            let path = format!("project/{}", image.path);
+            let path = format!("{}/{}", workspace.path(), image.path);
             let Ok(bytes) = self.provider.get_file(&sandbox, &path).await else {
                 tracing::warn!(
                     event = "attachment.unread",

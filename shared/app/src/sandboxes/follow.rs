@@ -44,7 +44,9 @@ pub(super) async fn follow<B: RunContext>(
     thread: &ThreadKey,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes.agent(thread, what.generation).await?;
+    let agent = sandboxes
+        .agent_in(thread, what.generation, &context.workspace())
+        .await?;
     let run = agent.watch(&what.agent_session, &what.message, &what.further);
     let mut watch = Watch::new(sandboxes, context, thread, what, run);
     let mut cuts = 0;

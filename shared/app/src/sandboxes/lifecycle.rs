@@ -6,7 +6,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{Observed, ProviderResult, Secrets};
+use bobbin_sandbox::{Observed, ProviderResult, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep_until};
 
 use super::vault::names;
@@ -40,9 +40,13 @@ impl Sandboxes {
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
+        let spec = SandboxSpec {
+            secrets: &secrets,
+            snapshot: None,
+        };
         seen(
             self.provider
-                .ensure(&thread.sandbox(), generation, &secrets)
+                .ensure(&thread.sandbox(), generation, spec)
                 .await,
         )
     }

@@ -3,7 +3,6 @@
 //! Promised: only regular files below the folder are listed, links are neither followed nor listed; no file is read
 //! beyond its bound. Deliberately absent: which of them are shown, and where.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::artifacts::{Artifact, listed};
@@ -11,9 +10,11 @@ use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, ThreadKey};
+use bobbin_core::workspace::Workspace;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::Sandboxes;
+use super::workspace::WORKSPACE;
 
 /// The script that lists the folder; its first line is set before it.
 const LIST_SCRIPT: &str = include_str!("artifacts.sh");
@@ -25,10 +26,11 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let files = agent.changes(session, message).await;
         let files = files.map_err(|e| e.failure)?;
         Ok(Event::Changed(Changes { files }))
@@ -38,6 +40,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
     ) -> Result<Event, Failure> {
         let sandbox = self.find(thread, generation).await?;
         let script = format!(
@@ -45,9 +48,10 @@ impl Sandboxes {
             self.settings.limits.artifact_bytes
         );
         let timeout = Duration::from_millis(LIST_MS_MAX);
+        let environment = [(WORKSPACE.to_owned(), workspace.path().to_owned())].into();
         let ran = self
             .provider
-            .exec(&sandbox, &script, &BTreeMap::new(), timeout)
+            .exec(&sandbox, &script, &environment, timeout)
             .await
             .map_err(|e| e.failure)?;
         Ok(Event::Listed(listed(&ran.text)))
@@ -61,6 +65,7 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {
@@ -72,7 +77,8 @@ impl Sandboxes {
         };
         let name = self.name(thread, generation);
         let sandbox = self.provider.find(&name).await.map_err(unread)?;
-        let path = format!("project/{}/{}", bobbin_core::artifacts::FOLDER, file.path);
+        let (at, folder) = (workspace.path(), bobbin_core::artifacts::FOLDER);
+        let path = format!("{at}/{folder}/{}", file.path);
         let bytes = self
             .provider
             .get_file(&sandbox, &path)

@@ -5,6 +5,7 @@ use bobbin_core::effect::Sending;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, ThreadKey};
+use bobbin_core::workspace::Workspace;
 
 use super::Sandboxes;
 
@@ -13,9 +14,10 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         known: Option<&AgentSessionId>,
     ) -> Result<Event, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let found = agent.ensure_session(thread, known).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
@@ -25,11 +27,12 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
         let is_first = matches!(prompt.sending, Sending::First { .. });
-        let agent = match self.agent(thread, generation).await {
+        let agent = match self.agent_in(thread, generation, workspace).await {
             Ok(agent) => agent,
             Err(failure) if is_first => return Ok(Event::NotSent(failure)),
             Err(failure) => return Err(failure),
@@ -46,10 +49,11 @@ impl Sandboxes {
         &self,
         thread: &ThreadKey,
         generation: u32,
+        workspace: &Workspace,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent_in(thread, generation, workspace).await?;
         let found = agent.prompt_state(session, message).await;
         found.map(Event::PromptFound).map_err(|e| e.failure)
     }

@@ -43,6 +43,7 @@ fn made(created_ms: Ms, thread: &ThreadKey, generation: u32) -> Sandbox {
         state: SandboxState::Running,
         said: String::new(),
         created_ms: Some(created_ms),
+        ends_ms: None,
         exec_base: None,
     }
 }

@@ -1,7 +1,5 @@
 //! Creating, starting, stopping and deleting: look, ask, look again. What is already so is an outcome.
 
-use std::collections::BTreeMap;
-
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
@@ -10,25 +8,26 @@ use tokio::time::Instant;
 
 use super::client::DaytonaError;
 use super::seam::DaytonaSandboxes;
-use super::types::CreateSandbox;
-use crate::provider::{self, Observed};
+use super::types::{CreateSandbox, Image};
+use crate::provider::{self, Observed, SandboxSpec};
 
 impl DaytonaSandboxes {
     pub(super) async fn create(
         &self,
         key: &SandboxKey,
         generation: u32,
-        secrets: &BTreeMap<String, String>,
+        spec: SandboxSpec<'_>,
     ) -> Observed {
         let settings = &self.settings;
+        let kept = spec.snapshot.map(|name| Image::Snapshot(name.to_string()));
         let body = CreateSandbox::new(
             settings.stack(),
             key,
             generation,
-            &settings.image,
+            kept.as_ref().unwrap_or(&settings.image),
             &settings.limits,
         )
-        .with_secrets(secrets);
+        .with_secrets(spec.secrets);
         let refused = match self.client.create(&body).await {
             // The answer of a create is the state before it: look.
             Ok(_) => None,
@@ -54,6 +53,9 @@ impl DaytonaSandboxes {
         match (self.client.get(&body.name).await, refused) {
             (Ok(found), _) => self.adopt(found.into(), key, generation),
             (Err(DaytonaError::NotFound), Some(error)) => Err(match error {
+                DaytonaError::Refused { status: 400, .. } if spec.snapshot.is_some() => {
+                    self.why_not_of(spec.snapshot, &error).await
+                }
                 // The name was taken a moment ago and is free again.
                 DaytonaError::Conflict { .. } | DaytonaError::NotFound => wait(&error),
                 _ => error.failure(),

@@ -8,6 +8,7 @@ mod lifecycle;
 pub mod prepared;
 mod seam;
 mod secrets;
+mod snapshots;
 mod types;
 
 pub use client::{Daytona, DaytonaError, LISTED_MAX, execute_body};

@@ -62,8 +62,9 @@ impl CreateSnapshot {
     }
 }
 
-/// An image from which sandboxes start without a build.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// An image from which sandboxes start without a build. A snapshot of a sandbox is one too, for Daytona: they differ by what
+/// they were made from, and here by their names.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// Id: calls that change it want this one.
@@ -76,6 +77,9 @@ pub struct Snapshot {
     /// Why it cannot be used; none where it can.
     #[serde(default)]
     pub error_reason: Option<String>,
+    /// What it takes, in GiB, where that is known.
+    #[serde(default)]
+    pub size: Option<f64>,
 }
 
 /// What a snapshot's state means for us.
@@ -112,8 +116,15 @@ impl Snapshot {
     }
 }
 
-/// One page of `GET /snapshots`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// Body of `POST /sandbox/{sandbox}/snapshot`: the disk of a container; its memory cannot be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnapshotSandbox {
+    /// Unique in the organisation, those of prepared images among them.
+    pub name: String,
+}
+
+/// One page of `GET /snapshots`, which are numbered from 1.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct SnapshotPage {
     /// The entries of this page, the newest first.
     #[serde(default)]

@@ -16,9 +16,12 @@ use super::secrets::{StoredSecret, WriteSecret, secret_name};
 use super::types::{Image, older};
 use crate::labels::{Stack, stack_label, tenant_labels};
 use crate::provider::{
-    ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
-    ProviderResult, Sandbox, Secrets,
+    Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, SandboxSpec, Secrets,
 };
+use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
+
+const MINUTE_MS: u64 = 60_000;
 
 /// What sandboxes at Daytona are made of.
 #[derive(Debug, Clone)]
@@ -124,13 +127,15 @@ impl Provider for DaytonaSandboxes {
         LISTED_MAX
     }
 
-    async fn ensure(
-        &self,
-        key: &SandboxKey,
-        generation: u32,
-        secrets: &BTreeMap<String, String>,
-    ) -> Observed {
-        self.create(key, generation, secrets).await
+    fn caps(&self) -> Caps {
+        Caps {
+            snapshots: true,
+            life_ms_max: Some(u64::from(self.settings.limits.auto_destroy_min) * MINUTE_MS),
+        }
+    }
+
+    async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed {
+        self.create(key, generation, spec).await
     }
 
     async fn observe(&self, name: &str) -> Observed {
@@ -172,6 +177,22 @@ impl Provider for DaytonaSandboxes {
         let listed = listed.map_err(control)?;
         let sandboxes = older_than.map_or(listed.len(), |own| older(&listed, own));
         Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
+    }
+
+    async fn snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        self.make_snapshot(name).await
+    }
+
+    async fn find_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        self.look_for_snapshot(name).await.map_err(control)
+    }
+
+    async fn snapshots(&self) -> ProviderResult<Vec<Snapshot>> {
+        self.all_snapshots().await.map_err(control)
+    }
+
+    async fn delete_snapshot(&self, name: &SnapshotName) -> ProviderResult<()> {
+        self.drop_snapshot(name).await.map_err(control)
     }
 
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint> {
@@ -238,7 +259,7 @@ impl Provider for DaytonaSandboxes {
 }
 
 /// A call of the control API.
-fn control(error: DaytonaError) -> ProviderError {
+pub(super) fn control(error: DaytonaError) -> ProviderError {
     told(&error, error.failure())
 }
 
@@ -252,6 +273,7 @@ fn told(error: &DaytonaError, failure: Failure) -> ProviderError {
         kind: match error {
             DaytonaError::NotFound => ErrorKind::NotFound,
             DaytonaError::CommandTimeout => ErrorKind::CommandTimeout,
+            refused if refused.says_snapshots_full() => ErrorKind::SnapshotsFull,
             DaytonaError::BadKey | DaytonaError::Forbidden { .. } => ErrorKind::KeyRefused,
             _ => ErrorKind::Other,
         },

@@ -44,6 +44,9 @@ pub struct Sandbox {
     /// When it was created (RFC 3339).
     #[serde(default)]
     pub created_at: Option<String>,
+    /// When Daytona destroys it in whatever state it is then (RFC 3339).
+    #[serde(default)]
+    pub auto_destroy_at: Option<String>,
 }
 
 impl Sandbox {
@@ -74,9 +77,14 @@ impl Sandbox {
     /// When it was made; none where Daytona does not say it as RFC 3339, or before 1970.
     #[must_use]
     pub fn created_ms(&self) -> Option<Ms> {
-        let created = DateTime::parse_from_rfc3339(self.created_at.as_deref()?).ok()?;
-        created.timestamp_millis().try_into().ok()
+        ms_of(self.created_at.as_deref())
     }
+}
+
+/// A time that Daytona tells; none where it is not written as RFC 3339, or before 1970.
+fn ms_of(told: Option<&str>) -> Option<Ms> {
+    let at = DateTime::parse_from_rfc3339(told?).ok()?;
+    at.timestamp_millis().try_into().ok()
 }
 
 impl From<Sandbox> for provider::Sandbox {
@@ -84,6 +92,7 @@ impl From<Sandbox> for provider::Sandbox {
         Self {
             state: told.sandbox_state(),
             created_ms: told.created_ms(),
+            ends_ms: ms_of(told.auto_destroy_at.as_deref()),
             id: told.id,
             name: told.name,
             labels: told.labels,
@@ -147,7 +156,8 @@ pub(super) const BUILD_MEMORY_GIB: u32 = 4;
 pub(super) const BUILD_DISK_GIB: u32 = 8;
 
 impl CreateSandbox {
-    /// The body for a thread's sandbox. No key goes into its environment: every read would return it in clear.
+    /// The body for a sandbox of this image, or of this snapshot of an earlier one. No key goes into its environment: every
+    /// read would return it in clear.
     #[must_use]
     pub fn new(
         stack: Stack<'_>,

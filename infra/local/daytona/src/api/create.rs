@@ -50,6 +50,8 @@ struct CreateSandbox {
 /// What a sandbox takes from its snapshot, or from the build that stands in for one.
 struct Image {
     snapshot: Option<String>,
+    /// The id of the snapshot, where that is of a sandbox.
+    to_fill: Option<String>,
     dockerfile: Option<String>,
     entrypoint: Vec<String>,
     cpu: i64,
@@ -148,6 +150,7 @@ fn build_image(asked: &CreateSandbox, build: &BuildRequest) -> Image {
     let dockerfile = build.dockerfile_content.clone().unwrap_or_default();
     Image {
         snapshot: None,
+        to_fill: None,
         entrypoint: entrypoint_of(&dockerfile),
         dockerfile: Some(dockerfile),
         cpu: asked.cpu.unwrap_or(1),
@@ -165,7 +168,9 @@ fn snapshot_image(
     let wanted = wanted.unwrap_or_else(|| engine.default_snapshot.clone());
     let found = snapshots.values_mut().find(|one| one.is_called(&wanted));
     let Some(found) = found else {
-        return Err(ApiError::bad(format!("Snapshot {wanted} not found")));
+        return Err(ApiError::bad(format!(
+            "Snapshot {wanted} not found. Did you add it through the Daytona Dashboard?"
+        )));
     };
     if found.state != "active" {
         return Err(ApiError::bad(format!(
@@ -176,6 +181,7 @@ fn snapshot_image(
     found.last_used_at = Some(now);
     Ok(Image {
         snapshot: Some(found.name.clone()),
+        to_fill: found.source.as_ref().map(|_| found.id.clone()),
         dockerfile: None,
         entrypoint: found.entrypoint.clone(),
         cpu: found.cpu,
@@ -218,6 +224,8 @@ fn new_record(
             None => SandboxState::Creating,
         },
         dockerfile: image.dockerfile,
+        back_to: None,
+        to_fill: image.to_fill,
         error_reason: None,
         recoverable: false,
         auto_stop: asked.auto_stop_interval.unwrap_or(15),

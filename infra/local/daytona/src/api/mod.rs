@@ -55,6 +55,7 @@ fn sandbox_routes() -> Router<SharedEngine> {
         .route("/stop", post(manage::stop))
         .route("/archive", post(manage::archive))
         .route("/recover", post(manage::recover))
+        .route("/snapshot", post(snapshots::of_sandbox))
         .route("/labels", put(manage::labels))
         .route("/secrets", put(manage::secrets))
         .route("/autostop/{minutes}", post(manage::auto_stop))

@@ -13,6 +13,8 @@ pub(super) struct Page {
     pub(super) name: Option<String>,
     pub(super) order: Option<String>,
     pub(super) cursor: Option<String>,
+    #[serde(rename = "sourceSandboxId")]
+    pub(super) source: Option<String>,
 }
 
 impl Page {

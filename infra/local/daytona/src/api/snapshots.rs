@@ -1,4 +1,5 @@
-//! Snapshots: nothing is built of them, but they go through the states of a build, with a log, and can be put to sleep.
+//! Snapshots: images, of which nothing is built though they go through the states of a build, with a log; and copies of
+//! sandboxes' folders. Both can be put to sleep.
 
 use std::time::Duration;
 
@@ -15,9 +16,10 @@ use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
 use crate::http::{Answer, EngineState, parse};
+use crate::lifecycle;
 use crate::limits::SNAPSHOTS_MAX;
 use crate::record::{BuildRequest, entrypoint_of};
-use crate::snapshot::{Snapshot, find};
+use crate::snapshot::{Snapshot, Snapshots, find};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,16 +56,47 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
                 format!("Snapshot with name \"{}\" already exists", snapshot.name),
             ));
         }
-        if snapshots.len() >= SNAPSHOTS_MAX {
-            return Err(ApiError::bad(format!(
-                "Snapshot limit exceeded. Maximum allowed: {SNAPSHOTS_MAX}"
-            )));
-        }
+        check_quota(snapshots)?;
         snapshots.insert(snapshot.id.clone(), snapshot.clone());
         engine.store.save_snapshots(snapshots)?;
     }
     go_through(&engine, &snapshot.id, &["pulling", "active"]);
     Ok(Json(snapshot.to_json()).into_response())
+}
+
+fn check_quota(snapshots: &Snapshots) -> Result<(), ApiError> {
+    if snapshots.len() < SNAPSHOTS_MAX {
+        return Ok(());
+    }
+    Err(ApiError::bad(format!(
+        "Snapshot quota exceeded. Maximum allowed: {SNAPSHOTS_MAX}"
+    )))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreateSandboxSnapshot {
+    name: String,
+    #[serde(default)]
+    include_memory: bool,
+}
+
+/// Begins to make one of a sandbox. Whether the name is free is not looked at before the copy has been made, as at Daytona.
+pub(super) async fn of_sandbox(
+    State(engine): EngineState,
+    Path(sandbox): Path<String>,
+    body: Bytes,
+) -> Answer {
+    let asked: CreateSandboxSnapshot = parse(&body)?;
+    let id = engine.store.id_of(&sandbox)?;
+    if asked.include_memory {
+        return Err(ApiError::bad(
+            "includeMemory is not supported for container sandboxes",
+        ));
+    }
+    check_quota(&engine.store.lock().snapshots)?;
+    let record = lifecycle::begin_snapshot(&engine, &id, asked.name)?;
+    Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
 /// Reaches each of the states after as long as a transition takes; or `build_failed`, where that fault is armed.
@@ -177,14 +210,30 @@ pub(super) async fn build_logs(State(engine): EngineState, Path(snapshot): Path<
     Ok(([("content-type", "text/plain; charset=utf-8")], log).into_response())
 }
 
+/// It says that it is being removed for as long as a transition takes, and its name is taken until then.
 pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
-    let snapshots = &mut engine.store.lock().snapshots;
-    let snapshot = find(snapshots, &snapshot)?;
+    let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.general {
         return Err(ApiError::new(403, "General snapshots cannot be deleted"));
     }
-    snapshots.remove(&snapshot.id);
-    engine.store.save_snapshots(snapshots)?;
+    "removing".clone_into(&mut snapshot.state);
+    let id = snapshot.id.clone();
+    engine.store.put_snapshot(snapshot)?;
+    let tasks = engine.tasks.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(engine.transition_ms)) => {}
+            // The next start finishes it.
+            () = engine.stopping.cancelled() => return,
+        }
+        let removed = tokio::task::spawn_blocking(move || engine.store.drop_snapshot(&id)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::warn!(
+                reason = error.message,
+                "a snapshot's files could not be removed"
+            );
+        }
+    });
     Ok(StatusCode::OK.into_response())
 }
 
@@ -197,6 +246,7 @@ pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -
             .as_ref()
             .is_none_or(|name| one.name.contains(name.as_str()))
     });
+    found.retain(|one| page.source.is_none() || one.source == page.source);
     found.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     if page.order.as_deref() != Some("asc") {
         found.reverse();

@@ -10,6 +10,7 @@ mod network;
 mod opencode;
 mod preview;
 mod requests;
+mod sdk;
 mod snapshots;
 mod timers;
 mod toolbox;

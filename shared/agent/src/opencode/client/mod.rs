@@ -23,7 +23,9 @@ use serde_json::Value;
 
 use crate::opencode::offer;
 use crate::opencode::request::{self, RunWith};
-use crate::opencode::types::{FileDiff, Health, Permission, Question, Session, Statuses};
+use crate::opencode::types::{
+    FileDiff, Health, Permission, Question, ServerPaths, Session, Statuses,
+};
 use crate::runtime::{InlineImage, Refresh};
 
 use self::error::{CallKind, not_an_answer};
@@ -35,6 +37,8 @@ const USER: &str = "opencode";
 /// Bytes of one answer: reading it takes three times as many, of the 256 MB that a worker has. A prompt with as many images
 /// as there may be fits by itself; where several do not, fewer messages are asked for at a time.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What says whether the server is up; it is of no directory.
+const HEALTH: &str = "/global/health";
 /// Sessions that are read to find one by its title.
 const SESSIONS_MAX: u32 = 100;
 
@@ -47,6 +51,8 @@ pub struct OpenCode {
     endpoint: Arc<RwLock<Endpoint>>,
     authorization: String,
     refresh: Option<Refresh>,
+    /// The directory that every call is about; none: the server's own.
+    directory: Option<String>,
 }
 
 impl std::fmt::Debug for OpenCode {
@@ -81,7 +87,27 @@ impl OpenCode {
             endpoint,
             authorization: format!("Basic {credentials}"),
             refresh: None,
+            directory: None,
         }
+    }
+
+    /// The same client, for what happens in this directory; none: in the server's own. Every call but the health's names it
+    /// in its query. (The header `x-opencode-directory` is not the same: with it a list of sessions is of all directories of
+    /// the project. Measured on 1.18.33, as is what [`bobbin_core::workspace::Workspace`] says.)
+    #[must_use]
+    pub fn in_directory(&self, directory: Option<&str>) -> Self {
+        Self {
+            directory: directory.map(str::to_owned),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a session is of the directory that this client is for; a server's own directory is not known here, so that
+    /// for a client without one every session is.
+    #[must_use]
+    pub fn is_at(&self, session: &Session) -> bool {
+        let wanted = self.directory.as_ref();
+        wanted.is_none_or(|wanted| *wanted == session.directory)
     }
 
     /// The HTTP client that endpoints of the provider at this base are reached by.
@@ -106,7 +132,7 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn health(&self) -> Answered<Health> {
-        self.get("/global/health", &[], CallKind::Other).await
+        self.get(HEALTH, &[], CallKind::Other).await
     }
 
     /// Whether the server is up, without a fresh endpoint: for asking often while it starts.
@@ -115,7 +141,7 @@ impl OpenCode {
     /// [`OpenCodeError`].
     pub async fn probe(&self) -> Answered<Health> {
         let answer = self
-            .once(Method::GET, "/global/health", &[], None, CallKind::Other)
+            .once(Method::GET, HEALTH, &[], None, CallKind::Other)
             .await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
@@ -133,7 +159,7 @@ impl OpenCode {
         .await
     }
 
-    /// The newest session with exactly this title.
+    /// The newest session with exactly this title in the directory that this client is for.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -144,12 +170,15 @@ impl OpenCode {
             ("roots", "true"),
             ("limit", limit.as_str()),
         ];
-        let found: Vec<Session> = self.get("/session", &query, CallKind::Other).await?;
+        let mut found: Vec<Session> = self.get("/session", &query, CallKind::Other).await?;
+        found.retain(|session| session.title == title && self.is_at(session));
+        // Without a directory those of every worktree of the repository are listed.
+        if self.directory.is_none() && found.iter().any(|one| !one.directory.is_empty()) {
+            let own: ServerPaths = self.get("/path", &[], CallKind::Other).await?;
+            found.retain(|one| one.directory.is_empty() || one.directory == own.directory);
+        }
         let newest = |a: &Session, b: &Session| a.time.created.total_cmp(&b.time.created);
-        Ok(found
-            .into_iter()
-            .filter(|session| session.title == title)
-            .max_by(newest))
+        Ok(found.into_iter().max_by(newest))
     }
 
     /// Reads a session.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{CallKind, NotAccepted, OpenCodeError, classify, is_refusal, not_an_answer};
-use super::{Answered, OpenCode};
+use super::{Answered, HEALTH, OpenCode};
 
 impl OpenCode {
     pub(super) async fn get<T: DeserializeOwned>(
@@ -124,6 +124,11 @@ impl OpenCode {
         })?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
+        }
+        if let Some(directory) = &self.directory
+            && path != HEALTH
+        {
+            url.query_pairs_mut().append_pair("directory", directory);
         }
         let mut request = self
             .http

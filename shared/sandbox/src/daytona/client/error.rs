@@ -70,11 +70,28 @@ pub enum DaytonaError {
 }
 
 impl DaytonaError {
+    /// Whether this is Daytona saying that there are as many snapshots as the organisation may have. Only its words say so:
+    /// the status was 403 in its last public source and is 400 since.
+    #[must_use]
+    pub fn says_snapshots_full(&self) -> bool {
+        match self {
+            Self::Forbidden { message } | Self::Refused { message, .. } => {
+                let words = message.to_lowercase();
+                words.contains("snapshot quota exceeded")
+            }
+            _ => false,
+        }
+    }
+
     /// What the sandbox's delivery has to do about it.
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
         match self {
+            full if full.says_snapshots_full() => Failure::NonRecoverable {
+                advice: "Daytona keeps as many snapshots as this organisation may have. Delete a snapshot that nobody needs, then try again."
+                    .to_owned(),
+            },
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey => Failure::NonRecoverable {
                 advice:

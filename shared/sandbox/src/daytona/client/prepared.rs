@@ -1,15 +1,17 @@
-//! Snapshots, the key and the quota: what setting up asks of Daytona.
+//! Snapshots, the key and the quota: what setting up asks of Daytona, and what a sandbox is kept as.
 
 use bobbin_http::REQUEST_MS;
 use reqwest::{Method, Url};
 
 use super::{Answered, Daytona, DaytonaError, LIFECYCLE_MS_MAX, PAGE_ITEMS};
 use crate::daytona::prepared::{
-    ApiKey, CreateSnapshot, Organization, Snapshot, SnapshotPage, Usage,
+    ApiKey, CreateSnapshot, Organization, Snapshot, SnapshotPage, SnapshotSandbox, Usage,
 };
 
 /// Bytes of a build's log that are read; a longer one is told up to here.
 const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Pages of snapshots that are read. An organisation has 30 to 100 of them as a rule: its quota says how many.
+const SNAPSHOT_PAGES_MAX: usize = 10;
 
 impl Daytona {
     /// The key that is used, without its value.
@@ -65,22 +67,46 @@ impl Daytona {
         }
     }
 
-    /// The snapshots whose name holds `part`, the newest first, one page of them.
+    /// The snapshots whose name holds `part`, the newest first; at most 2,000. A snapshot that is deleted while they are read
+    /// may hide another one.
     ///
     /// # Errors
     /// [`DaytonaError`].
     pub async fn snapshots(&self, part: &str) -> Answered<Vec<Snapshot>> {
         let limit = PAGE_ITEMS.to_string();
-        let query = [
-            ("page", "1"),
-            ("limit", limit.as_str()),
-            ("name", part),
-            ("sort", "createdAt"),
-            ("order", "desc"),
-        ];
-        let request = self.control(Method::GET, &["snapshots"], &query, REQUEST_MS)?;
-        let page: SnapshotPage = self.read(request).await?;
-        Ok(page.items)
+        let mut found = Vec::new();
+        for number in 1..=SNAPSHOT_PAGES_MAX {
+            let number = number.to_string();
+            let query = [
+                ("page", number.as_str()),
+                ("limit", limit.as_str()),
+                ("name", part),
+                ("sort", "createdAt"),
+                ("order", "desc"),
+            ];
+            let request = self.control(Method::GET, &["snapshots"], &query, REQUEST_MS)?;
+            let page: SnapshotPage = self.read(request).await?;
+            let is_last = page.items.len() < PAGE_ITEMS;
+            found.extend(page.items);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks for a snapshot of a sandbox, by its name or id. Nothing comes of it at once: the sandbox says `snapshotting`
+    /// until it is done, whatever has become of it.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn snapshot_sandbox(&self, sandbox: &str, name: &str) -> Answered<()> {
+        let segments = ["sandbox", sandbox, "snapshot"];
+        let request = self.control(Method::POST, &segments, &[], LIFECYCLE_MS_MAX)?;
+        let body = SnapshotSandbox {
+            name: name.to_owned(),
+        };
+        self.send(request.json(&body)).await.map(drop)
     }
 
     /// Asks for one that sleeps to be made ready again.

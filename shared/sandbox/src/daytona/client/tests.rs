@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use crate::labels::Stack;
-use crate::{Provider as _, provider};
+use crate::{ErrorKind, Provider as _, SnapshotName, SnapshotState, provider};
 
 async fn answering(replies: Vec<Reply>) -> (Server, Daytona) {
     let server = Server::answering(replies).await;
@@ -301,6 +301,11 @@ fn request_bodies_fit_daytonas_own_description() {
         );
         bobbin_rules::conforms(&spec, "/components/schemas/CreateSandbox", &json!(body));
     }
+    let kept = crate::daytona::prepared::SnapshotSandbox {
+        name: "bobbin-dev-x-g1-at1-0a".to_owned(),
+    };
+    let shape = "/components/schemas/CreateSandboxSnapshot";
+    bobbin_rules::conforms(&spec, shape, &json!(kept));
     let toolbox = bobbin_rules::description("daytona-toolbox.json").expect("beside the other");
     let body = execute_body(
         "true",
@@ -312,7 +317,16 @@ fn request_bodies_fit_daytonas_own_description() {
 
 #[tokio::test]
 async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
-    let (server, _) = answering(vec![said(409, "it is being started")]).await;
+    let (server, sandboxes) = sandboxes(vec![said(409, "it is being started")]).await;
+    let refused = sandboxes.delete(&sandbox_at(&server)).await;
+    let refused = refused.expect_err("it is still there");
+    assert!(refused.seen.contains("it is being started"), "{refused}");
+    let lines = server.lines();
+    assert_eq!(lines, ["DELETE /api/sandbox/id-1"]);
+}
+
+async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
+    let (server, _) = answering(replies).await;
     let settings = DaytonaSettings {
         api: format!("{}/api", server.base()),
         stack: "dev".to_owned(),
@@ -321,9 +335,140 @@ async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
         limits: Limits::DEFAULT,
     };
     let sandboxes = DaytonaSandboxes::new(settings, "dtn_test").unwrap();
-    let refused = sandboxes.delete(&sandbox_at(&server)).await;
-    let refused = refused.expect_err("it is still there");
-    assert!(refused.seen.contains("it is being started"), "{refused}");
-    let lines = server.lines();
-    assert_eq!(lines, ["DELETE /api/sandbox/id-1"]);
+    (server, sandboxes)
+}
+
+fn of_a_sandbox() -> SnapshotName {
+    let key = ThreadKey::discord("1", "2").unwrap().sandbox();
+    let dev = Stack {
+        name: "dev",
+        id: "a",
+    };
+    SnapshotName::new(dev, &key, 1, 7)
+}
+
+fn record(state: &str) -> Reply {
+    reply(
+        200,
+        json!({"id": "s-1", "name": of_a_sandbox().to_string(), "state": state, "errorReason": "the disk"}),
+    )
+}
+
+fn sandbox(state: &str) -> Reply {
+    reply(200, json!({"id": "id-1", "name": "n", "state": state}))
+}
+
+/// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
+/// was made of it), and one that does neither, as its last public source.
+#[tokio::test]
+async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox() {
+    let none = || said(404, "not found");
+    let underway = SnapshotState::Underway;
+    let failed = SnapshotState::Failed {
+        reason: "the disk".to_owned(),
+    };
+    let table: Vec<(&str, Vec<Reply>, SnapshotState)> = vec![
+        (
+            "a record that is under way",
+            vec![record("snapshotting")],
+            underway.clone(),
+        ),
+        ("one that failed", vec![record("error")], failed),
+        (
+            "one that is there",
+            vec![record("active")],
+            SnapshotState::Ready,
+        ),
+        (
+            "no record, and the sandbox says so",
+            vec![none(), sandbox("snapshotting")],
+            underway,
+        ),
+        (
+            "written between the looks",
+            vec![none(), sandbox("started"), record("active")],
+            SnapshotState::Ready,
+        ),
+        (
+            "nothing came of it",
+            vec![none(), sandbox("started"), none()],
+            SnapshotState::Absent,
+        ),
+        (
+            "the sandbox is gone, and so is it",
+            vec![none(), none(), none()],
+            SnapshotState::Absent,
+        ),
+        (
+            "on its way out",
+            vec![record("removing")],
+            SnapshotState::Absent,
+        ),
+        ("put aside", vec![record("inactive")], SnapshotState::Asleep),
+    ];
+    for (what, replies, expected) in table {
+        let (_server, sandboxes) = sandboxes(replies).await;
+        let seen = sandboxes.find_snapshot(&of_a_sandbox()).await;
+        assert_eq!(seen, Ok(expected), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
+    let none = || said(404, "not found");
+    let absent = || vec![none(), sandbox("started"), none()];
+    let after = |more: Vec<Reply>| absent().into_iter().chain(more).collect::<Vec<_>>();
+    let ask = async |replies| {
+        let (server, sandboxes) = sandboxes(replies).await;
+        let said = sandboxes.snapshot(&of_a_sandbox()).await;
+        (said, server.lines())
+    };
+    let (made, lines) = ask(after(vec![sandbox("snapshotting")])).await;
+    assert_eq!(made, Ok(SnapshotState::Underway));
+    let asked = format!("POST /api/sandbox/{}/snapshot", of_a_sandbox().sandbox());
+    assert_eq!(lines.last(), Some(&asked));
+
+    // Somebody has asked for the same one in the meantime.
+    let taken = said(409, "Snapshot with this name already exists");
+    let (made, _) = ask(after(vec![taken, record("snapshotting")])).await;
+    assert_eq!(made, Ok(SnapshotState::Underway));
+
+    for status in [400, 403] {
+        let full = said(status, "Snapshot quota exceeded. Maximum allowed: 30");
+        let refused = ask(after(vec![full])).await.0.expect_err("no room");
+        assert_eq!(refused.kind, ErrorKind::SnapshotsFull);
+        assert_eq!(
+            refused.failure.to_string(),
+            "Daytona keeps as many snapshots as this organisation may have. Delete a snapshot that nobody needs, then try again."
+        );
+    }
+    let wrong = || {
+        said(
+            400,
+            "Sandbox must be in started or stopped state to create a snapshot",
+        )
+    };
+    for (state, kind) in [
+        ("starting", ErrorKind::Other),
+        ("archived", ErrorKind::WrongState),
+        ("error", ErrorKind::WrongState),
+        ("stopped", ErrorKind::Other),
+    ] {
+        let replies = [wrong()]
+            .into_iter()
+            .chain(absent())
+            .chain([sandbox(state)]);
+        let refused = ask(after(replies.collect())).await.0.expect_err("not now");
+        assert_eq!(refused.kind, kind, "{state}");
+        let waits = matches!(refused.failure, Failure::Wait { .. });
+        assert_eq!(waits, state == "starting", "{state}");
+    }
+    let gone = ask(after(vec![none()]))
+        .await
+        .0
+        .expect_err("there is no such sandbox");
+    assert_eq!(
+        (gone.kind, gone.failure),
+        (ErrorKind::NotFound, Failure::SandboxGone)
+    );
 }

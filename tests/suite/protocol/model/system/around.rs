@@ -251,6 +251,7 @@ fn nameless() -> Listed {
         state: SandboxState::Busy,
         said: String::new(),
         created_ms: None,
+        ends_ms: None,
         exec_base: None,
     }
 }

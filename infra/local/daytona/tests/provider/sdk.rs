@@ -1,0 +1,259 @@
+//! Bobbin's client and Daytona's own SDK for Python at one provider: what each of them keeps, the other begins with.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{SandboxKey, ThreadKey};
+use bobbin_core::limits::Limits;
+use bobbin_core::sandbox::SandboxState;
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::labels::Stack;
+use bobbin_sandbox::{ErrorKind, Provider as _, SandboxSpec, SnapshotName, SnapshotState};
+use bobbin_tests::tools;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::world::{KEY, World, wait_for};
+
+const DEV: Stack<'static> = Stack {
+    name: "dev",
+    id: "this-one",
+};
+
+fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
+    let settings = DaytonaSettings {
+        api: world.provider.api_url(),
+        stack: DEV.name.to_owned(),
+        stack_id: stack_id.to_owned(),
+        image: Image::Dockerfile("FROM x\n".to_owned()),
+        limits: Limits::DEFAULT,
+    };
+    DaytonaSandboxes::new(settings, KEY).unwrap()
+}
+
+fn key() -> SandboxKey {
+    ThreadKey::discord("1", "2").unwrap().sandbox()
+}
+
+async fn begin(
+    client: &DaytonaSandboxes,
+    generation: u32,
+    snapshot: Option<&SnapshotName>,
+) -> Result<SandboxState, Failure> {
+    let secrets = BTreeMap::new();
+    let spec = SandboxSpec {
+        secrets: &secrets,
+        snapshot,
+    };
+    client.ensure(&key(), generation, spec).await
+}
+
+async fn running(client: &DaytonaSandboxes, name: &str) {
+    wait_for("a sandbox that runs", async || {
+        client.observe(name).await == Ok(SandboxState::Running)
+    })
+    .await;
+}
+
+async fn ready(client: &DaytonaSandboxes, name: &SnapshotName) {
+    wait_for("a snapshot that is ready", async || {
+        client.find_snapshot(name).await == Ok(SnapshotState::Ready)
+    })
+    .await;
+}
+
+/// Runs the script with what it is given, and answers what it found.
+async fn walk(given: Value) -> Value {
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
+    let python = tools::python("daytona-sdk-python", &sdk.join("requirements.txt")).unwrap();
+    let mut child = Command::new(python.join("python"))
+        .arg("-B")
+        .arg(sdk.join("snapshots.py"))
+        .env_clear()
+        .envs(
+            ["PATH", "HOME"]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
+        .env("DAYTONA_USE_DEPRECATED_POLLING", "true")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round() {
+    let world = World::start("sdk").await;
+    let client = client(&world, DEV.id);
+    assert!(client.caps().snapshots);
+    begin(&client, 1, None).await.unwrap();
+    let theirs = SnapshotName::new(DEV, &key(), 1, 1_000);
+    running(&client, theirs.sandbox()).await;
+    let source = client.find(theirs.sandbox()).await.unwrap();
+    assert_eq!(
+        source.ends_ms.map(|ends| ends - source.created_ms.unwrap()),
+        client.caps().life_ms_max,
+        "the provider ends it by itself"
+    );
+    world
+        .exec(
+            &source.id,
+            "mkdir -p project && printf ours >project/kept.txt",
+        )
+        .await;
+    assert_eq!(client.snapshot(&theirs).await, Ok(SnapshotState::Underway));
+    ready(&client, &theirs).await;
+
+    // One that Bobbin has a name for, made by the other client.
+    let ours = SnapshotName::new(DEV, &key(), 1, 2_000);
+    let found = walk(json!({
+        "api": world.provider.api_url(), "key": KEY, "source": theirs.sandbox(),
+        "theirs": theirs.to_string(), "ours": ours.to_string(),
+    }))
+    .await;
+    assert_eq!(found["back"], "started");
+    assert_eq!(found["ours"], "active");
+    assert_eq!(
+        found["listed"],
+        json!([theirs.to_string(), ours.to_string()])
+    );
+    assert_eq!(found["file"], "ours");
+    let none = found["none"].as_str().unwrap();
+    assert!(none.contains("Snapshot nobody-made-it not found"), "{none}");
+
+    let listed = client.snapshots().await.unwrap();
+    let names: Vec<&SnapshotName> = listed.iter().map(|one| &one.name).collect();
+    assert_eq!(names, [&ours, &theirs], "the newest first");
+    begin(&client, 2, Some(&ours)).await.unwrap();
+    let second = SnapshotName::new(DEV, &key(), 2, 0);
+    running(&client, second.sandbox()).await;
+    let id = client.find(second.sandbox()).await.unwrap().id;
+    assert_eq!(
+        world.exec(&id, "cat project/kept.txt").await["result"],
+        "ours"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
+    let world = World::start("kept-by-us").await;
+    let client = client(&world, DEV.id);
+    let name = SnapshotName::new(DEV, &key(), 1, 1_000);
+    let none = client.snapshot(&name).await.expect_err("no such sandbox");
+    assert_eq!(
+        (none.kind, &none.failure),
+        (ErrorKind::NotFound, &Failure::SandboxGone)
+    );
+    begin(&client, 1, None).await.unwrap();
+    running(&client, name.sandbox()).await;
+
+    assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Absent));
+    let hold = json!({ "fault": "hold_state", "state": "snapshotting", "ms": 700 });
+    world.arm(hold).await;
+    for _ in 0..2 {
+        assert_eq!(client.snapshot(&name).await, Ok(SnapshotState::Underway));
+    }
+    assert_eq!(client.observe(name.sandbox()).await, Ok(SandboxState::Busy));
+    ready(&client, &name).await;
+    assert_eq!(client.snapshot(&name).await, Ok(SnapshotState::Ready));
+    let (_, all) = world.get("/api/snapshots?name=-at1000-").await;
+    assert_eq!(all["total"], 1, "{all}");
+
+    // One that comes to nothing is absent again: nobody says why, and a repeat makes it.
+    let second = SnapshotName::new(DEV, &key(), 1, 2_000);
+    world.arm(json!({ "fault": "lose_snapshot" })).await;
+    assert_eq!(client.snapshot(&second).await, Ok(SnapshotState::Underway));
+    wait_for("a snapshot that came to nothing", async || {
+        client.find_snapshot(&second).await == Ok(SnapshotState::Absent)
+    })
+    .await;
+    assert_eq!(client.snapshot(&second).await, Ok(SnapshotState::Underway));
+    ready(&client, &second).await;
+
+    // A namesake stack in the same organisation sees neither.
+    assert_eq!(
+        self::client(&world, "another").snapshots().await,
+        Ok(Vec::new())
+    );
+    assert_eq!(client.snapshots().await.unwrap().len(), 2);
+    for _ in 0..2 {
+        client.delete_snapshot(&name).await.unwrap();
+        assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Absent));
+    }
+    assert_eq!(client.snapshots().await.unwrap().len(), 1);
+    world.end().await;
+}
+
+#[tokio::test]
+async fn what_a_snapshot_needs_first_is_said() {
+    let world = World::start("kept-needs").await;
+    let client = client(&world, DEV.id);
+    let name = SnapshotName::new(DEV, &key(), 1, 1_000);
+    begin(&client, 1, None).await.unwrap();
+    running(&client, name.sandbox()).await;
+    let id = client.find(name.sandbox()).await.unwrap().id;
+    world.act(&id, "stop").await;
+    world.reach(&id, "stopped").await;
+    world.act(&id, "archive").await;
+    world.reach(&id, "archived").await;
+    let refused = client.snapshot(&name).await.expect_err("it is archived");
+    assert_eq!(refused.kind, ErrorKind::WrongState);
+    assert!(
+        refused
+            .seen
+            .starts_with("the sandbox is archived: start it, then make the snapshot"),
+        "{refused}"
+    );
+
+    // One that was put to sleep is woken by the create, which is repeated until it is there.
+    world.act(&id, "start").await;
+    world.reach(&id, "started").await;
+    client.snapshot(&name).await.unwrap();
+    ready(&client, &name).await;
+    let path = format!("/api/snapshots/{name}/deactivate");
+    assert_eq!(world.post(&path, json!({})).await.0, 204);
+    assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Asleep));
+    let waits = begin(&client, 2, Some(&name)).await.expect_err("it sleeps");
+    assert!(matches!(waits, Failure::Wait { .. }), "{waits:?}");
+    wait_for("the sandbox", async || {
+        begin(&client, 2, Some(&name)).await.is_ok()
+    })
+    .await;
+
+    client.delete_snapshot(&name).await.unwrap();
+    wait_for("the end of it", async || {
+        world.get(&format!("/api/snapshots/{name}")).await.0 == 404
+    })
+    .await;
+    let gone = begin(&client, 3, Some(&name))
+        .await
+        .expect_err("it is gone");
+    assert_eq!(
+        gone,
+        Failure::TurnFailed {
+            reason: "The snapshot that the sandbox was to begin with is not there any more. Choose another snapshot, or make the sandbox without one.".to_owned()
+        }
+    );
+    let full = json!({ "fault": "answer", "operation": "snapshot", "status": 429 });
+    world.arm(full).await;
+    let limited = client.snapshot(&name).await.expect_err("limited");
+    assert!(
+        matches!(limited.failure, Failure::Wait { .. }),
+        "{limited:?}"
+    );
+    world.end().await;
+}

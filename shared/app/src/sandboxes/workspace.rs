@@ -1,0 +1,425 @@
+//! A workspace of a thread's own in a sandbox that several share.
+//!
+//! Where the common checkout is a repository it is a git worktree of it, on the branch `bobbin/<name>`; else a folder of
+//! its own with a repository of its own, because an agent's diffs and reverts need one. Promised: a repeat finds what is
+//! there, and does again what a crash left half done; nobody's work is deleted; within a bound of time. Deliberately absent:
+//! when a thread gets one, the merge of its branch, and its end.
+
+use std::fmt;
+use std::time::Duration;
+
+use bobbin_core::credentials::redact;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
+use bobbin_core::sandbox::SandboxState;
+use bobbin_core::text::{one_line, shorten};
+use bobbin_core::workspace::Workspace;
+use bobbin_sandbox::ErrorKind;
+
+use super::Sandboxes;
+
+const WORKSPACE_SCRIPT: &str = include_str!("workspace.sh");
+/// The variable in which a script finds its workspace: a name for the one that makes it, a path for others.
+pub(super) const WORKSPACE: &str = "BOBBIN_WORKSPACE";
+/// Exit status of the script when the image has no git.
+const EXIT_NO_GIT: i64 = 3;
+/// Exit status of the script when another one holds the lock for longer than it waits.
+const EXIT_HELD: i64 = 4;
+/// Characters (UTF-16 units) of git's words that are passed on.
+const SEEN_UNITS_MAX: usize = 200;
+
+/// What has been made ready for a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Workplace {
+    /// A git worktree of the common checkout.
+    Worktree {
+        /// Where it is.
+        workspace: Workspace,
+        /// The branch that it is on, for whoever wants to see or merge it.
+        branch: String,
+    },
+    /// A folder of its own: there is no repository to have a worktree of.
+    Folder {
+        /// Where it is.
+        workspace: Workspace,
+    },
+}
+
+impl Workplace {
+    /// Where the thread's turns work.
+    #[must_use]
+    pub const fn workspace(&self) -> &Workspace {
+        match self {
+            Self::Worktree { workspace, .. } | Self::Folder { workspace } => workspace,
+        }
+    }
+}
+
+/// Why there is no workspace of a thread's own, by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoWorkspace {
+    /// Git took longer than it may.
+    TooLong,
+    /// The sandbox's disk is full.
+    NoRoom,
+    /// The image has no git.
+    NoGit,
+    /// The repository has a branch `bobbin`, so that none can be named `bobbin/…`.
+    BranchInTheWay,
+    /// Something else.
+    Other {
+        /// Git's last words.
+        seen: String,
+    },
+}
+
+impl fmt::Display for NoWorkspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("This thread could not get a workspace of its own: ")?;
+        match self {
+            Self::TooLong => f.write_str("git took too long. Send the message again, or work in the common checkout."),
+            Self::NoRoom => f.write_str("the sandbox's disk is full. Remove files that nobody needs, then send the message again."),
+            Self::NoGit => f.write_str("the sandbox's image has no git. The operator has to add it; until then work in the common checkout."),
+            Self::BranchInTheWay => f.write_str("the repository has a branch named bobbin. Rename it (git branch -m bobbin another-name) in the common checkout, then send the message again."),
+            Self::Other { seen } => write!(f, "git said: {seen}. Mend that in the common checkout, or work there."),
+        }
+    }
+}
+
+impl Sandboxes {
+    /// Makes the workspace of a thread's own ready in the sandbox of `thread`, which runs and has its repository in place; a
+    /// repeat is harmless. `Ok(Err(…))` says why there is none, for people. `whose` is the thread that gets it.
+    ///
+    /// # Errors
+    /// The class of the failure, where the sandbox could not be asked.
+    pub async fn make_workspace(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+        whose: &ThreadKey,
+        within_ms: u64,
+    ) -> Result<Result<Workplace, NoWorkspace>, Failure> {
+        let sandbox = self.find(thread, generation).await?;
+        if sandbox.state != SandboxState::Running {
+            return Err(Failure::SandboxDown {
+                seen: "the sandbox is not running".to_owned(),
+            });
+        }
+        let name = whose.short_hash();
+        let environment = [(WORKSPACE.to_owned(), name.clone())].into();
+        let fit = self.runtime.fit_workspace();
+        let script = format!("fit() {{\n{fit}\n}}\n{WORKSPACE_SCRIPT}");
+        let timeout = Duration::from_millis(within_ms);
+        let ran = self
+            .provider
+            .exec(&sandbox, &script, &environment, timeout)
+            .await;
+        match ran {
+            Ok(ran) if ran.exit_code == 0 => Ok(workplace(&ran.text, &name)),
+            Ok(ran) if ran.exit_code == EXIT_HELD => Err(Failure::Wait {
+                after_ms: 0,
+                seen: "another workspace of the sandbox is being made ready".to_owned(),
+            }),
+            Ok(ran) if ran.exit_code == EXIT_NO_GIT => Ok(Err(NoWorkspace::NoGit)),
+            Ok(ran) => Ok(Err(why(&ran.text))),
+            Err(error) if error.kind == ErrorKind::CommandTimeout => Ok(Err(NoWorkspace::TooLong)),
+            Err(error) => Err(error.failure),
+        }
+    }
+}
+
+fn last_line(words: &str) -> &str {
+    let lines = words.lines().rev();
+    lines
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("nothing")
+}
+
+/// What the script has told.
+fn workplace(words: &str, name: &str) -> Result<Workplace, NoWorkspace> {
+    let (kind, directory) = last_line(words).split_once(' ').unwrap_or_default();
+    match (kind, Workspace::own(directory)) {
+        ("worktree", Some(workspace)) => Ok(Workplace::Worktree {
+            workspace,
+            branch: format!("bobbin/{name}"),
+        }),
+        ("plain", Some(workspace)) => Ok(Workplace::Folder { workspace }),
+        _ => Err(why(words)),
+    }
+}
+
+/// What git's words mean (git 2.39 to 2.47).
+fn why(words: &str) -> NoWorkspace {
+    let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
+    if says(&["No space left on device", "Disk quota exceeded"]) {
+        NoWorkspace::NoRoom
+    } else if says(&["'refs/heads/bobbin' exists"]) {
+        NoWorkspace::BranchInTheWay
+    } else {
+        NoWorkspace::Other {
+            seen: shorten(&redact(&one_line(last_line(words))), SEEN_UNITS_MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Output, Stdio};
+    use std::time::Duration;
+
+    use super::*;
+
+    const NAME: &str = "0a1b2c";
+
+    /// The script as a sandbox runs it, in this working directory.
+    fn script(root: &Path) -> Command {
+        let mut command = Command::new("sh");
+        let text = format!("fit() {{\n:\n}}\n{WORKSPACE_SCRIPT}");
+        command
+            .args(["-c", &text])
+            .current_dir(root)
+            .env(WORKSPACE, NAME)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn said(output: &Output) -> String {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn made(root: &Path) -> Result<Workplace, NoWorkspace> {
+        let ran = script(root).output().unwrap();
+        match ran.status.code() {
+            Some(0) => workplace(&said(&ran), NAME),
+            _ => Err(why(&said(&ran))),
+        }
+    }
+
+    fn git(folder: &Path, arguments: &[&str]) -> String {
+        let person = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+        let ran = Command::new("git")
+            .arg("-C")
+            .arg(folder)
+            .args(person)
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{arguments:?}: {ran:?}");
+        said(&ran).trim().to_owned()
+    }
+
+    /// A working directory with a repository of some files in `project`.
+    fn with_repository() -> (tempfile::TempDir, PathBuf) {
+        let kept = tempfile::tempdir().unwrap();
+        let root = kept.path().canonicalize().unwrap();
+        let project = root.join("project");
+        std::fs::create_dir(&project).unwrap();
+        git(&project, &["init", "-q"]);
+        for number in 0..200 {
+            std::fs::write(project.join(format!("{number}.txt")), "text").unwrap();
+        }
+        git(&project, &["add", "."]);
+        git(&project, &["commit", "-qm", "files"]);
+        (kept, root)
+    }
+
+    fn worktree(root: &Path) -> Result<Workplace, NoWorkspace> {
+        let directory = root.join("workspaces").join(NAME);
+        Ok(Workplace::Worktree {
+            workspace: Workspace::own(directory.to_str().unwrap()).unwrap(),
+            branch: format!("bobbin/{NAME}"),
+        })
+    }
+
+    #[test]
+    fn a_worktree_is_made_once_and_work_in_it_is_left_alone() {
+        let (_kept, root) = with_repository();
+        let own = root.join("workspaces").join(NAME);
+        assert_eq!(made(&root), worktree(&root));
+        assert_eq!(
+            git(&own, &["branch", "--show-current"]),
+            format!("bobbin/{NAME}")
+        );
+        std::fs::write(own.join("0.txt"), "mine").unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
+        assert_eq!(git(&root.join("project"), &["status", "--short"]), "");
+        // What we bring in is no change of either.
+        std::fs::create_dir_all(own.join(".bobbin/attachments")).unwrap();
+        std::fs::write(own.join(".bobbin/attachments/a"), "a").unwrap();
+        assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
+    }
+
+    #[test]
+    fn a_repositorys_hooks_do_not_run_when_a_workspace_is_made_of_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (_kept, root) = with_repository();
+        let hooks = root.join("project/.git/hooks");
+        std::fs::create_dir_all(&hooks).unwrap();
+        let hook = hooks.join("post-checkout");
+        std::fs::write(
+            &hook,
+            format!("#!/bin/sh\ntouch {}\n", root.join("ran").display()),
+        )
+        .unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        assert!(!root.join("ran").exists());
+        git(&root.join("project"), &["checkout", "-q", "-b", "other"]);
+        assert!(root.join("ran").exists(), "the hook is one");
+    }
+
+    #[test]
+    fn a_crash_at_any_point_leaves_what_the_next_try_makes_whole() {
+        let (_kept, root) = with_repository();
+        let own = root.join("workspaces").join(NAME);
+        let (mut cut_off, mut whole_before) = (0, 0);
+        for ms in (0..120).step_by(3) {
+            let mut tried = script(&root)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(Duration::from_millis(ms));
+            // Its children too: git itself is what must not come to an end.
+            let kill = format!("pkill -KILL -P {0}; kill -KILL {0}", tried.id());
+            Command::new("sh")
+                .args(["-c", &kill])
+                .stderr(Stdio::null())
+                .status()
+                .unwrap();
+            if tried.wait().unwrap().success() {
+                whole_before += 1;
+            } else {
+                cut_off += 1;
+            }
+            assert_eq!(made(&root), worktree(&root), "after {ms} ms");
+            assert_eq!(git(&own, &["status", "--short"]), "", "after {ms} ms");
+            assert_eq!(
+                std::fs::read_dir(&own).unwrap().count(),
+                201,
+                "after {ms} ms"
+            );
+            git(
+                &root.join("project"),
+                &["worktree", "remove", "--force", own.to_str().unwrap()],
+            );
+            if ms % 2 == 0 {
+                git(
+                    &root.join("project"),
+                    &["branch", "-qD", &format!("bobbin/{NAME}")],
+                );
+            }
+        }
+        assert!(cut_off > 0, "{whole_before} tries were never cut off");
+    }
+
+    #[test]
+    fn what_git_left_half_made_is_made_again() {
+        let (_kept, root) = with_repository();
+        let own = root.join("workspaces").join(NAME);
+        made(&root).unwrap();
+        let administration = root.join("project/.git/worktrees").join(NAME);
+        std::fs::write(administration.join("locked"), "initializing\n").unwrap();
+        std::fs::remove_file(own.join("7.txt")).unwrap();
+        let lock = root.join(format!("project/.git/refs/heads/bobbin/{NAME}.lock"));
+        std::fs::write(&lock, "").unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        assert!(own.join("7.txt").exists() && !lock.exists());
+    }
+
+    #[test]
+    fn a_branch_with_work_is_taken_up_again_where_its_folder_is_gone() {
+        let (_kept, root) = with_repository();
+        let own = root.join("workspaces").join(NAME);
+        made(&root).unwrap();
+        std::fs::write(own.join("new.txt"), "work").unwrap();
+        git(&own, &["add", "."]);
+        git(&own, &["commit", "-qm", "work"]);
+        std::fs::remove_dir_all(&own).unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        assert!(own.join("new.txt").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_mended_is_set_aside_and_not_deleted() {
+        let (_kept, root) = with_repository();
+        let own = root.join("workspaces").join(NAME);
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("work.txt"), "first").unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        std::fs::write(own.join("work.txt"), "second").unwrap();
+        std::fs::remove_dir_all(root.join("project/.git/worktrees")).unwrap();
+        assert_eq!(made(&root), worktree(&root));
+        let left = |number: u32| {
+            let folder = root.join(format!("workspaces/{NAME}.left-{number}"));
+            std::fs::read_to_string(folder.join("work.txt")).unwrap()
+        };
+        assert_eq!((left(1).as_str(), left(2).as_str()), ("first", "second"));
+    }
+
+    #[test]
+    fn a_sandbox_made_of_a_snapshot_may_have_it_elsewhere() {
+        let (kept, root) = with_repository();
+        made(&root).unwrap();
+        std::fs::write(root.join("workspaces").join(NAME).join("0.txt"), "mine").unwrap();
+        let moved = root.with_extension("moved");
+        std::fs::rename(&root, &moved).unwrap();
+        assert_eq!(made(&moved), worktree(&moved));
+        let own = moved.join("workspaces").join(NAME);
+        assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
+        std::fs::rename(&moved, kept.path()).unwrap();
+    }
+
+    #[test]
+    fn without_a_repository_it_is_a_folder_with_one_of_its_own() {
+        let kept = tempfile::tempdir().unwrap();
+        let root = kept.path().canonicalize().unwrap();
+        let own = root.join("workspaces").join(NAME);
+        let folder = Ok(Workplace::Folder {
+            workspace: Workspace::own(own.to_str().unwrap()).unwrap(),
+        });
+        assert_eq!(made(&root), folder);
+        // The empty repository that a server is started in is none.
+        std::fs::create_dir(root.join("project")).unwrap();
+        git(&root.join("project"), &["init", "-q"]);
+        git(
+            &root.join("project"),
+            &["commit", "-q", "--allow-empty", "-m", "Start"],
+        );
+        std::fs::remove_dir_all(&own).unwrap();
+        assert_eq!(made(&root), folder);
+        assert_eq!(git(&own, &["log", "--format=%s"]), "Start");
+        std::fs::write(own.join("a.txt"), "a").unwrap();
+        assert_eq!(made(&root), folder);
+        assert_eq!(git(&own, &["status", "--short"]), "?? a.txt");
+        // It stays that when a repository comes later: there is work in it.
+        std::fs::write(root.join("project/b.txt"), "b").unwrap();
+        git(&root.join("project"), &["add", "."]);
+        git(&root.join("project"), &["commit", "-qm", "files"]);
+        assert_eq!(made(&root), folder);
+    }
+
+    #[test]
+    fn what_keeps_a_thread_from_its_workspace_is_said_with_what_to_do() {
+        let (_kept, root) = with_repository();
+        git(&root.join("project"), &["branch", "bobbin"]);
+        let none = made(&root).expect_err("the name is taken");
+        assert_eq!(none, NoWorkspace::BranchInTheWay);
+        assert_eq!(
+            none.to_string(),
+            "This thread could not get a workspace of its own: the repository has a branch named bobbin. Rename it (git branch -m bobbin another-name) in the common checkout, then send the message again."
+        );
+        git(&root.join("project"), &["branch", "-m", "bobbin", "other"]);
+        assert_eq!(made(&root), worktree(&root));
+        assert_eq!(
+            why("error: unable to write file: No space left on device"),
+            NoWorkspace::NoRoom
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! Two threads in one sandbox, each in a git worktree of its own, served by one real OpenCode at the same time.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bobbin_agent::{Agent, Refresh, RunState, RunWatch, Runtime as _, Submission};
+use bobbin_app::sandboxes::Workplace;
+use bobbin_core::ask::{About, Choice};
+use bobbin_core::effect::{Effect, SandboxEffect, Sending};
+use bobbin_core::event::Event;
+use bobbin_core::ids::{
+    AgentSessionId, AskId, PromptIds, ThreadKey, sandbox_name, sandbox_password,
+};
+use bobbin_core::run::RunEnd;
+use bobbin_core::sandbox::SandboxState;
+use bobbin_core::workspace::Workspace;
+use bobbin_http::Http;
+use bobbin_sandbox::Provider as _;
+
+use super::{GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, at, clone, models, now_ms, runtime};
+
+/// One look at what is waited for takes no longer.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time for git.
+const MAKE_MS_MAX: u64 = 30_000;
+
+/// A thread with its workspace, as the one server of the sandbox is asked about it.
+struct Worker {
+    thread: ThreadKey,
+    workspace: Workspace,
+    agent: Arc<dyn Agent>,
+    session: AgentSessionId,
+}
+
+impl Worker {
+    async fn ask(&self, scene: &Scene, turn: &str, text: &str) -> PromptIds {
+        let ids = PromptIds::mint(&self.thread, &turn.into(), now_ms());
+        let prompt = Submission {
+            turn: &turn.into(),
+            ids: &ids,
+            model: &scene.model_name,
+            agent: None,
+            system: "",
+            text,
+            images: &[],
+            sending: Sending::First { within_ms: None },
+        };
+        self.agent.submit(&self.session, prompt).await.unwrap();
+        ids
+    }
+
+    fn watch(&self, ids: &PromptIds) -> Box<dyn RunWatch> {
+        self.agent.watch(&self.session, &ids.message, &[])
+    }
+
+    fn folder(&self) -> PathBuf {
+        PathBuf::from(self.workspace.directory().unwrap())
+    }
+}
+
+/// Listens to a run until this holds of it.
+async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn RunWatch) -> bool) {
+    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+    while !holds(&**watch) {
+        assert!(Instant::now() < bound, "waited too long for {what}");
+        watch.hear(LOOK).await.unwrap();
+    }
+}
+
+/// Looks at a run until it has ended.
+async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
+    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+    watch.connect().await.unwrap();
+    loop {
+        if let RunState::Done(answer) = watch.observe().await.unwrap() {
+            return answer.end;
+        }
+        assert!(Instant::now() < bound, "the run never ended");
+        watch.hear(LOOK).await.unwrap();
+    }
+}
+
+fn the_ask(watch: &dyn RunWatch) -> (AskId, About) {
+    watch.asks().into_iter().next().unwrap()
+}
+
+/// The server of the scene's sandbox, as whoever has its password reaches it.
+async fn server(scene: &Scene) -> (Http, bobbin_core::endpoint::Endpoint, String) {
+    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
+    let sandboxes = at(&scene.provider, STACK, STACK_ID);
+    let runtime = runtime(&models(&scene.model));
+    let endpoint = sandboxes.endpoint(&name, runtime.port()).await.unwrap();
+    let http = runtime.http(sandboxes.base()).unwrap();
+    (http, endpoint, sandbox_password("stack-key", &name))
+}
+
+async fn worker(scene: &Scene, thread: &str) -> Worker {
+    let thread = ThreadKey::discord("1", thread).unwrap();
+    let make = async || {
+        let made = scene
+            .sandboxes
+            .make_workspace(&scene.thread, GENERATION, &thread, MAKE_MS_MAX);
+        made.await.unwrap().unwrap()
+    };
+    let made = make().await;
+    let Workplace::Worktree { workspace, branch } = made.clone() else {
+        panic!("{made:?}")
+    };
+    assert_eq!(branch, format!("bobbin/{}", thread.short_hash()));
+    assert_eq!(make().await, made, "a repeat finds it");
+    let (http, endpoint, password) = server(scene).await;
+    let again = endpoint.clone();
+    let refresh: Refresh = Arc::new(move || {
+        let again = again.clone();
+        Box::pin(async move { Ok(again) })
+    });
+    let agent = runtime(&models(&scene.model)).connect(http, endpoint, &password, refresh);
+    let agent = agent.in_workspace(&workspace);
+    let session = agent.ensure_session(&thread, None).await.unwrap();
+    assert_eq!(
+        agent.ensure_session(&thread, None).await.as_ref(),
+        Ok(&session)
+    );
+    Worker {
+        thread,
+        workspace,
+        agent,
+        session,
+    }
+}
+
+/// The event stream of a workspace, open.
+async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
+    let (http, endpoint, password) = server(scene).await;
+    let mut url = reqwest::Url::parse(&format!("{}/event", endpoint.url)).unwrap();
+    if let Some(directory) = workspace.directory() {
+        url.query_pairs_mut().append_pair("directory", directory);
+    }
+    let request = http.request(reqwest::Method::GET, url.as_str()).unwrap();
+    let mut request = request
+        .timeout(Duration::from_millis(2 * STEP_MS_MAX))
+        .basic_auth("opencode", Some(password));
+    for (name, value) in endpoint.headers {
+        request = request.header(name, value);
+    }
+    http.open(request).await.unwrap()
+}
+
+/// The sessions that something was told of on a stream, until it has been silent for a while.
+async fn told_of(stream: &mut reqwest::Response) -> BTreeSet<String> {
+    let mut text = String::new();
+    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(LOOK, stream.chunk()).await {
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    assert!(text.contains("server.connected"), "{text}");
+    let ids = text.split("\"sessionID\":\"").skip(1);
+    ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
+        .collect()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(folder).unwrap().flatten();
+    let mut names: Vec<String> = names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The paths of what a run has changed.
+async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
+    let changes = worker.agent.changes(&worker.session, &ids.message).await;
+    changes
+        .unwrap()
+        .into_iter()
+        .map(|change| change.file)
+        .collect()
+}
+
+pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) {
+    scene
+        .perform(Effect::Sandbox(SandboxEffect::Create {
+            generation: GENERATION,
+        }))
+        .await;
+    scene.until(SandboxState::Running).await;
+    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+    let one = worker(scene, "41").await;
+    let two = worker(scene, "42").await;
+    assert_ne!(one.session, two.session);
+
+    let mut of_one = listen(scene, &one.workspace).await;
+    let mut of_common = listen(scene, &Workspace::Common).await;
+
+    // Both at the same time: the first goes on for long, the second asks.
+    let first = one
+        .ask(
+            scene,
+            "1",
+            "write: one.txt of one\nslow: 60 a b c d e f g h i j k l",
+        )
+        .await;
+    let second = two
+        .ask(scene, "2", "write: two.txt of two\nask: echo x >asked.txt")
+        .await;
+    let (mut first_run, mut second_run) = (one.watch(&first), two.watch(&second));
+    first_run.connect().await.unwrap();
+    second_run.connect().await.unwrap();
+    until(&mut second_run, "an ask", |run| !run.asks().is_empty()).await;
+    until(&mut first_run, "a file", |run| {
+        run.steps()
+            .0
+            .iter()
+            .any(|step| step.text == "Wrote one.txt")
+    })
+    .await;
+    assert_eq!(first_run.asks(), [], "the ask is the other's");
+    assert_eq!(first_run.observe().await, Ok(RunState::Busy));
+    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
+    let steps = |run: &dyn RunWatch| {
+        run.steps()
+            .0
+            .into_iter()
+            .map(|step| step.text)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        !steps(&*first_run)
+            .iter()
+            .any(|text| text.contains("two.txt"))
+    );
+    assert!(
+        !steps(&*second_run)
+            .iter()
+            .any(|text| text.contains("one.txt"))
+    );
+    assert_eq!(told_of(&mut of_one).await, [one.session.to_string()].into());
+    assert_eq!(told_of(&mut of_common).await, BTreeSet::new());
+
+    // An answer that is given in the wrong place counts as told, and settles nothing.
+    let (ask, about) = the_ask(&*second_run);
+    one.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
+    second_run.connect().await.unwrap();
+    until(&mut second_run, "the ask again", |run| run.is_caught_up()).await;
+    assert_eq!(the_ask(&*second_run).0, ask);
+
+    // The end of one run leaves the other where it is.
+    one.agent
+        .cancel(
+            &one.session,
+            &first.message,
+            std::slice::from_ref(&first.message),
+        )
+        .await
+        .unwrap();
+    assert_eq!(ended(&mut first_run).await, RunEnd::Aborted);
+    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
+    two.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
+    assert_eq!(ended(&mut second_run).await, RunEnd::Completed);
+
+    // Each has its own files and changes, and the common checkout has none of them.
+    assert_eq!(files(&one.folder()), ["README.md", "one.txt"]);
+    assert_eq!(files(&two.folder()), ["README.md", "asked.txt", "two.txt"]);
+    assert_eq!(files(&scene.home().join("project")), ["README.md"]);
+    assert_eq!(changed(&two, &second).await, ["asked.txt", "two.txt"]);
+    let third = one.ask(scene, "3", "write: three.txt of one").await;
+    assert_eq!(ended(&mut one.watch(&third)).await, RunEnd::Completed);
+    assert_eq!(changed(&one, &third).await, ["three.txt"]);
+
+    // A session belongs to its workspace: a thread that works elsewhere gets another one there.
+    let common = one.agent.in_workspace(&Workspace::Common);
+    let elsewhere = common.ensure_session(&one.thread, None).await.unwrap();
+    assert_ne!(elsewhere, one.session);
+    let moved = two
+        .agent
+        .ensure_session(&one.thread, Some(&one.session))
+        .await
+        .unwrap();
+    assert!(moved != one.session && moved != elsewhere);
+    assert_eq!(
+        one.agent
+            .ensure_session(&one.thread, Some(&one.session))
+            .await,
+        Ok(one.session.clone())
+    );
+
+    // They share the server, and its end.
+    let slow = two
+        .ask(scene, "4", "slow: 60 a b c d e f g h i j k l")
+        .await;
+    let mut slow_run = two.watch(&slow);
+    slow_run.connect().await.unwrap();
+    until(&mut slow_run, "words", |run| run.messages() > 0).await;
+    assert_eq!(scene.ensure_server(true).await, Event::Healthy);
+    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+    while slow_run.observe().await != Ok(RunState::Stopped) {
+        assert!(Instant::now() < bound, "the run outlived its server");
+    }
+    let kept = one.agent.ensure_session(&one.thread, None).await;
+    assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
+}

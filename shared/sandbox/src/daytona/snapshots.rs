@@ -1,0 +1,181 @@
+//! Snapshots of sandboxes at Daytona.
+//!
+//! Facts, from Daytona's last public server source (v0.190.0: `createSnapshotFromSandbox` of its API, `CreateSnapshotFromSandbox`
+//! of its runner) and its issue 4990, none of them tried against the live service:
+//! - A sandbox that is `started` or `stopped` is taken; in any other state the call is 400, in transition 409. A running
+//!   container is paused while its disk is committed, and goes on while that is pushed.
+//! - The call answers at once. The sandbox says `snapshotting` for as long as it takes, minutes perhaps, and refuses every
+//!   other change with 409 meanwhile; then it is again what it was before.
+//! - There is no record of a snapshot that is being made, a taken name is not refused, and what fails is told nowhere: the
+//!   sandbox goes back, and the name stays unknown. Newer servers may keep a record from the beginning (`snapshotting`, then
+//!   `active` or `error` with a reason) and refuse a taken name with 409. Both are understood here.
+//! - Names are unique in an organisation, prepared images among them; how many snapshots there may be is a quota of it.
+//! - One that nobody uses for two weeks becomes `inactive`, and a create from it is refused until it is activated.
+//! - A deletion answers at once too: the snapshot says `removing` until it is gone, and its name is taken until then.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::sandbox::SandboxState;
+
+use super::client::DaytonaError;
+use super::prepared::{self, Readiness};
+use super::seam::{DaytonaSandboxes, control};
+use crate::provider::{ErrorKind, ProviderError, ProviderResult};
+use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
+
+/// What Daytona says of a sandbox while it makes a snapshot of it.
+const SNAPSHOTTING: &str = "snapshotting";
+
+impl DaytonaSandboxes {
+    /// Look, ask, look again.
+    pub(super) async fn make_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        let seen = self.look_for_snapshot(name).await.map_err(control)?;
+        if seen != SnapshotState::Absent {
+            return Ok(seen);
+        }
+        let asked = self
+            .client
+            .snapshot_sandbox(name.sandbox(), &name.to_string())
+            .await;
+        match asked {
+            // Whether it is made already or not at all only a later look says.
+            Ok(()) => Ok(SnapshotState::Underway),
+            Err(
+                error @ (DaytonaError::Conflict { .. } | DaytonaError::Refused { status: 400, .. }),
+            ) if !error.says_snapshots_full() => self.why_no_snapshot(name, error).await,
+            Err(error) => Err(control(error)),
+        }
+    }
+
+    /// After a refusal the snapshot and the sandbox say what is: the same was asked for before, or it cannot be now.
+    async fn why_no_snapshot(
+        &self,
+        name: &SnapshotName,
+        error: DaytonaError,
+    ) -> ProviderResult<SnapshotState> {
+        let seen = self.look_for_snapshot(name).await.map_err(control)?;
+        if seen != SnapshotState::Absent {
+            return Ok(seen);
+        }
+        let sandbox = self.client.get(name.sandbox()).await.map_err(control)?;
+        match sandbox.sandbox_state() {
+            SandboxState::Gone => Err(control(DaytonaError::NotFound)),
+            SandboxState::Provisioning | SandboxState::Busy => {
+                Err(control(DaytonaError::Conflict {
+                    message: format!("a snapshot has to wait: {error}"),
+                }))
+            }
+            // Archived, paused or broken: as it is, Daytona makes none of it.
+            SandboxState::Stopped | SandboxState::Broken { .. }
+                if sandbox.state.as_deref() != Some("stopped") =>
+            {
+                let said = sandbox.state.unwrap_or_default();
+                let reason =
+                    format!("the sandbox is {said}: start it, then make the snapshot ({error})");
+                Err(ProviderError {
+                    kind: ErrorKind::WrongState,
+                    seen: reason.clone(),
+                    failure: Failure::TurnFailed { reason },
+                })
+            }
+            _ => Err(control(error)),
+        }
+    }
+
+    pub(super) async fn look_for_snapshot(
+        &self,
+        name: &SnapshotName,
+    ) -> Result<SnapshotState, DaytonaError> {
+        let text = name.to_string();
+        if let Some(found) = self.client.snapshot(&text).await? {
+            return Ok(state_of(&found));
+        }
+        match self.client.get(name.sandbox()).await {
+            Ok(sandbox) if sandbox.state.as_deref() == Some(SNAPSHOTTING) => {
+                return Ok(SnapshotState::Underway);
+            }
+            Ok(_) | Err(DaytonaError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        // The record is written before the sandbox goes back, so that one look after that one is enough.
+        let again = self.client.snapshot(&text).await?;
+        Ok(again.map_or(SnapshotState::Absent, |found| state_of(&found)))
+    }
+
+    pub(super) async fn all_snapshots(&self) -> Result<Vec<Snapshot>, DaytonaError> {
+        let stack = self.settings.stack();
+        let found = self.client.snapshots(&stack_prefix(stack)).await?;
+        let ours = |told: prepared::Snapshot| {
+            let state = state_of(&told);
+            let name = SnapshotName::parse(stack, &told.name)?;
+            (state != SnapshotState::Absent).then_some(Snapshot {
+                name,
+                state,
+                gib: told.size,
+            })
+        };
+        let mut ours: Vec<Snapshot> = found.into_iter().filter_map(ours).collect();
+        ours.sort_by_key(|one| std::cmp::Reverse(one.name.at_ms()));
+        Ok(ours)
+    }
+
+    pub(super) async fn drop_snapshot(&self, name: &SnapshotName) -> Result<(), DaytonaError> {
+        let found = self.client.snapshot(&name.to_string()).await?;
+        let Some(found) = found.filter(|found| found.readiness() != Readiness::Going) else {
+            return Ok(());
+        };
+        match self.client.delete_snapshot(&found.id).await {
+            Err(DaytonaError::NotFound) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// What is to be done about a create from a snapshot that Daytona refused.
+    pub(super) async fn why_not_of(
+        &self,
+        name: Option<&SnapshotName>,
+        refused: &DaytonaError,
+    ) -> Failure {
+        let Some(name) = name else {
+            return refused.failure();
+        };
+        let found = match self.client.snapshot(&name.to_string()).await {
+            Ok(found) => found,
+            Err(error) => return error.failure(),
+        };
+        let wait = |seen: &str| Failure::Wait {
+            after_ms: 0,
+            seen: format!("{seen} ({refused})"),
+        };
+        let lost = |what: &str| Failure::TurnFailed {
+            reason: format!(
+                "The snapshot that the sandbox was to begin with {what}. Choose another snapshot, or make the sandbox without one."
+            ),
+        };
+        match found.as_ref().map(prepared::Snapshot::readiness) {
+            Some(Readiness::Ready) => refused.failure(),
+            Some(Readiness::Underway) => wait("the snapshot is not ready yet"),
+            Some(Readiness::Asleep) => {
+                let id = found.map(|found| found.id).unwrap_or_default();
+                match self.client.activate_snapshot(&id).await {
+                    // Somebody else has woken it.
+                    Ok(()) | Err(DaytonaError::Refused { status: 400, .. }) => {
+                        wait("the snapshot was asleep")
+                    }
+                    Err(error) => error.failure(),
+                }
+            }
+            Some(Readiness::Failed(reason)) => lost(&format!("cannot be used ({reason})")),
+            Some(Readiness::Going) | None => lost("is not there any more"),
+        }
+    }
+}
+
+fn state_of(found: &prepared::Snapshot) -> SnapshotState {
+    match found.readiness() {
+        Readiness::Ready => SnapshotState::Ready,
+        Readiness::Asleep => SnapshotState::Asleep,
+        Readiness::Failed(reason) => SnapshotState::Failed { reason },
+        Readiness::Going => SnapshotState::Absent,
+        Readiness::Underway => SnapshotState::Underway,
+    }
+}

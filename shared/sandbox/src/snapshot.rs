@@ -1,0 +1,184 @@
+//! Snapshots of sandboxes: what a sandbox's disk held at one moment, kept under a name of ours.
+//!
+//! They are not the images that sandboxes of a stack begin with: some providers call those snapshots too, but they are built
+//! once by whoever sets the stack up, while these hold a tenant's work. A name says everything: providers keep no labels
+//! with a snapshot.
+
+use std::fmt;
+
+use bobbin_core::ids::{Ms, SandboxKey, digest, sandbox_name};
+
+use crate::labels::Stack;
+
+/// Hex digits by which a snapshot's name tells stacks of one name apart.
+const STACK_DIGITS: usize = 8;
+
+/// The name of a snapshot: `<name of the sandbox>-at<time>-<hash of the stack's id>`, where the time is in milliseconds
+/// since 1970. The same sandbox at the same time has the same name, so that a repeat finds what it has made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotName {
+    sandbox: String,
+    at_ms: Ms,
+    stack: String,
+}
+
+impl SnapshotName {
+    /// For a snapshot of this generation of a sandbox, asked for at this time.
+    #[must_use]
+    pub fn new(stack: Stack<'_>, key: &SandboxKey, generation: u32, at_ms: Ms) -> Self {
+        Self {
+            sandbox: sandbox_name(stack.name, key, generation),
+            at_ms,
+            stack: stack_digits(stack.id),
+        }
+    }
+
+    /// Reads a name that a snapshot of this very stack has; none where it is anything else's.
+    #[must_use]
+    pub fn parse(stack: Stack<'_>, name: &str) -> Option<Self> {
+        let (rest, digits) = name.rsplit_once('-')?;
+        let (sandbox, at) = rest.rsplit_once("-at")?;
+        let read = Self {
+            sandbox: sandbox.to_owned(),
+            at_ms: at.parse().ok()?,
+            stack: digits.to_owned(),
+        };
+        let ours = sandbox.starts_with(&stack_prefix(stack))
+            && digits == stack_digits(stack.id)
+            // Another way to write the same number is no name of ours.
+            && read.to_string() == name;
+        ours.then_some(read)
+    }
+
+    /// The name of the sandbox that it is of.
+    #[must_use]
+    pub fn sandbox(&self) -> &str {
+        &self.sandbox
+    }
+
+    /// When it was asked for.
+    #[must_use]
+    pub const fn at_ms(&self) -> Ms {
+        self.at_ms
+    }
+
+    /// Whether it is of this sandbox of ours, in any generation. Whoever makes a sandbox of a snapshot asks this first of the
+    /// sandboxes of the same tenant: a snapshot holds what its sandbox held.
+    #[must_use]
+    pub fn is_of(&self, stack: Stack<'_>, key: &SandboxKey) -> bool {
+        let generation = self.sandbox.rsplit_once("-g").map(|(_, number)| number);
+        let generation = generation.and_then(|number| number.parse().ok());
+        generation
+            .is_some_and(|generation| sandbox_name(stack.name, key, generation) == self.sandbox)
+    }
+}
+
+impl fmt::Display for SnapshotName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            sandbox,
+            at_ms,
+            stack,
+        } = self;
+        write!(f, "{sandbox}-at{at_ms}-{stack}")
+    }
+}
+
+/// What the names of a stack's sandboxes, and of their snapshots, begin with; a namesake's do as well.
+#[must_use]
+pub fn stack_prefix(stack: Stack<'_>) -> String {
+    format!("bobbin-{}-", stack.name)
+}
+
+fn stack_digits(stack_id: &str) -> String {
+    digest(&["snapshot-of-stack", stack_id])[..STACK_DIGITS].to_owned()
+}
+
+/// What a snapshot is good for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SnapshotState {
+    /// It is being made, or made ready again: look later.
+    Underway,
+    /// Sandboxes can be made from it.
+    Ready,
+    /// The provider has put it aside because nobody used it: a create wakes it, and takes longer.
+    Asleep,
+    /// It will not become ready: delete it.
+    Failed {
+        /// The reason that the provider gives.
+        reason: String,
+    },
+    /// There is none of this name, or it is on its way out.
+    Absent,
+}
+
+/// A snapshot as a listing tells of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Its name, which says whose it is and of when.
+    pub name: SnapshotName,
+    /// What it is good for now; never [`SnapshotState::Absent`].
+    pub state: SnapshotState,
+    /// What it takes at the provider, in GiB, where that says so.
+    pub gib: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bobbin_core::ids::ThreadKey;
+
+    use super::*;
+
+    const DEV: Stack<'_> = Stack {
+        name: "dev-eu",
+        id: "a",
+    };
+
+    #[test]
+    fn a_snapshots_name_says_whose_it_is_and_is_the_same_for_a_repeat() {
+        let key = ThreadKey::discord("1", "2").unwrap().sandbox();
+        let other = ThreadKey::discord("1", "3").unwrap().sandbox();
+        let name = SnapshotName::new(DEV, &key, 3, 1_700_000_000_123);
+        let text = name.to_string();
+        assert_eq!(
+            text,
+            SnapshotName::new(DEV, &key, 3, 1_700_000_000_123).to_string()
+        );
+        assert!(text.starts_with(&sandbox_name("dev-eu", &key, 3)), "{text}");
+        assert!(text.contains("-at1700000000123-"), "{text}");
+        assert_eq!(SnapshotName::parse(DEV, &text), Some(name.clone()));
+        assert_eq!(
+            (name.sandbox(), name.at_ms()),
+            (sandbox_name("dev-eu", &key, 3).as_str(), 1_700_000_000_123)
+        );
+        assert!(name.is_of(DEV, &key) && !name.is_of(DEV, &other));
+    }
+
+    #[test]
+    fn what_another_stack_or_a_person_made_is_none_of_ours() {
+        let key = ThreadKey::discord("1", "2").unwrap().sandbox();
+        let text = SnapshotName::new(DEV, &key, 1, 7).to_string();
+        let namesake = Stack { id: "b", ..DEV };
+        assert_eq!(SnapshotName::parse(namesake, &text), None);
+        assert_eq!(
+            SnapshotName::parse(
+                Stack { name: "dev", ..DEV },
+                &text.replace("dev-eu", "prod")
+            ),
+            None
+        );
+        let digits = text.rsplit_once('-').unwrap().1;
+        for foreign in [
+            "bobbin-sandbox-0123456789ab".to_owned(),
+            "my snapshot".to_owned(),
+            text.replace("-at7-", "-at07-"),
+            text.replace("-at7-", "-at-"),
+            format!("{text}x"),
+            format!("bobbin-prod-x-g1-at7-{digits}"),
+        ] {
+            assert_eq!(SnapshotName::parse(DEV, &foreign), None, "{foreign}");
+        }
+    }
+}
