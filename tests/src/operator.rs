@@ -1,8 +1,12 @@
 //! The operator's command line as a test runs it: the real program, beside the stack, with nothing of the environment.
 
-use std::process::{Command, Output, Stdio};
+use std::ffi::OsStr;
+use std::process::{Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
 
 use crate::binaries;
 use crate::world::World;
@@ -34,24 +38,108 @@ impl Ran {
 /// # Panics
 /// When it cannot be run, or shows one.
 pub async fn operate(world: &World, words: &[&str]) -> Ran {
+    begun(world, words).ended().await
+}
+
+/// A command that runs.
+pub struct Running {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    shown: String,
+    words: Vec<String>,
+    secrets: Vec<String>,
+}
+
+impl Running {
+    /// The first line that it writes to standard error, without its end.
+    ///
+    /// # Panics
+    /// When it ends without one.
+    pub async fn first_line_of_err(&mut self) -> String {
+        let read = self.err.read_line(&mut self.shown).await;
+        assert!(read.is_ok_and(|bytes| bytes > 0), "{:?} says nothing", self.words);
+        self.shown.trim_end().to_owned()
+    }
+
+    /// Presses Ctrl-C.
+    ///
+    /// # Panics
+    /// When it has ended before.
+    pub fn interrupt(&self) {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok());
+        let id = id.and_then(Pid::from_raw).expect("it runs");
+        kill_process(id, Signal::INT).expect("it is ours");
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it has shown a credential of the stack.
+    pub async fn ended(mut self) -> Ran {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut stdout = self.child.stdout.take().expect("it is piped");
+        let read = tokio::join!(stdout.read_to_end(&mut out), self.err.read_to_end(&mut err));
+        assert!(read.0.is_ok() && read.1.is_ok(), "{read:?}");
+        let status = self.child.wait().await.expect("it is ours");
+        let ran = Ran {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&out).into_owned(),
+            err: self.shown + &String::from_utf8_lossy(&err),
+        };
+        for secret in &self.secrets {
+            let shown = [&ran.out, &ran.err].iter().any(|text| text.contains(secret));
+            assert!(!shown, "{:?} shows a credential", self.words);
+        }
+        ran
+    }
+}
+
+/// Begins to run `bobbin` with these words on the world's stack.
+///
+/// # Panics
+/// When it cannot be run.
+#[must_use]
+pub fn begun(world: &World, words: &[&str]) -> Running {
     let state_dir = world.state_dir.display().to_string();
     let place = ["--laptop", "--state-dir", &state_dir];
-    let words: Vec<&str> = place.into_iter().chain(words.iter().copied()).collect();
-    let ran = plainly(&words).await;
+    let words: Vec<String> = place
+        .into_iter()
+        .chain(words.iter().copied())
+        .map(str::to_owned)
+        .collect();
+    let mut child = command(&words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     let ready = &world.ready;
-    for secret in [
-        &ready.daytona_api_key,
-        &ready.discord_bot_token,
-        &ready.slack_bot_token,
-        &ready.slack_signing_secret,
-        &ready.discord_private_key,
-    ] {
-        let shown = [&ran.out, &ran.err]
-            .iter()
-            .any(|text| text.contains(secret));
-        assert!(!shown, "{words:?} shows a credential");
+    Running {
+        err: BufReader::new(child.stderr.take().expect("it is piped")),
+        child,
+        shown: String::new(),
+        words,
+        secrets: [
+            &ready.daytona_api_key,
+            &ready.discord_bot_token,
+            &ready.slack_bot_token,
+            &ready.slack_signing_secret,
+            &ready.discord_private_key,
+        ]
+        .map(Clone::clone)
+        .to_vec(),
     }
-    ran
+}
+
+/// The program, with nothing of the environment.
+fn command(words: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(binaries::folder().join("bobbin"));
+    command
+        .args(words)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null());
+    command
 }
 
 /// Runs it with these words alone.
@@ -59,21 +147,12 @@ pub async fn operate(world: &World, words: &[&str]) -> Ran {
 /// # Panics
 /// When it cannot be run.
 pub async fn plainly(words: &[&str]) -> Ran {
-    let mut command = Command::new(binaries::folder().join("bobbin"));
-    command
-        .args(words)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null());
-    let run = tokio::task::spawn_blocking(move || command.output());
+    let run = command(words).output().await;
     let Output {
         status,
         stdout,
         stderr,
-    } = run
-        .await
-        .expect("nothing panics there")
-        .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
+    } = run.unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     Ran {
         code: status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&stdout).into_owned(),

@@ -20,6 +20,7 @@ mod protocol;
 mod run;
 mod scenarios;
 mod security;
+mod send;
 mod setup;
 mod shown;
 mod slack;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         faults::trials(),
         manners::trials(),
         operate::trials(),
+        send::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),

@@ -38,7 +38,7 @@ fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_us
 
 #[test]
 fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environment() {
-    for command in [&["threads"][..], &["dead", "replay", "--all"]] {
+    for command in [&["thread", "list"][..], &["dead", "replay", "--all"]] {
         let (code, out, err) = run(command, &[]);
         assert_eq!((code, out.as_str()), (1, ""));
         assert_eq!(
@@ -48,8 +48,8 @@ fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environmen
     }
     for (command, environment) in [
         (&["env"][..], &[][..]),
-        (&["threads"], &[("BOBBIN_STACK", "mine")]),
-        (&["threads", "--stack", "mine"], &[]),
+        (&["sandbox", "list"], &[("BOBBIN_STACK", "mine")]),
+        (&["thread", "list", "--stack", "mine"], &[]),
     ] {
         let (code, _, err) = run(command, environment);
         assert_eq!(code, 1);
@@ -63,13 +63,13 @@ fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
         ("BOBBIN_STACK", "mine"),
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
     ];
-    for command in ["env", "credentials", "threads"] {
-        let laptop = ["--laptop", "--state-dir", "/nowhere", command];
+    for command in [&["env"][..], &["credentials"], &["thread", "list"]] {
+        let laptop = [&["--laptop", "--state-dir", "/nowhere"], command].concat();
         let (code, out, err) = run(&laptop, &other);
-        assert_eq!((code, out.as_str()), (1, ""), "{command}");
+        assert_eq!((code, out.as_str()), (1, ""), "{command:?}");
         assert!(
             err.starts_with("No laptop stack runs with the state folder /nowhere: "),
-            "{command}: {err}"
+            "{command:?}: {err}"
         );
     }
 }

@@ -32,6 +32,7 @@ pub fn wrong_call(method: &str, arguments: &Value) -> Vec<String> {
         "chat.startStream" | "chat.appendStream" | "chat.stopStream" => {
             stream(method, arguments, &mut wrong);
         }
+        "conversations.history" => needs(arguments, &["channel"], &mut wrong),
         "conversations.replies" => needs(arguments, &["channel", "ts"], &mut wrong),
         "agents.sessions.setStatus" => {
             needs(

@@ -14,7 +14,7 @@ use super::actions::SHORTCUT;
 pub const COMMAND: &str = "/bobbin";
 
 /// Every method of the Web API that is called, with the scopes without which it fails somewhere.
-pub const METHODS: [(&str, &[&str]); 14] = [
+pub const METHODS: [(&str, &[&str]); 15] = [
     ("agents.sessions.setStatus", &["chat:write"]),
     ("assistant.threads.setStatus", &["chat:write"]),
     ("auth.test", &[]),
@@ -24,6 +24,15 @@ pub const METHODS: [(&str, &[&str]); 14] = [
     ("chat.startStream", &["chat:write"]),
     ("chat.stopStream", &["chat:write"]),
     ("chat.update", &["chat:write"]),
+    (
+        "conversations.history",
+        &[
+            "channels:history",
+            "groups:history",
+            "im:history",
+            "mpim:history",
+        ],
+    ),
     (
         "conversations.replies",
         &[

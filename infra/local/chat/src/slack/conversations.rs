@@ -22,6 +22,18 @@ pub fn replies(store: &Store, args: &Value) -> MethodResult {
     Ok(page(args, messages))
 }
 
+/// The messages of a channel itself, newest first; of its threads only the roots, and what was sent to the channel too.
+pub fn history(store: &Store, args: &Value) -> MethodResult {
+    let id = channel(store, args, "channel")?.str("id").to_owned();
+    let mut messages = store.all("s.message", &id)?;
+    messages.retain(|one| {
+        let is_reply = one.has("thread_ts") && one.str("thread_ts") != one.str("ts");
+        (!is_reply || one.str("subtype") == "thread_broadcast") && within(args, one.str("ts"))
+    });
+    messages.reverse();
+    Ok(page(args, messages))
+}
+
 fn flag(args: &Value, name: &str) -> bool {
     ["true", "1"].contains(&loose_text(args, name).as_str())
 }

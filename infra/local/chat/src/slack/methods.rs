@@ -96,6 +96,7 @@ fn route(hub: &Hub, store: &Store, method: &str, args: &Value) -> MethodResult {
         "chat.appendStream" => stream::append(hub, store, args),
         "chat.stopStream" => stream::stop(hub, store, args),
         "chat.postEphemeral" => chat::post_ephemeral(hub, store, args),
+        "conversations.history" => conversations::history(store, args),
         "conversations.replies" => conversations::replies(store, args),
         "views.publish" => home::publish(hub, store, args),
         "files.getUploadURLExternal" => files::begin_upload(hub, store, args),

@@ -1,6 +1,7 @@
 //! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
 #![allow(clippy::unwrap_used)]
 
+mod opening;
 mod status;
 mod stream;
 mod styles;
@@ -184,6 +185,7 @@ async fn serve(
     }
     let answer = match method.as_str() {
         "auth.test" => json!({ "ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT" }),
+        "conversations.history" => json!({ "ok": true, "messages": script.messages }),
         "conversations.replies" => json!({ "ok": true, "messages": script.messages }),
         "files.getUploadURLExternal" => {
             json!({ "ok": true, "upload_url": format!("{base}/upload"), "file_id": "F1" })
