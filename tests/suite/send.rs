@@ -81,7 +81,7 @@ async fn answered(world: World, platform: Platform) {
         Platform::Slack => world.slack.page(&talk.thread).await.unwrap(),
     };
     assert!(
-        line.contains("田中 (terminal)") && line.contains(&format!("Sent from a terminal as {id}")),
+        line.replace('\\', "").contains("田中 (terminal)") && line.contains(&format!("Sent from a terminal as {id}")),
         "{line}"
     );
 
