@@ -1,9 +1,14 @@
 //! The operator's command line as a test runs it: the real program, beside the stack, with nothing of the environment.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::process::{Output, Stdio};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
@@ -57,7 +62,11 @@ impl Running {
     /// When it ends without one.
     pub async fn first_line_of_err(&mut self) -> String {
         let read = self.err.read_line(&mut self.shown).await;
-        assert!(read.is_ok_and(|bytes| bytes > 0), "{:?} says nothing", self.words);
+        assert!(
+            read.is_ok_and(|bytes| bytes > 0),
+            "{:?} says nothing",
+            self.words
+        );
         self.shown.trim_end().to_owned()
     }
 
@@ -87,7 +96,9 @@ impl Running {
             err: self.shown + &String::from_utf8_lossy(&err),
         };
         for secret in &self.secrets {
-            let shown = [&ran.out, &ran.err].iter().any(|text| text.contains(secret));
+            let shown = [&ran.out, &ran.err]
+                .iter()
+                .any(|text| text.contains(secret));
             assert!(!shown, "{:?} shows a credential", self.words);
         }
         ran
@@ -129,6 +140,60 @@ pub fn begun(world: &World, words: &[&str]) -> Running {
         .map(Clone::clone)
         .to_vec(),
     }
+}
+
+/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone: its exit
+/// code, and everything that the terminal was given.
+///
+/// # Panics
+/// When there is no terminal to be had, or it cannot be run.
+pub async fn in_terminal(
+    world: &World,
+    words: &[&str],
+    columns: u16,
+    environment: &[(&str, &str)],
+) -> (i32, String) {
+    let state_dir = world.state_dir.display().to_string();
+    let place = ["--laptop", "--state-dir", &state_dir];
+    let words: Vec<&str> = place.into_iter().chain(words.iter().copied()).collect();
+    let (controller, terminal) = terminal(columns).expect("the system has pseudo-terminals");
+    let mut child = command(&words)
+        .envs(environment.iter().copied())
+        .stdout(terminal.try_clone().expect("a handle can be copied"))
+        .stderr(terminal)
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
+    let read = tokio::task::spawn_blocking(move || {
+        let (mut shown, mut some) = (Vec::new(), [0; 4096]);
+        // Where nobody has the terminal open any more, reading fails.
+        while let Ok(bytes) = rustix::io::read(&controller, &mut some[..])
+            && bytes > 0
+        {
+            shown.extend_from_slice(&some[..bytes]);
+        }
+        String::from_utf8_lossy(&shown).into_owned()
+    });
+    let status = child.wait().await.expect("it is ours");
+    let shown = read.await.expect("nothing panics there");
+    (status.code().unwrap_or(-1), shown)
+}
+
+/// A terminal of this width, by its two ends: a person's, and a program's.
+fn terminal(columns: u16) -> rustix::io::Result<(OwnedFd, File)> {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let name = ptsname(&controller, Vec::new())?;
+    let terminal = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&terminal, size)?;
+    Ok((controller, File::from(terminal)))
 }
 
 /// The program, with nothing of the environment.

@@ -161,7 +161,9 @@ NAME THREAD started TIME live"
         Platform::Discord => &world.ready.discord_user_id,
         Platform::Slack => &world.ready.slack_user_id,
     };
-    let show = operate(&world, &["thread", "show", &thread, "--json"]).await.json();
+    let show = operate(&world, &["thread", "show", &thread, "--json"])
+        .await
+        .json();
     let who = show["timeline"][2]["note"]
         .as_str()
         .unwrap_or_default()
@@ -193,7 +195,9 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
         "{}",
         shown.out
     );
-    let content = operate(&world, &["thread", "show", &thread, "--content"]).await.out;
+    let content = operate(&world, &["thread", "show", &thread, "--content"])
+        .await
+        .out;
     assert!(
         content.contains("asked: echo: a word that only the thread knows")
             && content.contains("answered: a word that only the thread knows"),
@@ -218,7 +222,9 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
     );
     let followed = operate(
         &world,
-        &["sandbox", "log", &thread, "-n", "3", "--follow", "--for", "5s"],
+        &[
+            "sandbox", "log", &thread, "-n", "3", "--follow", "--for", "5s",
+        ],
     )
     .await;
     assert_eq!(followed.code, 0, "{followed:?}");
@@ -321,7 +327,10 @@ async fn acts(world: World, platform: Platform) {
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.generation, 2);
 
-    assert_eq!(operate(&world, &["sandbox", "destroy", &thread]).await.code, 0);
+    assert_eq!(
+        operate(&world, &["sandbox", "destroy", &thread]).await.code,
+        0
+    );
     let forgotten = operate(&world, &["thread", "forget", &thread, "--json"]).await;
     assert_eq!(
         (forgotten.code, forgotten.json()),
@@ -359,7 +368,11 @@ async fn busy(world: World, platform: Platform) {
     assert_eq!((after.phase, after.operated.len()), (before.phase, 0));
     assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
-    let paused = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy", "--json"]).await;
+    let paused = operate(
+        &world,
+        &["sandbox", "stop", &thread, "--even-if-busy", "--json"],
+    )
+    .await;
     assert_eq!(paused.code, 0, "{paused:?}");
     assert_eq!(paused.json()["halted"], turn.as_str());
     assert_eq!(

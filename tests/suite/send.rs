@@ -4,7 +4,7 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Phase;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::operator::{Ran, begun, operate};
+use bobbin_tests::operator::{Ran, begun, in_terminal, operate};
 use bobbin_tests::talk::marked;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
@@ -37,6 +37,11 @@ pub fn trials() -> Vec<Trial> {
             async move |world| unseen(world, platform).await,
         ));
     }
+    trials.push(on(
+        &COMMON,
+        "send::in_a_terminal_the_progress_is_one_line_and_tables_fit_it_in_colours",
+        in_a_terminal,
+    ));
     trials
 }
 
@@ -54,7 +59,15 @@ fn id_of(ran: &Ran) -> String {
 
 async fn send(world: &World, platform: Platform, text: &str, more: &[&str]) -> Ran {
     let channel = channel(world, platform);
-    let words = ["send", "--channel", &channel, "--prompt", text, "--name", "田中"];
+    let words = [
+        "send",
+        "--channel",
+        &channel,
+        "--prompt",
+        text,
+        "--name",
+        "田中",
+    ];
     operate(world, &[&words, more].concat()).await
 }
 
@@ -69,7 +82,11 @@ async fn answered(world: World, platform: Platform) {
     for told in ["gets its sandbox", "active · running", "Answered after"] {
         assert!(ran.err.contains(told), "{told}: {}", ran.err);
     }
-    assert!(!ran.err.contains('\u{1b}'), "no terminal, no colours: {}", ran.err);
+    assert!(
+        !ran.err.contains('\u{1b}'),
+        "no terminal, no colours: {}",
+        ran.err
+    );
 
     let id = id_of(&ran);
     let talk = world.found(platform, &id, &mark).await;
@@ -81,7 +98,8 @@ async fn answered(world: World, platform: Platform) {
         Platform::Slack => world.slack.page(&talk.thread).await.unwrap(),
     };
     assert!(
-        line.replace('\\', "").contains("田中 (terminal)") && line.contains(&format!("Sent from a terminal as {id}")),
+        line.replace('\\', "").contains("田中 (terminal)")
+            && line.contains(&format!("Sent from a terminal as {id}")),
         "{line}"
     );
 
@@ -89,14 +107,24 @@ async fn answered(world: World, platform: Platform) {
     let again = send(&world, platform, &text, &["--id", &id, "--json"]).await;
     assert_eq!(
         (again.code, again.json()),
-        (0, json!({"id": id, "thread": thread, "link": again.json()["link"], "turn": null})),
+        (
+            0,
+            json!({"id": id, "thread": thread, "link": again.json()["link"], "turn": null})
+        ),
         "{again:?}"
     );
     let follow = ["thread", "follow", &thread, "--turn", &id, "--json"];
     let followed = operate(&world, &follow).await;
     let turn = followed.json()["turn"].clone();
-    assert_eq!((followed.code, &turn["outcome"]), (0, &json!("answered")), "{followed:?}");
-    assert!(turn["answer"].as_str().unwrap().contains("the last words"), "{turn}");
+    assert_eq!(
+        (followed.code, &turn["outcome"]),
+        (0, &json!("answered")),
+        "{followed:?}"
+    );
+    assert!(
+        turn["answer"].as_str().unwrap().contains("the last words"),
+        "{turn}"
+    );
     let session = talk.session().await;
     assert_eq!((session.ended.len(), session.turn), (1, None));
     let asked = world.discord.active_threads().await.unwrap();
@@ -109,13 +137,27 @@ async fn answered(world: World, platform: Platform) {
 
 async fn otherwise(world: World, platform: Platform) {
     let (text, mark) = marked("echo: never");
-    let failed = send(&world, platform, &text, &["--model", "nobody/none", "--follow", "--json"]).await;
+    let failed = send(
+        &world,
+        platform,
+        &text,
+        &["--model", "nobody/none", "--follow", "--json"],
+    )
+    .await;
     let turn = failed.json()["turn"].clone();
-    assert_eq!((failed.code, &turn["outcome"]), (4, &json!("failed")), "{failed:?}");
+    assert_eq!(
+        (failed.code, &turn["outcome"]),
+        (4, &json!("failed")),
+        "{failed:?}"
+    );
     let why = turn["why"].as_str().unwrap_or_default();
     assert!(why.contains("nobody"), "{turn}");
     assert!(failed.err.contains(why), "{}", failed.err);
-    world.found(platform, &id_of(&failed), &mark).await.finish().await;
+    world
+        .found(platform, &id_of(&failed), &mark)
+        .await
+        .finish()
+        .await;
 
     let (text, mark) = marked("run: sleep 100");
     let sent = send(&world, platform, &text, &[]).await;
@@ -125,13 +167,19 @@ async fn otherwise(world: World, platform: Platform) {
     let thread = talk.thread.key.to_string();
     assert!(
         sent.out.starts_with(&format!("Sent: {thread}"))
-            && sent.out.contains(&format!(" thread follow {thread} --turn {id}\n")),
+            && sent
+                .out
+                .contains(&format!(" thread follow {thread} --turn {id}\n")),
         "{sent:?}"
     );
     talk.running(&id).await;
     let late = operate(&world, &["thread", "follow", &thread, "--for", "1s"]).await;
     assert_eq!(late.code, 7, "{late:?}");
-    assert!(late.err.contains("The turn still runs after 1 s"), "{}", late.err);
+    assert!(
+        late.err.contains("The turn still runs after 1 s"),
+        "{}",
+        late.err
+    );
     let stopped = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy"]).await;
     assert_eq!(stopped.code, 0, "{stopped:?}");
     let ended = operate(&world, &["thread", "follow", &thread, "--json"]).await;
@@ -159,7 +207,9 @@ async fn interrupted(world: World, platform: Platform) {
     assert_eq!(ran.code, 130, "{ran:?}");
     let how = format!(" thread follow {thread} --turn {id}");
     assert!(
-        ran.err.contains("The turn goes on. Follow it again with: bobbin --laptop") && ran.err.contains(&how),
+        ran.err
+            .contains("The turn goes on. Follow it again with: bobbin --laptop")
+            && ran.err.contains(&how),
         "{}",
         ran.err
     );
@@ -173,12 +223,93 @@ async fn interrupted(world: World, platform: Platform) {
     talk.finish().await;
 }
 
+/// Goes to the beginning of the line and empties it.
+const EMPTY_LINE: &str = "\r\u{1b}[2K";
+
+async fn in_a_terminal(world: World) {
+    let (text, mark) = marked("echo: a word\nslow: 3 two more words");
+    let channel = channel(&world, Platform::Discord);
+    let words = ["send", "--channel", &channel, "--prompt", &text, "--follow"];
+    let (code, shown) = in_terminal(&world, &words, 60, &[]).await;
+    assert_eq!(code, 0, "{shown}");
+    let drawn = shown.matches(EMPTY_LINE).count();
+    assert!(drawn > 3, "{drawn}: {shown:?}");
+    let faint = "0:00  waits for a worker\u{1b}[0m";
+    assert!(
+        shown.contains(&format!("{EMPTY_LINE}\u{1b}[2m{faint}")),
+        "{shown:?}"
+    );
+    // What is left when every line has been drawn again: the words, and how it ended.
+    let left: Vec<&str> = shown
+        .lines()
+        .map(|line| line.rsplit(EMPTY_LINE).next().unwrap_or_default().trim())
+        .filter(|line| !line.is_empty())
+        .collect();
+    let (first, last) = (left[0], left[left.len() - 1]);
+    assert!(
+        first.starts_with("send-") && last.starts_with("Answered after "),
+        "{left:?}"
+    );
+    assert!(
+        left.iter().any(|line| line.contains("two more words")),
+        "{left:?}"
+    );
+    let talk = world.found(Platform::Discord, first, &mark).await;
+
+    for (columns, environment, coloured) in [
+        (50, [].as_slice(), true),
+        (50, &[("NO_COLOR", "1")], false),
+        (50, &[("TERM", "dumb")], false),
+        (200, &[("NO_COLOR", "")], true),
+    ] {
+        let words = ["thread", "list", "--all"];
+        let (code, shown) = in_terminal(&world, &words, columns, environment).await;
+        assert_eq!(code, 0, "{shown}");
+        assert_eq!(
+            shown.contains("\u{1b}[1mTHREAD\u{1b}[0m"),
+            coloured,
+            "{environment:?}: {shown:?}"
+        );
+        assert_eq!(
+            shown.contains('\u{1b}'),
+            coloured,
+            "{environment:?}: {shown:?}"
+        );
+        let mut plain = shown;
+        for code in ["0", "1", "2", "31", "32", "33"] {
+            plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+        }
+        let widest = plain
+            .lines()
+            .map(|line| line.trim_end().chars().count())
+            .max();
+        // Six columns of at least eight, and what is between them.
+        assert!(
+            widest <= Some(usize::from(columns).max(58)),
+            "{columns}: {plain}"
+        );
+        let key = talk.thread.key.to_string();
+        assert_eq!(plain.contains(&key), columns == 200, "{plain}");
+    }
+    talk.finish().await;
+}
+
 async fn unseen(world: World, platform: Platform) {
     let (nowhere, says) = match platform {
-        Platform::Discord => ("199999999999999999", "Discord knows no channel 199999999999999999: with Developer Mode on, its id is in its menu as Copy Channel ID. Nothing was sent."),
-        Platform::Slack => ("C0NOWHERE00", "The bot cannot see the channel C0NOWHERE00 (channel_not_found): say /invite @Bobbin in it, then repeat the command with --id send-"),
+        Platform::Discord => (
+            "199999999999999999",
+            "Discord knows no channel 199999999999999999: with Developer Mode on, its id is in its menu as Copy Channel ID. Nothing was sent.",
+        ),
+        Platform::Slack => (
+            "C0NOWHERE00",
+            "The bot cannot see the channel C0NOWHERE00 (channel_not_found): say /invite @Bobbin in it, then repeat the command with --id send-",
+        ),
     };
-    let ran = operate(&world, &["send", "--channel", nowhere, "--prompt", "echo: x"]).await;
+    let ran = operate(
+        &world,
+        &["send", "--channel", nowhere, "--prompt", "echo: x"],
+    )
+    .await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
     let told = ran.err.split_once('\n').map_or("", |(_, told)| told);
     assert!(told.starts_with(says), "{}", ran.err);
@@ -187,10 +318,16 @@ async fn unseen(world: World, platform: Platform) {
     assert_eq!(empty.err, "The prompt is empty: say what is to be done.\n");
     let after = threads(&world).await;
     let id = ran.err.lines().next().unwrap_or_default();
-    assert!(!after.iter().any(|line| line.to_string().contains(id)), "{after:?}");
+    assert!(
+        !after.iter().any(|line| line.to_string().contains(id)),
+        "{after:?}"
+    );
 }
 
 async fn threads(world: &World) -> Vec<Value> {
     let listed = operate(world, &["thread", "list", "--gone", "--all", "--json"]).await;
-    listed.json()["threads"].as_array().cloned().unwrap_or_default()
+    listed.json()["threads"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
 }

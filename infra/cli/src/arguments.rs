@@ -212,7 +212,10 @@ mod tests {
 
     /// The commands that do something, by all their words.
     fn leaves(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
-        for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
+        for one in command
+            .get_subcommands()
+            .filter(|one| one.get_name() != "help")
+        {
             let name = format!("{above} {}", one.get_name()).trim().to_owned();
             if !one.is_subcommand_required_set() {
                 found.insert(name.clone());
@@ -277,7 +280,12 @@ mod tests {
 
     #[test]
     fn the_options_of_the_stack_are_the_same_for_every_command() {
-        for command in ["check", "thread list", "discord endpoint", "dead replay --all"] {
+        for command in [
+            "check",
+            "thread list",
+            "discord endpoint",
+            "dead replay --all",
+        ] {
             for line in [
                 format!("bobbin --stack mine --aws-endpoint http://a {command}"),
                 format!("bobbin {command} --endpoint http://a --stack mine"),
@@ -316,7 +324,10 @@ mod tests {
             ),
             ("bobbin --json credentials", "a document of its own"),
             ("bobbin completions bash --json", "a document of its own"),
-            ("bobbin completions tcsh", "[possible values: bash, zsh, fish]"),
+            (
+                "bobbin completions tcsh",
+                "[possible values: bash, zsh, fish]",
+            ),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(says), "{line}: {error}");

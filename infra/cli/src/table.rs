@@ -192,7 +192,10 @@ Anna      e\u{301}tat                22 min"
 
     #[test]
     fn colours_change_nothing_of_how_a_table_is_aligned() {
-        let rows = rows([["active 3 s", "x", "-"], ["error 1 min", "yy", "running 2 s"]]);
+        let rows = rows([
+            ["active 3 s", "x", "-"],
+            ["error 1 min", "yy", "running 2 s"],
+        ]);
         let coloured = Look {
             width: usize::MAX,
             colours: true,

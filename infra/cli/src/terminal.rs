@@ -127,7 +127,10 @@ impl Screen {
             }
             self.newline();
         }
-        let line = cut(&format!("{elapsed}  {line}"), self.columns.saturating_sub(1));
+        let line = cut(
+            &format!("{elapsed}  {line}"),
+            self.columns.saturating_sub(1),
+        );
         if self.drawn && self.told == line {
             return;
         }

@@ -45,7 +45,9 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
     }
     let operates = match &mut body.clone() {
         Body::Open(open) => open.prompt.standing.operates,
-        body => body.standing_mut().is_some_and(|standing| standing.operates),
+        body => body
+            .standing_mut()
+            .is_some_and(|standing| standing.operates),
     };
     assert!(!operates, "nobody outside runs the stack: {body:?}");
     let (of, by) = match body {

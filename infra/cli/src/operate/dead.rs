@@ -94,7 +94,10 @@ async fn judge(stack: &Stack, letter: DeadLetter) -> Judged {
         _ => None,
     };
     let (replay, trouble) = match &about {
-        None => (replay::replay(letter.body.as_ref(), None, false, now_ms), None),
+        None => (
+            replay::replay(letter.body.as_ref(), None, false, now_ms),
+            None,
+        ),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
                 replay::replay(
@@ -286,5 +289,9 @@ fn shown(lines: &[Line]) -> String {
         ]
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
-    table(["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"], &rows, Look::of_output())
+    table(
+        ["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"],
+        &rows,
+        Look::of_output(),
+    )
 }

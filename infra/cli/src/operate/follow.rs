@@ -69,7 +69,12 @@ pub struct TurnAnswer {
 }
 
 impl Answer {
-    pub fn of(thread: &ThreadKey, id: &TurnId, link: Option<String>, turn: Option<TurnAnswer>) -> Self {
+    pub fn of(
+        thread: &ThreadKey,
+        id: &TurnId,
+        link: Option<String>,
+        turn: Option<TurnAnswer>,
+    ) -> Self {
         Self {
             id: id.to_string(),
             thread: thread.to_string(),
@@ -95,7 +100,10 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
             CommandError::not_found(format!("Nothing has run in {} yet.", what.thread))
         })?,
     };
-    let known = session.turn.as_ref().is_some_and(|present| present.covers(&turn))
+    let known = session
+        .turn
+        .as_ref()
+        .is_some_and(|present| present.covers(&turn))
         || flags.queued.contains_key(&turn)
         || ended(stack, &session, &turn).await?.is_some();
     if !known {
@@ -160,7 +168,10 @@ async fn ended(
     if of_record.is_none() && session.ended.is_empty() {
         return Ok(None);
     }
-    let entries = stack.store.entries(&session.thread, std::slice::from_ref(turn)).await;
+    let entries = stack
+        .store
+        .entries(&session.thread, std::slice::from_ref(turn))
+        .await;
     let entry = entries.map_err(|e| e.to_string())?.pop();
     let outcome = of_record.map(|EndedTurn { outcome, .. }| outcome.clone());
     let outcome = outcome.or_else(|| entry.as_ref().map(|entry| entry.outcome.clone()));
@@ -232,7 +243,8 @@ impl<'a> Following<'a> {
                 self.screen.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
             }
             let line = far.line(self.ear.step().as_deref());
-            self.screen.progress(&line, &far.line(None), began.elapsed());
+            self.screen
+                .progress(&line, &far.line(None), began.elapsed());
             self.ear.listen(TICK).await;
             let words = self.ear.words();
             self.say(&words);
@@ -240,14 +252,23 @@ impl<'a> Following<'a> {
                 && !std::mem::replace(&mut deaf, true)
             {
                 let why = one_line(&why);
-                self.screen.note(&format!("The agent's words cannot be had at the moment ({why}); that is tried again."));
+                self.screen.note(&format!(
+                    "The agent's words cannot be had at the moment ({why}); that is tried again."
+                ));
             }
         }
     }
 
     /// How it ended. A turn that the record still has is not over, whatever the ledger of an earlier time says.
-    async fn over(&self, session: &Session) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
-        if session.turn.as_ref().is_some_and(|turn| turn.covers(self.turn)) {
+    async fn over(
+        &self,
+        session: &Session,
+    ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
+        if session
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.covers(self.turn))
+        {
             return Ok(None);
         }
         ended(self.stack, session, self.turn).await
@@ -287,9 +308,12 @@ impl<'a> Following<'a> {
         self.screen.finish();
         let took = span(stands.took_ms);
         let (word, why, status, told) = match outcome {
-            Outcome::Answered | Outcome::Joined { .. } => {
-                ("answered", None, Status::Done, format!("Answered after {took}."))
-            }
+            Outcome::Answered | Outcome::Joined { .. } => (
+                "answered",
+                None,
+                Status::Done,
+                format!("Answered after {took}."),
+            ),
             Outcome::Failed { reason } => {
                 let told = format!("The turn has failed after {took}: {reason}");
                 ("failed", Some(reason), Status::TurnFailed, told)
@@ -302,7 +326,9 @@ impl<'a> Following<'a> {
                 "lost",
                 None,
                 Status::Lost,
-                format!("The sandbox vanished while the agent worked, after {took}. Send the task again."),
+                format!(
+                    "The sandbox vanished while the agent worked, after {took}. Send the task again."
+                ),
             ),
         };
         eprintln!("{told}");
@@ -366,7 +392,10 @@ fn at_work(phase: Phase, turn: &Turn) -> String {
         (Stage::Received { .. }, _) => "gets its sandbox",
     };
     match &turn.trouble {
-        Some(why) => format!("{words} (trouble: {})", shorten(&one_line(why), STEP_CHARS_MAX)),
+        Some(why) => format!(
+            "{words} (trouble: {})",
+            shorten(&one_line(why), STEP_CHARS_MAX)
+        ),
         None => words.to_owned(),
     }
 }
@@ -427,9 +456,19 @@ mod tests {
         assert_eq!(heard(&mut words, &["I look"]), "ook");
         assert_eq!(heard(&mut words, &["I look"]), "");
         assert_eq!(heard(&mut words, &["I look.", "Done"]), ".\n\nDone");
-        assert_eq!(heard(&mut words, &[]), "", "a connection that was just made knows nothing");
-        assert_eq!(heard(&mut words, &["I look.", "Done, all of it."]), ", all of it.");
-        assert_eq!(heard(&mut words, &["I look.", "Otherwise"]), "\n\nOtherwise");
+        assert_eq!(
+            heard(&mut words, &[]),
+            "",
+            "a connection that was just made knows nothing"
+        );
+        assert_eq!(
+            heard(&mut words, &["I look.", "Done, all of it."]),
+            ", all of it."
+        );
+        assert_eq!(
+            heard(&mut words, &["I look.", "Otherwise"]),
+            "\n\nOtherwise"
+        );
     }
 
     #[test]
@@ -444,6 +483,9 @@ mod tests {
             phase: "active",
             stage: "running".to_owned(),
         };
-        assert_eq!(far.line(Some("Run\nthe tests")), "active · running · Run the tests");
+        assert_eq!(
+            far.line(Some("Run\nthe tests")),
+            "active · running · Run the tests"
+        );
     }
 }

@@ -134,7 +134,10 @@ impl<'a> Ear<'a> {
 
     /// The words so far, in pieces of which only the last still grows.
     pub fn words(&self) -> Vec<String> {
-        self.watch.as_ref().map(|watch| watch.words()).unwrap_or_default()
+        self.watch
+            .as_ref()
+            .map(|watch| watch.words())
+            .unwrap_or_default()
     }
 
     /// What the agent does at the moment.

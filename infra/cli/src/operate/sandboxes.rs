@@ -199,5 +199,9 @@ pub fn shown(lines: &[&Line]) -> String {
         ]
     };
     let rows: Vec<[String; 5]> = lines.iter().map(row).collect();
-    table(["SANDBOX", "THREAD", "STATE", "AGE", "IS"], &rows, Look::of_output())
+    table(
+        ["SANDBOX", "THREAD", "STATE", "AGE", "IS"],
+        &rows,
+        Look::of_output(),
+    )
 }

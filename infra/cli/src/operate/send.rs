@@ -126,7 +126,10 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     };
     let sent = stack.queues()?.send(&Body::Message(message)).await;
     sent.map_err(|e| {
-        format!("{e}. The thread is open, and whether the task was sent is not known: {}", again(&id))
+        format!(
+            "{e}. The thread is open, and whether the task was sent is not known: {}",
+            again(&id)
+        )
     })?;
     let link = opened.link.iter().map(|link| format!(" {link}"));
     let place = opened.thread.to_string() + &link.collect::<String>();
@@ -211,7 +214,12 @@ async fn on_discord(
     let guild = guild.ok_or_else(|| {
         format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
     })?;
-    admitted(stack.places().discord(&guild, &[channel], &[]), "AllowedGuilds", &guild, channel)?;
+    admitted(
+        stack.places().discord(&guild, &[channel], &[]),
+        "AllowedGuilds",
+        &guild,
+        channel,
+    )?;
     let open = Open {
         id: id.to_string().into(),
         guild: guild.clone(),
@@ -245,12 +253,20 @@ async fn on_slack(
     let trouble = |error: SlackError| slack_trouble(&error, channel, id);
     let team = slack.installed().await.map_err(trouble)?.identity.team;
     // No list of people holds for a terminal.
-    admitted(stack.places().slack(&team, channel, ""), "AllowedTeams", &team, channel)?;
+    admitted(
+        stack.places().slack(&team, channel, ""),
+        "AllowedTeams",
+        &team,
+        channel,
+    )?;
     let turn = TurnId::from(id.to_string());
     let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
     let thread = opened.map_err(trouble)?;
     let link = match &thread {
-        ThreadKey::Slack { root_ts, .. } => slack.thread_link(channel, root_ts).await.unwrap_or_default(),
+        ThreadKey::Slack { root_ts, .. } => slack
+            .thread_link(channel, root_ts)
+            .await
+            .unwrap_or_default(),
         ThreadKey::Discord { .. } => None,
     };
     Ok(Opened { thread, link })
@@ -288,7 +304,11 @@ fn discord_trouble(error: &DiscordError, channel: &str, id: &SendId) -> CommandE
             "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
             again(id)
         )),
-        _ => format!("{error}. Whether the thread was made is not known: {}", again(id)).into(),
+        _ => format!(
+            "{error}. Whether the thread was made is not known: {}",
+            again(id)
+        )
+        .into(),
     }
 }
 
@@ -316,8 +336,19 @@ mod tests {
     fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
         let discord = Channel::Discord("123456789012345678".to_owned());
         assert_eq!(channel("123456789012345678"), Ok(discord));
-        assert_eq!(channel("C0BUILD0001"), Ok(Channel::Slack("C0BUILD0001".to_owned())));
-        for wrong in ["", "#general", "general", "C", "c0build0001", "12", "D0123ABC"] {
+        assert_eq!(
+            channel("C0BUILD0001"),
+            Ok(Channel::Slack("C0BUILD0001".to_owned()))
+        );
+        for wrong in [
+            "",
+            "#general",
+            "general",
+            "C",
+            "c0build0001",
+            "12",
+            "D0123ABC",
+        ] {
             let told = channel(wrong).expect_err(wrong);
             assert!(told.contains("Copy Channel ID"), "{told}");
         }
@@ -328,7 +359,13 @@ mod tests {
         let (one, other) = (SendId::mint(), SendId::mint());
         assert_ne!(one, other);
         assert_eq!(one.to_string().parse(), Ok(one.clone()));
-        for wrong in ["send-1", "send-x-00000001", "send-1-1", "pause-1-00000001", "send-1-+0000001"] {
+        for wrong in [
+            "send-1",
+            "send-x-00000001",
+            "send-1-1",
+            "pause-1-00000001",
+            "send-1-+0000001",
+        ] {
             assert!(wrong.parse::<SendId>().is_err(), "{wrong}");
         }
     }

@@ -129,7 +129,10 @@ impl Stack {
 
     /// A key of the stack's secrets, and no other: one of the environment may belong to another stack.
     async fn key(&self, key: Key) -> Result<Secret, CommandError> {
-        let ring = self.deployed.keyring(&format!("{}Arn", key.secret())).await?;
+        let ring = self
+            .deployed
+            .keyring(&format!("{}Arn", key.secret()))
+            .await?;
         ring.get(key.name()).ok_or_else(|| key.missing().into())
     }
 

@@ -198,7 +198,10 @@ pub fn anchor(open: &Open) -> Value {
 /// What marks a task that nobody of the server has asked for; it is told by its id from another one of the same words.
 fn from_terminal(open: &Open) -> String {
     if open.prompt.standing.operates {
-        format!("Sent from a terminal as {}. ", inline(&open.id, ID_UNITS_MAX))
+        format!(
+            "Sent from a terminal as {}. ",
+            inline(&open.id, ID_UNITS_MAX)
+        )
     } else {
         String::new()
     }

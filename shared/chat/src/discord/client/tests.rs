@@ -746,7 +746,11 @@ async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
         panic!("it is Discord's");
     };
     token.clear();
-    let made = [says(200, json!([])), message("30"), says(201, json!({"id": "30"}))];
+    let made = [
+        says(200, json!([])),
+        message("30"),
+        says(201, json!({"id": "30"})),
+    ];
     let (server, discord) = Server::start(made).await;
     assert_eq!(discord.open(&task, task.accepted_at_ms).await, Ok(thread()));
     // There is no deferred answer to edit. Discord's ids hold the time: a minute before the task.

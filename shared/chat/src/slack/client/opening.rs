@@ -47,7 +47,11 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`].
-    pub async fn thread_link(&self, channel: &str, root: &str) -> Result<Option<String>, SlackError> {
+    pub async fn thread_link(
+        &self,
+        channel: &str,
+        root: &str,
+    ) -> Result<Option<String>, SlackError> {
         let site = &self.auth_test().await?.site;
         Ok(site
             .ends_with('/')

@@ -51,7 +51,9 @@ async fn a_task_from_a_terminal_is_posted_once_and_a_repeat_finds_it() {
     let other = TurnId::from("send-1790000000250-00000002");
     let other = fake.client().open(&other, "C1", AT_MS, &prompt()).await;
     assert_ne!(other, Ok(opened.clone()), "the same words are another task");
-    assert!(matches!(opened, ThreadKey::Slack { team, channel, .. } if team == "T1" && channel == "C1"));
+    assert!(
+        matches!(opened, ThreadKey::Slack { team, channel, .. } if team == "T1" && channel == "C1")
+    );
 }
 
 #[tokio::test]
