@@ -11,7 +11,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::binaries;
 use crate::world::World;
@@ -49,6 +49,8 @@ pub async fn operate(world: &World, words: &[&str]) -> Ran {
 /// A command that runs.
 pub struct Running {
     child: Child,
+    out: ChildStdout,
+    said: Vec<u8>,
     err: BufReader<ChildStderr>,
     shown: String,
     words: Vec<String>,
@@ -70,6 +72,18 @@ impl Running {
         self.shown.trim_end().to_owned()
     }
 
+    /// Waits until it has written these words to standard output.
+    ///
+    /// # Panics
+    /// When it ends without them.
+    pub async fn says(&mut self, words: &str) {
+        while !String::from_utf8_lossy(&self.said).contains(words) {
+            let read = self.out.read_buf(&mut self.said).await;
+            let is_open = read.is_ok_and(|bytes| bytes > 0);
+            assert!(is_open, "{:?} never says {words}", self.words);
+        }
+    }
+
     /// Presses Ctrl-C.
     ///
     /// # Panics
@@ -85,14 +99,16 @@ impl Running {
     /// # Panics
     /// When it has shown a credential of the stack.
     pub async fn ended(mut self) -> Ran {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut stdout = self.child.stdout.take().expect("it is piped");
-        let read = tokio::join!(stdout.read_to_end(&mut out), self.err.read_to_end(&mut err));
+        let mut err = Vec::new();
+        let read = tokio::join!(
+            self.out.read_to_end(&mut self.said),
+            self.err.read_to_end(&mut err)
+        );
         assert!(read.0.is_ok() && read.1.is_ok(), "{read:?}");
         let status = self.child.wait().await.expect("it is ours");
         let ran = Ran {
             code: status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&out).into_owned(),
+            out: String::from_utf8_lossy(&self.said).into_owned(),
             err: self.shown + &String::from_utf8_lossy(&err),
         };
         for secret in &self.secrets {
@@ -126,6 +142,8 @@ pub fn begun(world: &World, words: &[&str]) -> Running {
         .unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     let ready = &world.ready;
     Running {
+        out: child.stdout.take().expect("it is piped"),
+        said: Vec::new(),
         err: BufReader::new(child.stderr.take().expect("it is piped")),
         child,
         shown: String::new(),

@@ -194,13 +194,15 @@ async fn otherwise(world: World, platform: Platform) {
 }
 
 async fn interrupted(world: World, platform: Platform) {
-    let (text, mark) = marked("slow: 4 before\nrun: sleep 2\necho: and after");
+    let (text, mark) = marked("slow: 1 before\nrun: sleep 6\necho: and after");
     let channel = channel(&world, platform);
     let words = ["send", "--channel", &channel, "--prompt", &text, "--follow"];
     let mut running = begun(&world, &words);
     let id = running.first_line_of_err().await;
     let talk = world.found(platform, &id, &mark).await;
-    talk.running(&id).await;
+    // The words are there before their turn is over.
+    running.says("before").await;
+    assert!(!talk.has_ended(&id).await);
     running.interrupt();
     let ran = running.ended().await;
     let thread = talk.thread.key.to_string();

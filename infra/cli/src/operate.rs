@@ -8,6 +8,7 @@ mod follow;
 mod hear;
 mod log;
 mod orphans;
+mod progress;
 mod sandboxes;
 mod send;
 mod show;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{ControlFlags, EndedTurn, Phase, Session, Turn};
-use bobbin_core::stage::Stage;
-use bobbin_core::text::{one_line, shorten};
+use bobbin_core::session::{EndedTurn, Session};
+use bobbin_core::text::one_line;
 use serde::Serialize;
 
 use super::arguments::Follow;
 use super::hear::Ear;
+use super::progress::{Far, Words};
 use super::show;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
@@ -30,8 +30,6 @@ const TICK: Duration = Duration::from_millis(200);
 const FAILED_LOOKS_MAX: u32 = 10;
 /// After this long without a worker somebody is told where to look.
 const TAKEN: Duration = Duration::from_secs(45);
-/// Characters of a step or a trouble on the progress line.
-const STEP_CHARS_MAX: usize = 60;
 
 /// What is followed.
 pub struct Wanted<'a> {
@@ -188,6 +186,8 @@ struct Following<'a> {
     ear: Ear<'a>,
     words: Words,
     screen: Screen,
+    /// Looks at the record that failed one after another.
+    failed_looks: u32,
 }
 
 impl<'a> Following<'a> {
@@ -201,44 +201,22 @@ impl<'a> Following<'a> {
             ear: Ear::new(stack),
             words: Words::default(),
             screen: Screen::new(),
+            failed_looks: 0,
         }
     }
 
     async fn to_its_end(&mut self) -> Result<(Outcome, Option<Entry>), CommandError> {
         let began = Instant::now();
-        let (mut looked, mut failed, mut hinted, mut deaf) = (None::<Instant>, 0, false, false);
+        let (mut looked, mut hinted, mut deaf) = (None::<Instant>, false, false);
         let mut far = Far::default();
         loop {
             if looked.is_none_or(|at| at.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
-                match self.stack.store.record(self.thread).await {
-                    Ok((session, flags)) => {
-                        failed = 0;
-                        if let Some(session) = &session {
-                            if let Some(end) = self.over(session).await? {
-                                return Ok(end);
-                            }
-                            let present = session.turn.as_ref();
-                            if let Some(turn) = present.filter(|turn| turn.covers(self.turn)) {
-                                self.ear.attend(session, turn);
-                            }
-                        }
-                        far = Far::of(session.as_ref(), &flags, self.turn);
-                    }
-                    Err(error) => {
-                        failed += 1;
-                        if failed >= FAILED_LOOKS_MAX {
-                            self.screen.clear();
-                            return Err(format!(
-                                "{error}. The turn goes on all the same; follow it again with: {}",
-                                command(self.stack, self.thread, self.turn)
-                            )
-                            .into());
-                        }
-                    }
+                if let Some(end) = self.look(&mut far).await? {
+                    return Ok(end);
                 }
             }
-            if self.is_sent && far.stage == UNTAKEN && !hinted && began.elapsed() > TAKEN {
+            if self.is_sent && far.is_untaken() && !hinted && began.elapsed() > TAKEN {
                 hinted = true;
                 self.screen.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
             }
@@ -257,6 +235,40 @@ impl<'a> Following<'a> {
                 ));
             }
         }
+    }
+
+    /// Looks at the record: how far the turn is, or how it ended. Some looks may fail.
+    async fn look(
+        &mut self,
+        far: &mut Far,
+    ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
+        let (session, flags) = match self.stack.store.record(self.thread).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.failed_looks += 1;
+                if self.failed_looks < FAILED_LOOKS_MAX {
+                    return Ok(None);
+                }
+                self.screen.clear();
+                let again = command(self.stack, self.thread, self.turn);
+                let words = format!(
+                    "{error}. The turn goes on all the same; follow it again with: {again}"
+                );
+                return Err(words.into());
+            }
+        };
+        self.failed_looks = 0;
+        if let Some(session) = &session {
+            if let Some(end) = self.over(session).await? {
+                return Ok(Some(end));
+            }
+            let present = session.turn.as_ref();
+            if let Some(turn) = present.filter(|turn| turn.covers(self.turn)) {
+                self.ear.attend(session, turn);
+            }
+        }
+        *far = Far::of(session.as_ref(), &flags, self.turn);
+        Ok(None)
     }
 
     /// How it ended. A turn that the record still has is not over, whatever the ledger of an earlier time says.
@@ -341,151 +353,9 @@ impl<'a> Following<'a> {
         TurnAnswer {
             outcome: "running",
             why: None,
-            answer: self.words.said.join("\n\n"),
+            answer: self.words.all(),
             whole: false,
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(Ms::MAX),
         }
-    }
-}
-
-/// Stage of what no worker has taken.
-const UNTAKEN: &str = "waits for a worker";
-
-/// How far a turn is, in words.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Far {
-    phase: &'static str,
-    stage: String,
-}
-
-impl Far {
-    fn of(session: Option<&Session>, flags: &ControlFlags, id: &TurnId) -> Self {
-        let phase = session.map_or("", |session| session.phase.word());
-        let present = session.and_then(|session| session.turn.as_ref());
-        let stage = match (session, present) {
-            (Some(session), Some(turn)) if turn.covers(id) => at_work(session.phase, turn),
-            _ if flags.queued.contains_key(id) => match present {
-                Some(turn) => format!("waits behind the turn of {}", turn.by.name),
-                None => UNTAKEN.to_owned(),
-            },
-            _ => UNTAKEN.to_owned(),
-        };
-        Self { phase, stage }
-    }
-
-    fn line(&self, step: Option<&str>) -> String {
-        let step = step.map(|step| shorten(&one_line(step), STEP_CHARS_MAX));
-        let parts = [Some(self.phase.to_owned()), Some(self.stage.clone()), step];
-        let said = parts.into_iter().flatten().filter(|part| !part.is_empty());
-        said.collect::<Vec<_>>().join(" · ")
-    }
-}
-
-fn at_work(phase: Phase, turn: &Turn) -> String {
-    let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
-    let words = match (&turn.stage, phase) {
-        _ if asks > 0 => "waits for a decision in the thread",
-        (Stage::Ending { .. }, _) => "is told in the thread",
-        (Stage::Running(_), _) => "running",
-        (Stage::Prompting(_), _) => "is given to the agent",
-        (Stage::Received { .. }, Phase::Active) => "is prepared",
-        (Stage::Received { .. }, _) => "gets its sandbox",
-    };
-    match &turn.trouble {
-        Some(why) => format!(
-            "{words} (trouble: {})",
-            shorten(&one_line(why), STEP_CHARS_MAX)
-        ),
-        None => words.to_owned(),
-    }
-}
-
-/// What of the agent's words has been said.
-#[derive(Debug, Default)]
-struct Words {
-    said: Vec<String>,
-}
-
-impl Words {
-    fn is_empty(&self) -> bool {
-        self.said.is_empty()
-    }
-
-    /// What has come since; a piece that is not what it was is said again.
-    fn more(&mut self, words: &[String]) -> String {
-        let mut more = String::new();
-        for (at, now) in words.iter().enumerate() {
-            match self.said.get_mut(at) {
-                None => {
-                    if at > 0 {
-                        more.push_str("\n\n");
-                    }
-                    more.push_str(now);
-                    self.said.push(now.clone());
-                }
-                Some(before) if before == now => {}
-                Some(before) => {
-                    match now.strip_prefix(before.as_str()) {
-                        Some(rest) => more.push_str(rest),
-                        None => {
-                            more.push_str("\n\n");
-                            more.push_str(now);
-                        }
-                    }
-                    before.clone_from(now);
-                }
-            }
-        }
-        more
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn heard(of: &mut Words, words: &[&str]) -> String {
-        let words: Vec<String> = words.iter().map(|one| (*one).to_owned()).collect();
-        of.more(&words)
-    }
-
-    #[test]
-    fn each_word_is_said_once_as_it_comes_and_a_piece_that_changed_is_said_again() {
-        let mut words = Words::default();
-        assert_eq!(heard(&mut words, &["I l"]), "I l");
-        assert_eq!(heard(&mut words, &["I look"]), "ook");
-        assert_eq!(heard(&mut words, &["I look"]), "");
-        assert_eq!(heard(&mut words, &["I look.", "Done"]), ".\n\nDone");
-        assert_eq!(
-            heard(&mut words, &[]),
-            "",
-            "a connection that was just made knows nothing"
-        );
-        assert_eq!(
-            heard(&mut words, &["I look.", "Done, all of it."]),
-            ", all of it."
-        );
-        assert_eq!(
-            heard(&mut words, &["I look.", "Otherwise"]),
-            "\n\nOtherwise"
-        );
-    }
-
-    #[test]
-    fn the_progress_line_says_phase_stage_and_step() {
-        let thread = ThreadKey::discord("1", "2").expect("valid");
-        let (flags, id) = (ControlFlags::default(), TurnId::from("send-1-00000001"));
-        assert_eq!(Far::of(None, &flags, &id).line(None), "waits for a worker");
-        let session = Session::new(thread, 1);
-        let far = Far::of(Some(&session), &flags, &id);
-        assert_eq!(far.line(None), "destroyed · waits for a worker");
-        let far = Far {
-            phase: "active",
-            stage: "running".to_owned(),
-        };
-        assert_eq!(
-            far.line(Some("Run\nthe tests")),
-            "active · running · Run the tests"
-        );
     }
 }
