@@ -22,6 +22,7 @@ mod protocol;
 mod run;
 mod scenarios;
 mod security;
+mod send;
 mod setup;
 mod shown;
 mod slack;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         manners::trials(),
         operate::trials(),
         own_keys::trials(),
+        send::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),

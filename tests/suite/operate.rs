@@ -107,7 +107,7 @@ async fn looks(world: World, platform: Platform) {
         (tenant.as_str(), "TENANT"),
     ];
 
-    let listed = operate(&world, &["threads", "--all"]).await;
+    let listed = operate(&world, &["thread", "list", "--all"]).await;
     assert_eq!(listed.code, 0, "{listed:?}");
     assert_eq!(
         masked(&about(&listed.out, &thread), &names),
@@ -115,7 +115,7 @@ async fn looks(world: World, platform: Platform) {
 THREAD SANDBOX TURN WAITING ACTIVE DUE
 THREAD active TIME - - TIME ago in TIME"
     );
-    let listed = operate(&world, &["threads", "--all", "--gone", "--json"])
+    let listed = operate(&world, &["thread", "list", "--all", "--gone", "--json"])
         .await
         .json();
     let line = |list: &Value| {
@@ -140,14 +140,14 @@ THREAD active TIME - - TIME ago in TIME"
         (&["--idle", "1d"], false),
         (&["--due"], false),
     ] {
-        let words = [&["threads", "--all", "--json"], filter].concat();
+        let words = [&["thread", "list", "--all", "--json"], filter].concat();
         let ran = operate(&world, &words).await;
         assert_eq!(line(&ran.json()) != Value::Null, is_there, "{filter:?}");
         let empty = ran.json()["threads"].as_array().unwrap().is_empty();
         assert_eq!(ran.code, if empty { 3 } else { 0 }, "{filter:?}");
     }
 
-    let listed = operate(&world, &["sandboxes"]).await;
+    let listed = operate(&world, &["sandbox", "list"]).await;
     assert_eq!(listed.code, 0, "{listed:?}");
     assert_eq!(
         masked(&about(&listed.out, &thread), &names),
@@ -156,13 +156,15 @@ SANDBOX THREAD STATE AGE IS
 NAME THREAD started TIME live"
     );
 
-    let shown = operate(&world, &["show", &thread]).await;
+    let shown = operate(&world, &["thread", "show", &thread]).await;
     assert_eq!(shown.code, 0, "{shown:?}");
     let by = match platform {
         Platform::Discord => &world.ready.discord_user_id,
         Platform::Slack => &world.ready.slack_user_id,
     };
-    let show = operate(&world, &["show", &thread, "--json"]).await.json();
+    let show = operate(&world, &["thread", "show", &thread, "--json"])
+        .await
+        .json();
     let who = show["timeline"][2]["note"]
         .as_str()
         .unwrap_or_default()
@@ -194,21 +196,23 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
         "{}",
         shown.out
     );
-    let content = operate(&world, &["show", &thread, "--content"]).await.out;
+    let content = operate(&world, &["thread", "show", &thread, "--content"])
+        .await
+        .out;
     assert!(
         content.contains("asked: echo: a word that only the thread knows")
             && content.contains("answered: a word that only the thread knows"),
         "{content}"
     );
 
-    let log = operate(&world, &["log", &thread, "-n", "50"]).await;
+    let log = operate(&world, &["sandbox", "log", &thread, "-n", "50"]).await;
     assert_eq!(log.code, 0, "{log:?}");
     assert!(
         log.out.lines().count() > 5 && log.out.contains("level=INFO"),
         "{}",
         log.out
     );
-    let server = operate(&world, &["log", &thread, "--server", "--json"])
+    let server = operate(&world, &["sandbox", "log", &thread, "--server", "--json"])
         .await
         .json();
     assert!(
@@ -219,13 +223,15 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
     );
     let followed = operate(
         &world,
-        &["log", &thread, "-n", "3", "--follow", "--for", "5s"],
+        &[
+            "sandbox", "log", &thread, "-n", "3", "--follow", "--for", "5s",
+        ],
     )
     .await;
     assert_eq!(followed.code, 0, "{followed:?}");
     assert!(followed.out.lines().count() >= 3, "{}", followed.out);
 
-    let exported = operate(&world, &["export", &thread]).await.json();
+    let exported = operate(&world, &["thread", "export", &thread]).await.json();
     let items = exported["items"].as_array().unwrap();
     let item = |name: &str| {
         items
@@ -252,26 +258,26 @@ async fn acts(world: World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let thread = talk.thread.key.to_string();
 
-    let paused = operate(&world, &["pause", &thread]).await;
+    let paused = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (paused.code, paused.out.as_str()),
         (
             0,
-            "It is paused; its disk is kept, and the next message brings it back.\n"
+            "It is stopped; its disk is kept, and the next message brings it back.\n"
         ),
         "{paused:?}"
     );
     assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
     assert_eq!(talk.sandbox().await.state, "stopped");
-    let again = operate(&world, &["pause", &thread]).await;
+    let again = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (again.code, again.err.as_str()),
         (
             3,
-            "There is nothing to pause: it is paused already. It is paused now.\n"
+            "There is nothing to stop: it is paused already. It is paused now.\n"
         )
     );
-    let log = operate(&world, &["log", &thread]).await;
+    let log = operate(&world, &["sandbox", "log", &thread]).await;
     assert_eq!(log.code, 1);
     assert!(
         log.err.starts_with("The sandbox is stopped, and a log can be read only while it runs. Bring it back with: bobbin --laptop"),
@@ -279,7 +285,7 @@ async fn acts(world: World, platform: Platform) {
         log.err
     );
 
-    let resumed = operate(&world, &["resume", &thread, "--json"]).await;
+    let resumed = operate(&world, &["sandbox", "start", &thread, "--json"]).await;
     assert_eq!(
         (resumed.code, resumed.json()),
         (
@@ -291,7 +297,7 @@ async fn acts(world: World, platform: Platform) {
     let second = talk.say("echo: in between").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.sandbox.generation, 1);
-    let kept = operate(&world, &["forget", &thread]).await;
+    let kept = operate(&world, &["thread", "forget", &thread]).await;
     assert_eq!(kept.code, 1);
     assert!(
         kept.err.starts_with(
@@ -301,7 +307,7 @@ async fn acts(world: World, platform: Platform) {
         kept.err
     );
 
-    let destroyed = operate(&world, &["destroy", &thread]).await;
+    let destroyed = operate(&world, &["sandbox", "destroy", &thread]).await;
     assert_eq!(
         (destroyed.code, destroyed.out.as_str()),
         (
@@ -322,14 +328,17 @@ async fn acts(world: World, platform: Platform) {
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.sandbox.generation, 2);
 
-    assert_eq!(operate(&world, &["destroy", &thread]).await.code, 0);
-    let forgotten = operate(&world, &["forget", &thread, "--json"]).await;
+    assert_eq!(
+        operate(&world, &["sandbox", "destroy", &thread]).await.code,
+        0
+    );
+    let forgotten = operate(&world, &["thread", "forget", &thread, "--json"]).await;
     assert_eq!(
         (forgotten.code, forgotten.json()),
         (0, json!({"thread": thread, "deleted": 3})),
         "{forgotten:?}"
     );
-    let left = operate(&world, &["export", &thread]).await.out;
+    let left = operate(&world, &["thread", "export", &thread]).await.out;
     assert!(!left.contains("echo:"), "{left}");
     talk.check().await;
     let fourth = talk.say("echo: and on it goes").await;
@@ -343,15 +352,15 @@ async fn busy(world: World, platform: Platform) {
     talk.running(&turn).await;
     let thread = talk.thread.key.to_string();
     let before = talk.session().await;
-    for want in ["pause", "resume", "destroy"] {
-        let refused = operate(&world, &[want, &thread]).await;
+    for want in ["stop", "start", "destroy"] {
+        let refused = operate(&world, &["sandbox", want, &thread]).await;
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(
             refused.err.contains("is under way there (running, for ")
                 && refused.err.contains("Nothing was done.")
                 && refused
                     .err
-                    .contains(&format!(" {want} {thread} --even-if-busy")),
+                    .contains(&format!(" sandbox {want} {thread} --even-if-busy")),
             "{}",
             refused.err
         );
@@ -363,7 +372,11 @@ async fn busy(world: World, platform: Platform) {
     );
     assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
-    let paused = operate(&world, &["pause", &thread, "--even-if-busy", "--json"]).await;
+    let paused = operate(
+        &world,
+        &["sandbox", "stop", &thread, "--even-if-busy", "--json"],
+    )
+    .await;
     assert_eq!(paused.code, 0, "{paused:?}");
     assert_eq!(paused.json()["halted"], turn.as_str());
     assert_eq!(
@@ -402,7 +415,7 @@ async fn dead_letter(world: World) {
     let (mut talk, first) = world.begin(Platform::Discord, "echo: before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let thread = talk.thread.key.to_string();
-    let none = operate(&world, &["dead"]).await;
+    let none = operate(&world, &["dead", "list"]).await;
     assert_eq!(
         (none.code, none.out.as_str()),
         (
@@ -430,7 +443,7 @@ async fn dead_letter(world: World) {
     wear_out(&world, &url).await;
     mapping(&world, &messages, true).await;
 
-    let listed = operate(&world, &["dead"]).await;
+    let listed = operate(&world, &["dead", "list"]).await;
     assert_eq!(listed.code, 0, "{listed:?}");
     let names = [(thread.as_str(), "THREAD"), (turn.as_str(), "TURN")];
     let shown = masked(&listed.out, &names);
@@ -474,7 +487,7 @@ Send one again with: bobbin --laptop"
     eventually(
         SEEN_MS_MAX,
         "the worker takes it away",
-        async || match operate(&world, &["dead"]).await.code {
+        async || match operate(&world, &["dead", "list"]).await.code {
             3 => Ok(()),
             code => Err(format!("exit code {code}")),
         },
@@ -501,14 +514,14 @@ async fn orphan(world: World) {
         let name = sandbox_name(STACK, &thread.sandbox(), 7);
         let body = json!({"name": name, "labels": labels(stack(&id), &thread.sandbox(), 7)});
         world.provider.create(&body).await.unwrap();
-        let young = operate(&world, &["sandboxes", "--json"]).await.json();
+        let young = operate(&world, &["sandbox", "list", "--json"]).await.json();
         let is = |listed: &Value| {
             let lines = listed["sandboxes"].as_array().unwrap();
             let line = lines.iter().find(|line| line["name"] == name.as_str());
             line.map(|line| line["belongs"].as_str().unwrap_or_default().to_owned())
         };
         let found = eventually(SEEN_MS_MAX, "it is an orphan, or gone", async || {
-            let listed = operate(&world, &["sandboxes", "--json"]).await.json();
+            let listed = operate(&world, &["sandbox", "list", "--json"]).await.json();
             match is(&listed).as_deref() {
                 Some("orphan") => Ok(true),
                 None => Ok(false),
@@ -516,7 +529,7 @@ async fn orphan(world: World) {
             }
         })
         .await;
-        let dry = operate(&world, &["orphans"]).await;
+        let dry = operate(&world, &["sandbox", "orphans"]).await;
         if !found || !dry.out.contains(&name) {
             continue;
         }
@@ -533,7 +546,7 @@ async fn orphan(world: World) {
             "{}",
             dry.out
         );
-        let destroyed = operate(&world, &["orphans", "--destroy", "--json"]).await;
+        let destroyed = operate(&world, &["sandbox", "orphans", "--destroy", "--json"]).await;
         if destroyed.json()["orphans"].as_array().unwrap().is_empty() {
             continue;
         }
@@ -542,13 +555,13 @@ async fn orphan(world: World) {
             destroyed.json()["destroyed"].to_string().contains(&name),
             "{destroyed:?}"
         );
-        let none = operate(&world, &["orphans"]).await;
+        let none = operate(&world, &["sandbox", "orphans"]).await;
         assert_eq!(
             (none.code, none.out.as_str()),
             (0, "No sandbox belongs to nobody.\n")
         );
         assert_eq!(talk.sandbox().await.state, "started");
-        let listed = operate(&world, &["sandboxes"]).await;
+        let listed = operate(&world, &["sandbox", "list"]).await;
         assert!(!listed.out.contains(namesakes), "{}", listed.out);
         let all = world.provider.list().await.unwrap();
         let left = all.iter().find(|one| one.name == namesakes).unwrap();
@@ -561,7 +574,7 @@ async fn orphan(world: World) {
 }
 
 async fn wrong_words(world: World) {
-    let ran = operate(&world, &["show", "discord:1:2"]).await;
+    let ran = operate(&world, &["thread", "show", "discord:1:2"]).await;
     assert_eq!(ran.code, 3);
     assert!(
         ran.err.starts_with(
@@ -571,36 +584,38 @@ async fn wrong_words(world: World) {
         ran.err
     );
     for words in [
-        ["pause", "discord:1:2"],
-        ["export", "discord:1:2"],
-        ["log", "discord:1:2"],
+        ["sandbox", "stop", "discord:1:2"],
+        ["thread", "export", "discord:1:2"],
+        ["thread", "follow", "discord:1:2"],
+        ["sandbox", "log", "discord:1:2"],
     ] {
         assert_eq!(operate(&world, &words).await.code, 3, "{words:?}");
     }
     for words in [
-        ["show", "nonsense"],
-        ["threads", "--phase=asleep"],
-        ["dead", "replay"],
+        ["thread", "show", "nonsense"].as_slice(),
+        &["thread", "list", "--phase=asleep"],
+        &["dead", "replay"],
+        &["send", "--channel", "#general", "--prompt", "x"],
     ] {
-        assert_eq!(operate(&world, &words).await.code, 2, "{words:?}");
+        assert_eq!(operate(&world, words).await.code, 2, "{words:?}");
     }
 }
 
 async fn nowhere() {
     for (words, says) in [
         (
-            ["threads"].as_slice(),
+            ["thread", "list"].as_slice(),
             "Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n",
         ),
         (
-            &["--laptop", "--state-dir", "/nowhere", "threads"],
+            &["--laptop", "--state-dir", "/nowhere", "thread", "list"],
             "No laptop stack runs with the state folder /nowhere: start it with cargo run, or name its folder with --state-dir.\n",
         ),
     ] {
         let ran = plainly(words).await;
         assert_eq!((ran.code, ran.err.as_str()), (1, says));
     }
-    let stack = plainly(&["--stack", "bobbin-prod", "threads"]).await;
+    let stack = plainly(&["--stack", "bobbin-prod", "thread", "list"]).await;
     assert_eq!(stack.code, 1);
     assert!(stack.err.contains("AWS_REGION"), "{}", stack.err);
 }

@@ -4,16 +4,17 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::target::StackOptions;
 use crate::{operate, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
-it, or the stack has to be deployed first) or nothing was found.
+it, or the stack has to be deployed first) or nothing was found. Of a turn that was followed: 0 answered, 4 failed,
+5 stopped by somebody, 6 lost with its sandbox, 7 it still runs, 130 Ctrl-C ended the following and nothing else.
 
-A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin threads`).
+A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`).
 AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
 `bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
 
@@ -21,7 +22,7 @@ AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AW
 #[derive(Debug, Parser)]
 #[command(name = "bobbin", version, after_help = AFTER)]
 pub struct Arguments {
-    /// Answer with one JSON object, for programs (commands of operation)
+    /// Answer with one JSON object, for programs
     #[arg(long, global = true)]
     pub json: bool,
     #[command(flatten)]
@@ -39,15 +40,40 @@ pub enum Command {
     /// What shows and changes what runs in a stack; likewise.
     #[command(flatten)]
     Operate(operate::Command),
+    /// What is about this program itself; likewise.
+    #[command(flatten)]
+    Own(Own),
+}
+
+/// The commands that are about this program itself.
+#[derive(Debug, Subcommand)]
+pub enum Own {
+    /// Print what a shell completes this command line with: source <(bobbin completions bash)
+    Completions {
+        /// The shell that is to be told
+        shell: Shell,
+    },
+}
+
+/// The shells whose completion is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU bash
+    Bash,
+    /// The Z shell
+    Zsh,
+    /// The friendly interactive shell
+    Fish,
 }
 
 /// The command line as clap knows it, with help that lists the commands by what they are for.
 #[must_use]
 pub fn command() -> clap::Command {
     Arguments::command().help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nSet-up:\n{}\nOperation:\n{}\nOptions:\n{{options}}{{after-help}}",
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis program:\n{}\nOptions:\n{{options}}{{after-help}}",
+        listed::<operate::Command>(),
         listed::<setup::Command>(),
-        listed::<operate::Command>()
+        listed::<Own>(),
     ))
 }
 
@@ -77,9 +103,14 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
             return Err(command.error(ErrorKind::ArgumentConflict, why));
         }
     }
-    if arguments.json && matches!(arguments.command, Some(Command::Setup(_))) {
-        let why = "--json is an option of the commands of operation: leave it out";
-        return Err(command.error(ErrorKind::UnknownArgument, why));
+    let prints_a_document = match &arguments.command {
+        Some(Command::Setup(command)) => command.prints_a_document(),
+        Some(Command::Own(_)) => true,
+        Some(Command::Operate(_)) | None => false,
+    };
+    if arguments.json && prints_a_document {
+        let why = "this command prints a document of its own: leave --json out";
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
     }
     Ok(arguments)
 }
@@ -119,14 +150,21 @@ mod tests {
             .split_once("-p bobbin-cli -- ")
             .map_or(command, |(_, rest)| rest)
             .trim_start_matches("bobbin ");
-        let command = command.split(['#', '|', '>', ')', '"']).next();
+        let command = command.split(['#', '|', '<', '>', ')', '"']).next();
+        // What stands in single quotes is one word.
+        let mut quoted = false;
+        let is_end = |c: char| {
+            quoted ^= c == '\'';
+            c.is_whitespace() && !quoted
+        };
         let filled = |word: &str| match word {
             "THREAD" | "$THREAD" => "discord:1:2".to_owned(),
             "ID" | "CHANNEL_ID" => "123456789012345678".to_owned(),
             "$STACK" => "bobbin-prod".to_owned(),
             other => other.to_owned(),
         };
-        let words = command.unwrap_or_default().split_whitespace().map(filled);
+        let words = command.unwrap_or_default().split(is_end);
+        let words = words.filter(|word| !word.is_empty()).map(filled);
         std::iter::once("bobbin".to_owned())
             .chain(words)
             .map(OsString::from)
@@ -156,29 +194,47 @@ mod tests {
                     panic!("{}: {quoted}\n{error}", file.display());
                 }
                 let matches = command().try_get_matches_from(line).expect("it was read");
-                let name = matches.subcommand_name().map(str::to_owned);
-                seen.insert(name.unwrap_or_else(|| panic!("{}: {quoted}", file.display())));
+                let (mut at, mut name) = (&matches, Vec::new());
+                while let Some((word, below)) = at.subcommand() {
+                    name.push(word.to_owned());
+                    at = below;
+                }
+                assert!(!name.is_empty(), "{}: {quoted}", file.display());
+                seen.insert(name.join(" "));
             }
         }
-        let all: BTreeSet<String> = command()
+        let mut all = BTreeSet::new();
+        leaves(&command(), "", &mut all);
+        assert_eq!(all.len(), 27, "{all:?}");
+        let unquoted: Vec<&String> = all.difference(&seen).collect();
+        assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
+    }
+
+    /// The commands that do something, by all their words.
+    fn leaves(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
+        for one in command
             .get_subcommands()
-            .map(|one| one.get_name().to_owned())
-            .collect();
-        assert_eq!(all.len(), 22, "{all:?}");
-        assert_eq!(seen, all, "some command is nowhere quoted");
+            .filter(|one| one.get_name() != "help")
+        {
+            let name = format!("{above} {}", one.get_name()).trim().to_owned();
+            if !one.is_subcommand_required_set() {
+                found.insert(name.clone());
+            }
+            leaves(one, &name, found);
+        }
     }
 
     #[test]
     fn the_help_lists_each_command_once_by_what_it_is_for_and_says_what_the_exit_codes_mean() {
         command().debug_assert();
         let help = command().render_help().to_string();
-        let middle = help.find("\nOperation:\n").expect("two groups");
-        let (setup, operation) = help.split_at(middle);
+        let middle = help.find("\nSet-up:\n").expect("two groups");
+        let (operation, setup) = help.split_at(middle);
         for (group, name) in [
             (setup, "setup"),
             (setup, "credentials"),
-            (operation, "threads"),
-            (operation, "forget"),
+            (operation, "thread"),
+            (operation, "send"),
         ] {
             assert!(group.contains(&format!("\n  {name} ")), "{name}: {help}");
         }
@@ -224,7 +280,12 @@ mod tests {
 
     #[test]
     fn the_options_of_the_stack_are_the_same_for_every_command() {
-        for command in ["check", "threads", "discord endpoint", "dead replay --all"] {
+        for command in [
+            "check",
+            "thread list",
+            "discord endpoint",
+            "dead replay --all",
+        ] {
             for line in [
                 format!("bobbin --stack mine --aws-endpoint http://a {command}"),
                 format!("bobbin {command} --endpoint http://a --stack mine"),
@@ -251,17 +312,22 @@ mod tests {
     fn wrong_words_are_named() {
         for (line, says) in [
             (
-                "bobbin threads --phase sleeping",
-                "the phases are creating, active",
+                "bobbin thread list --phase sleeping",
+                "[possible values: creating, active",
             ),
-            ("bobbin threads --idle soon", "90s, 30m, 2h or 1d"),
-            ("bobbin show nonsense", "nonsense"),
+            ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),
+            ("bobbin thread show nonsense", "nonsense"),
             ("bobbin dead replay", "<ID>"),
             (
-                "bobbin --laptop --stack a threads",
+                "bobbin --laptop --stack a thread list",
                 "--stack names another stack",
             ),
-            ("bobbin --json check", "--json is an option of"),
+            ("bobbin --json credentials", "a document of its own"),
+            ("bobbin completions bash --json", "a document of its own"),
+            (
+                "bobbin completions tcsh",
+                "[possible values: bash, zsh, fish]",
+            ),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(says), "{line}: {error}");

@@ -7,17 +7,19 @@
 //! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
 
 mod arguments;
+mod completions;
 mod keys;
 mod operate;
 mod output;
 mod setup;
 mod table;
 mod target;
+mod terminal;
 mod time;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, Own};
 use crate::output::Status;
 
 #[tokio::main(flavor = "current_thread")]
@@ -28,11 +30,12 @@ async fn main() -> ExitCode {
         command,
     } = arguments::read(std::env::args_os()).unwrap_or_else(|refused| refused.exit());
     let done = match command {
-        Some(Command::Setup(command)) => setup::run(stack, &command).await,
+        Some(Command::Setup(command)) => setup::run(stack, &command, json).await,
         Some(Command::Operate(command)) => {
-            let output = operate::run(stack, &command).await;
+            let output = operate::run(stack, &command, json).await;
             output.map(|output| output.print(json))
         }
+        Some(Command::Own(Own::Completions { shell })) => completions::print(shell),
         None => {
             eprint!("{}", arguments::command().render_help());
             Ok(Status::Usage)

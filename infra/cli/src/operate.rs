@@ -4,9 +4,13 @@ mod act;
 mod arguments;
 mod dead;
 mod export;
+mod follow;
+mod hear;
 mod log;
 mod orphans;
+mod progress;
 mod sandboxes;
+mod send;
 mod show;
 mod stack;
 mod threads;
@@ -14,6 +18,7 @@ mod threads;
 use bobbin_core::message::Operation;
 
 pub use self::arguments::Command;
+use self::arguments::{Dead, Sandbox, Thread};
 use self::stack::Stack;
 use crate::output::{CommandError, Output};
 use crate::target::{StackOptions, Target};
@@ -22,21 +27,32 @@ use crate::target::{StackOptions, Target};
 ///
 /// # Errors
 /// What went wrong, or is not there, and what to do next.
-pub async fn run(stack: StackOptions, command: &Command) -> Result<Output, CommandError> {
+pub async fn run(
+    stack: StackOptions,
+    command: &Command,
+    json: bool,
+) -> Result<Output, CommandError> {
     // No stack is guessed: much of what is done here cannot be undone.
     let target = Target::new(stack, None)?;
     let stack = Stack::open(target).await?;
     match command {
-        Command::Threads(what) => threads::run(&stack, what).await,
-        Command::Sandboxes(what) => sandboxes::run(&stack, what).await,
-        Command::Show(what) => show::run(&stack, what).await,
-        Command::Log(what) => log::run(&stack, what).await,
-        Command::Pause(what) => act::run(&stack, Operation::Pause, what).await,
-        Command::Resume(what) => act::run(&stack, Operation::Resume, what).await,
-        Command::Destroy(what) => act::run(&stack, Operation::Destroy, what).await,
-        Command::Dead(what) => dead::run(&stack, what).await,
-        Command::Orphans(what) => orphans::run(&stack, what).await,
-        Command::Export(what) => export::export(&stack, what).await,
-        Command::Forget(what) => export::forget(&stack, what).await,
+        Command::Send(what) => send::run(&stack, what, json).await,
+        Command::Thread(command) => match command {
+            Thread::List(what) => threads::run(&stack, what).await,
+            Thread::Show(what) => show::run(&stack, what).await,
+            Thread::Follow(what) => follow::run(&stack, what, json).await,
+            Thread::Export(what) => export::export(&stack, what).await,
+            Thread::Forget(what) => export::forget(&stack, what).await,
+        },
+        Command::Sandbox(command) => match command {
+            Sandbox::List(what) => sandboxes::run(&stack, what).await,
+            Sandbox::Stop(what) => act::run(&stack, Operation::Pause, what).await,
+            Sandbox::Start(what) => act::run(&stack, Operation::Resume, what).await,
+            Sandbox::Destroy(what) => act::run(&stack, Operation::Destroy, what).await,
+            Sandbox::Log(what) => log::run(&stack, what).await,
+            Sandbox::Orphans(what) => orphans::run(&stack, what).await,
+        },
+        Command::Dead(Dead::List) => dead::list(&stack).await,
+        Command::Dead(Dead::Replay(what)) => dead::replay(&stack, what).await,
     }
 }

@@ -15,6 +15,16 @@ pub enum Status {
     Usage = 2,
     /// Nothing went wrong, and there is something to notice: something is left to do, or nothing was found.
     Notice = 3,
+    /// The turn that was followed has failed.
+    TurnFailed = 4,
+    /// Somebody stopped the turn that was followed.
+    Cancelled = 5,
+    /// The sandbox of the turn that was followed vanished while the agent worked.
+    Lost = 6,
+    /// The time for following was over before the turn.
+    StillRuns = 7,
+    /// Somebody pressed Ctrl-C: the following ended, and nothing else.
+    Interrupted = 130,
 }
 
 impl From<Status> for ExitCode {

@@ -51,28 +51,60 @@ pub enum Command {
     Credentials,
 }
 
+impl Command {
+    /// Whether it prints a document of its own, which no JSON object can stand for.
+    #[must_use]
+    pub fn prints_a_document(&self) -> bool {
+        match self {
+            Self::Slack(_) | Self::Event(_) | Self::Credentials => true,
+            Self::Env(options) => options.is_printed(),
+            _ => false,
+        }
+    }
+}
+
 /// Does one.
 ///
 /// # Errors
 /// What went wrong and what to do about it.
-pub async fn run(stack: StackOptions, command: &Command) -> Result<Status, CommandError> {
+pub async fn run(
+    stack: StackOptions,
+    command: &Command,
+    json: bool,
+) -> Result<Status, CommandError> {
     let target = Target::new(stack, Some(DEFAULT_STACK))?;
-    let mut report = Report::default();
-    match command {
-        Command::Setup(options) => report = all::run(&target, options).await,
-        Command::Undo(options) => report = all::undo(&target, options).await,
-        Command::Check => {
-            check::stack(&target, &mut report).await;
-            check::run(&target, &mut report).await;
-        }
-        Command::Secrets(options) => secrets::run(&target, &mut report, options).await?,
-        Command::Discord(command) => discord::run(&target, &mut report, command).await?,
-        Command::Slack(command) => slack::run(&target, command).await?,
-        Command::Snapshot(options) => snapshot::run(&target, &mut report, options).await?,
-        Command::Test(options) => smoke_test::run(&target, &mut report, options).await?,
-        Command::Env(options) => environment::run(&target, &mut report, options).await?,
-        Command::Event(options) => event::run(&target, options).await?,
-        Command::Credentials => environment::credentials(&target)?,
+    let mut report = Report::default().kept_for_json(json);
+    let done = step(&target, &mut report, command, json).await;
+    // What was told before it went wrong is told all the same.
+    if let Some(told) = report.json() {
+        // Whoever reads has gone: that is no failure of the command.
+        let _ = crate::output::print(&format!("{told:#}"));
     }
+    done?;
     Ok(report.status())
+}
+
+async fn step(
+    target: &Target,
+    report: &mut Report,
+    command: &Command,
+    json: bool,
+) -> Result<(), String> {
+    match command {
+        Command::Setup(options) => *report = all::run(target, options, json).await,
+        Command::Undo(options) => *report = all::undo(target, options, json).await,
+        Command::Check => {
+            check::stack(target, report).await;
+            check::run(target, report).await;
+        }
+        Command::Secrets(options) => secrets::run(target, report, options).await?,
+        Command::Discord(command) => discord::run(target, report, command).await?,
+        Command::Slack(command) => slack::run(target, command).await?,
+        Command::Snapshot(options) => snapshot::run(target, report, options).await?,
+        Command::Test(options) => smoke_test::run(target, report, options).await?,
+        Command::Env(options) => environment::run(target, report, options).await?,
+        Command::Event(options) => event::run(target, options).await?,
+        Command::Credentials => environment::credentials(target)?,
+    }
+    Ok(())
 }

@@ -1,31 +1,42 @@
-//! Tables for people: aligned, and on a terminal no wider than it.
+//! Tables for people: aligned by the columns that a terminal gives each character, and on a terminal no wider than it.
 
-use std::io::IsTerminal as _;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::terminal::Tone;
 
 const GAP: &str = "  ";
-/// No column is cut to fewer characters.
-const COLUMN_CHARS_MIN: usize = 8;
+/// No column is cut to fewer columns of the terminal.
+const COLUMN_MIN: usize = 8;
 /// What stands for what was cut off.
 const CUT: char = '…';
 
-/// Characters that a line may have: the terminal's; where the output goes elsewhere, any number.
-pub fn width() -> usize {
-    let out = std::io::stdout();
-    if !out.is_terminal() {
-        return usize::MAX;
-    }
-    match rustix::termios::tcgetwinsize(&out) {
-        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
-        _ => 80,
+/// How a table is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// Columns that a line may have.
+    pub width: usize,
+    /// Heads and states are coloured.
+    pub colours: bool,
+}
+
+impl Look {
+    /// That of standard output.
+    pub fn of_output() -> Self {
+        Self {
+            width: crate::terminal::width(),
+            colours: crate::terminal::colours(),
+        }
     }
 }
 
-/// A table with its heads, and the rows below them. Where it is too wide, the widest columns are cut.
-pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], width: usize) -> String {
-    let mut widths = heads.map(chars);
+/// A table with its heads, and the rows below them. Where it is too wide, the widest columns are cut. Words that say how
+/// something stands are coloured by what they say.
+pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], look: Look) -> String {
+    let mut widths = heads.map(columns);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(chars(cell));
+            *width = (*width).max(columns(&one_line(cell)));
         }
     }
     let gaps = GAP.len() * N.saturating_sub(1);
@@ -34,84 +45,173 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], width: usiz
         let Some(widest) = widths
             .iter_mut()
             .max()
-            .filter(|widest| all > width && **widest > COLUMN_CHARS_MIN)
+            .filter(|widest| all > look.width && **widest > COLUMN_MIN)
         else {
             break;
         };
         *widest -= 1;
     }
     let head = heads.map(str::to_owned);
-    let mut lines = vec![line(&head, &widths)];
-    lines.extend(rows.iter().map(|row| line(row, &widths)));
+    let mut lines = vec![line(&head, &widths, |text| {
+        Tone::Strong.paint(text, look.colours)
+    })];
+    let shown = |text: &str| match tone(text) {
+        Some(tone) => tone.paint(text, look.colours),
+        None => text.to_owned(),
+    };
+    lines.extend(rows.iter().map(|row| line(row, &widths, shown)));
     lines.join("\n")
 }
 
-fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
-    let mut line = String::new();
-    for (cell, width) in cells.iter().zip(widths) {
-        let shown = cut(cell, *width);
-        let missing = width.saturating_sub(chars(&shown));
-        line.push_str(&shown);
-        line.push_str(&" ".repeat(missing));
-        line.push_str(GAP);
+/// What a cell says by its first word, where that is the word for how something stands.
+fn tone(cell: &str) -> Option<Tone> {
+    match cell.split(' ').next().unwrap_or_default() {
+        "active" | "live" | "running" | "started" | "sent" => Some(Tone::Good),
+        "error" | "orphan" | "failed" | "lost" | "unreadable" => Some(Tone::Bad),
+        "asks" | "unknown" | "open" => Some(Tone::Notice),
+        "paused" | "stopped" | "destroyed" | "-" => Some(Tone::Faint),
+        _ => None,
     }
-    line.trim_end().to_owned()
 }
 
-/// The beginning of a text that is longer than so many characters. What would move the cursor is left out.
-pub fn cut(text: &str, chars_max: usize) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    if chars(&text) <= chars_max {
+fn line<const N: usize>(
+    cells: &[String; N],
+    widths: &[usize; N],
+    shown: impl Fn(&str) -> String,
+) -> String {
+    let mut line = String::new();
+    let mut gap = 0;
+    for (cell, width) in cells.iter().zip(widths) {
+        let cell = cut(cell, *width);
+        if !cell.is_empty() {
+            line.push_str(&" ".repeat(std::mem::take(&mut gap)));
+            line.push_str(&shown(&cell));
+        }
+        gap += width.saturating_sub(columns(&cell)) + GAP.len();
+    }
+    line
+}
+
+/// The beginning of a text that takes more than so many columns, on one line. What would move the cursor is left out, and
+/// nothing that is seen as one character is cut in half.
+pub fn cut(text: &str, columns_max: usize) -> String {
+    let text = one_line(text);
+    if columns(&text) <= columns_max {
         return text;
     }
-    let kept = text.chars().take(chars_max.saturating_sub(1));
-    kept.chain([CUT]).collect()
+    let room = columns_max.saturating_sub(1);
+    let mut kept = String::new();
+    for character in text.graphemes(true) {
+        if columns(&kept) + columns(character) > room {
+            break;
+        }
+        kept.push_str(character);
+    }
+    kept.push(CUT);
+    kept
 }
 
-fn chars(text: &str) -> usize {
-    text.chars().count()
+fn one_line(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
+}
+
+/// A text without what would move the cursor, change the terminal or turn the direction of what follows.
+pub fn visible(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c)))
+        .collect()
+}
+
+/// Columns of a terminal that a text takes.
+fn columns(text: &str) -> usize {
+    text.width()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows() -> Vec<[String; 3]> {
-        vec![
-            [
-                "a".to_owned(),
-                "a rather long cell of words".to_owned(),
-                "1 s".to_owned(),
-            ],
-            [
-                "bb".to_owned(),
-                "ü\u{1b}[2J".to_owned(),
-                "22 min".to_owned(),
-            ],
-        ]
+    fn plain(width: usize) -> Look {
+        Look {
+            width,
+            colours: false,
+        }
+    }
+
+    fn rows(cells: [[&str; 3]; 2]) -> Vec<[String; 3]> {
+        cells.map(|row| row.map(str::to_owned)).to_vec()
     }
 
     #[test]
     fn columns_are_aligned_and_nothing_moves_the_cursor() {
+        let rows = rows([
+            ["a", "a rather long cell of words", "1 s"],
+            ["bb", "ü\u{1b}[2J\u{202e}x", "22 min"],
+        ]);
         assert_eq!(
-            table(["ID", "WORDS", "AGE"], &rows(), usize::MAX),
+            table(["ID", "WORDS", "AGE"], &rows, plain(usize::MAX)),
             "\
 ID  WORDS                        AGE
 a   a rather long cell of words  1 s
-bb  ü[2J                         22 min"
+bb  ü[2Jx                        22 min"
         );
-    }
-
-    #[test]
-    fn on_a_narrow_terminal_the_widest_column_is_cut() {
-        let shown = table(["ID", "WORDS", "AGE"], &rows(), 26);
+        let shown = table(["ID", "WORDS", "AGE"], &rows, plain(26));
         assert_eq!(
             shown,
             "\
 ID  WORDS           AGE
 a   a rather long…  1 s
-bb  ü[2J            22 min"
+bb  ü[2Jx           22 min"
         );
-        assert!(shown.lines().all(|line| line.chars().count() <= 26));
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_are_never_cut_in_half() {
+        let rows = rows([
+            ["田中さん", "修正する 👩‍💻 テスト", "1 s"],
+            ["Anna", "e\u{301}tat", "22 min"],
+        ]);
+        assert_eq!(
+            table(["BY", "WORDS", "AGE"], &rows, plain(usize::MAX)),
+            "\
+BY        WORDS               AGE
+田中さん  修正する 👩‍💻 テスト  1 s
+Anna      e\u{301}tat                22 min"
+        );
+        // One column less than the programmer takes: they go as a whole.
+        assert_eq!(cut("修正する 👩‍💻 テスト", 11), "修正する …");
+        assert_eq!(cut("修正する 👩‍💻 テスト", 12), "修正する 👩‍💻…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+        for width in 20..40 {
+            let shown = table(["BY", "WORDS", "AGE"], &rows, plain(width));
+            let widest = shown.lines().map(columns).max().unwrap_or_default();
+            assert!(widest <= width.max(26), "{width}: {shown}");
+        }
+    }
+
+    #[test]
+    fn colours_change_nothing_of_how_a_table_is_aligned() {
+        let rows = rows([
+            ["active 3 s", "x", "-"],
+            ["error 1 min", "yy", "running 2 s"],
+        ]);
+        let coloured = Look {
+            width: usize::MAX,
+            colours: true,
+        };
+        let shown = table(["SANDBOX", "ID", "TURN"], &rows, coloured);
+        assert_eq!(
+            shown,
+            "\u{1b}[1mSANDBOX\u{1b}[0m      \u{1b}[1mID\u{1b}[0m  \u{1b}[1mTURN\u{1b}[0m
+\u{1b}[32mactive 3 s\u{1b}[0m   x   \u{1b}[2m-\u{1b}[0m
+\u{1b}[31merror 1 min\u{1b}[0m  yy  \u{1b}[32mrunning 2 s\u{1b}[0m"
+        );
+        let without = table(["SANDBOX", "ID", "TURN"], &rows, plain(usize::MAX));
+        let mut bare = shown;
+        for code in ["1", "2", "31", "32", "0"] {
+            bare = bare.replace(&format!("\u{1b}[{code}m"), "");
+        }
+        assert_eq!(bare, without);
     }
 }

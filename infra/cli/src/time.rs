@@ -19,6 +19,16 @@ pub fn span(ms: u64) -> String {
     }
 }
 
+/// How long something has lasted, for a line that is drawn again: `1:07`, `1:02:07`.
+pub fn clock(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
 /// When something was, or will be: `3 min ago`, `in 3 min`, `now`.
 pub fn when(at_ms: Ms, now_ms: Ms) -> String {
     match (now_ms.saturating_sub(at_ms), at_ms.saturating_sub(now_ms)) {
@@ -60,6 +70,13 @@ mod tests {
         assert_eq!(said(now - 3 * MINUTE_MS - 59_999), "3 min ago");
         assert_eq!(said(now - 26 * HOUR_MS), "1 d ago");
         assert_eq!(said(now + 2 * HOUR_MS), "in 2 h");
+    }
+
+    #[test]
+    fn a_clock_counts_minutes_and_where_there_are_any_hours() {
+        for (seconds, said) in [(7, "0:07"), (67, "1:07"), (3_727, "1:02:07")] {
+            assert_eq!(clock(Duration::from_secs(seconds)), said);
+        }
     }
 
     #[test]

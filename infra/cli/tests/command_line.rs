@@ -30,7 +30,7 @@ fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_us
         let (code, out, shown) = run(arguments, environment);
         assert_eq!((code, out.as_str()), (2, ""), "{shown}");
         // Below the commands stand the options, with what the environment says of them.
-        let first = |text: &str| text.lines().take(30).collect::<Vec<_>>().join("\n");
+        let first = |text: &str| text.split("\n      --stack").next().unwrap().to_owned();
         assert_eq!(first(&shown), first(&help));
         assert!(shown.contains("\nSet-up:\n") && shown.contains("\nOperation:\n"));
     }
@@ -38,7 +38,7 @@ fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_us
 
 #[test]
 fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environment() {
-    for command in [&["threads"][..], &["dead", "replay", "--all"]] {
+    for command in [&["thread", "list"][..], &["dead", "replay", "--all"]] {
         let (code, out, err) = run(command, &[]);
         assert_eq!((code, out.as_str()), (1, ""));
         assert_eq!(
@@ -48,8 +48,8 @@ fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environmen
     }
     for (command, environment) in [
         (&["env"][..], &[][..]),
-        (&["threads"], &[("BOBBIN_STACK", "mine")]),
-        (&["threads", "--stack", "mine"], &[]),
+        (&["sandbox", "list"], &[("BOBBIN_STACK", "mine")]),
+        (&["thread", "list", "--stack", "mine"], &[]),
     ] {
         let (code, _, err) = run(command, environment);
         assert_eq!(code, 1);
@@ -63,13 +63,104 @@ fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
         ("BOBBIN_STACK", "mine"),
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
     ];
-    for command in ["env", "credentials", "threads"] {
-        let laptop = ["--laptop", "--state-dir", "/nowhere", command];
+    for command in [&["env"][..], &["credentials"], &["thread", "list"]] {
+        let laptop = [&["--laptop", "--state-dir", "/nowhere"], command].concat();
         let (code, out, err) = run(&laptop, &other);
-        assert_eq!((code, out.as_str()), (1, ""), "{command}");
+        assert_eq!((code, out.as_str()), (1, ""), "{command:?}");
         assert!(
             err.starts_with("No laptop stack runs with the state folder /nowhere: "),
-            "{command}: {err}"
+            "{command:?}: {err}"
         );
     }
+}
+
+/// Runs a shell with the completion of this program in `$1`, and a script that asks it something; none where that shell is
+/// not installed.
+fn asked(shell: &str, options: &[&str], script: &str) -> Option<String> {
+    let (code, completion, _) = run(&["completions", shell], &[]);
+    assert_eq!(code, 0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("_bobbin");
+    std::fs::write(&file, completion).unwrap();
+    let output = Command::new(shell)
+        .args(options)
+        .args(["-c", script])
+        .args((shell != "fish").then_some("shell"))
+        .args([&file, folder.path()])
+        .env("TERM", "xterm")
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .output();
+    let output = match output {
+        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return None,
+        output => output.unwrap(),
+    };
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{shell}: {err}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn bash_completes_commands_options_and_values() {
+    let script = r#"
+source "$1"
+ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _bobbin bobbin "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[*]}"; }
+ask bobbin sa
+ask bobbin sandbox st
+ask bobbin thread list --phase pa
+ask bobbin send --sandbox
+ask bobbin completions z
+complete -p bobbin"#;
+    let told = asked("bash", &["--noprofile", "--norc"], script).expect("bash is installed");
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        told[..5],
+        [
+            "sandbox",
+            "stop start",
+            "pausing paused",
+            "--sandbox-repo",
+            "zsh"
+        ]
+    );
+    assert!(
+        told[5].contains("_bobbin") && told[5].ends_with(" bobbin"),
+        "{}",
+        told[5]
+    );
+}
+
+#[test]
+fn fish_completes_commands_with_what_they_do() {
+    let script = "source $argv[1]; complete -C 'bobbin sandbox sta'; complete -C 'bobbin thread list --phase pau'";
+    let Some(told) = asked("fish", &["--no-config"], script) else {
+        return;
+    };
+    assert_eq!(
+        told.lines().collect::<Vec<_>>(),
+        [
+            "start\tBring a thread's stopped sandbox back, with its server",
+            "paused",
+            "pausing"
+        ],
+        "{told}"
+    );
+}
+
+#[test]
+fn zsh_completes_commands_on_tab() {
+    // A shell of its own in a pseudo-terminal, in which somebody presses Tab.
+    let script = r#"
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "fpath=(${(q)2} \$fpath); autoload -Uz compinit; compinit -u -D; print rea''dy"
+zpty -r -m z told '*ready*'
+zpty -w -n z $'bobbin sandbox sta\t'
+zpty -r -m z told '*sandbox start*'
+print -r -- completed
+zpty -d z"#;
+    let Some(told) = asked("zsh", &["-f"], script) else {
+        return;
+    };
+    assert_eq!(told, "completed\n");
 }

@@ -292,6 +292,10 @@ pub trait RunWatch: Send {
     /// The plan, for the card.
     fn plan(&self) -> Vec<PlanItem>;
 
+    /// The words that the agent has written in it so far, in the order in which it began them: each is one piece, and only
+    /// what the agent is still writing grows.
+    fn words(&self) -> Vec<String>;
+
     /// What the agent has said in it so far, counted by messages: a run that makes too many is in a loop.
     fn messages(&self) -> usize;
 

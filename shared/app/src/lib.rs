@@ -1,6 +1,7 @@
 //! What the functions do with chats, sandboxes, agents and the cloud.
 
 pub mod agent_log;
+pub mod agents;
 pub mod announce;
 pub mod arrival;
 pub mod catalogue;

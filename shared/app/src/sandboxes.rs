@@ -19,7 +19,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::{Agent, Refresh, Runtime, Submission};
+use bobbin_agent::{Agent, Runtime, Submission};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::ask::{About, Choice};
@@ -42,6 +42,8 @@ use tokio::time::{sleep, timeout};
 use attach::FileSources;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
+
+use crate::agents;
 
 /// Getting ready for an effect holds up the write of its intent no longer than this.
 const PREPARE_MS_MAX: u64 = 3_000;
@@ -429,22 +431,14 @@ impl Sandboxes {
         if let Some(client) = known {
             return Ok(client);
         }
-        let port = self.runtime.port();
-        let endpoint = self
-            .provider
-            .endpoint(&name, port)
-            .await
-            .map_err(|e| e.failure)?;
-        let provider = Arc::clone(&self.provider);
-        let again = name.clone();
-        let refresh: Refresh = Arc::new(move || {
-            let (provider, name) = (Arc::clone(&provider), again.clone());
-            Box::pin(async move { Ok(provider.endpoint(&name, port).await?) })
-        });
-        let password = self.password(&name);
-        let client = self
-            .runtime
-            .connect(self.http.clone(), endpoint, &password, refresh);
+        let client = agents::connect_over(
+            self.http.clone(),
+            &self.provider,
+            &*self.runtime,
+            &name,
+            &self.settings.stack_key,
+        )
+        .await?;
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if clients.len() >= CLIENTS_MAX {
             clients.clear();

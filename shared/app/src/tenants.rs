@@ -138,8 +138,8 @@ impl Tenants {
         session: Option<&Session>,
         settings: &Settings,
     ) -> Result<Arc<Sandboxes>, Failure> {
-        let living =
-            session.filter(|session| !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error));
+        let living = session
+            .filter(|session| !matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error));
         let own = match living {
             Some(session) => session.sandbox.credentials.is_some(),
             None => settings.sandbox_credentials().is_some(),

@@ -50,11 +50,12 @@ impl Candidate {
 }
 
 impl Body {
-    /// Who asks for something, and where; none where nobody does, or anybody may.
+    /// Who asks for something, and where; none where nobody of the platform does, or anybody may.
     #[must_use]
     pub fn asker(&self) -> Option<(&ThreadKey, &Person)> {
         match self {
             Self::Message(message) => match &message.work {
+                Work::Prompt(prompt) if prompt.standing.operates => None,
                 Work::Prompt(prompt) => Some((&message.thread, &prompt.by)),
                 Work::Reset { by, .. } => Some((&message.thread, by)),
                 _ => None,

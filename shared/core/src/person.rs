@@ -26,6 +26,10 @@ pub struct Membership {
     /// The sender is not known as a full member of the place. Slack does not say it with a request: the worker asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<Outside>,
+    /// Who runs the stack asks from a terminal, with leave to write into the stack's queues: nobody of the platform, and no
+    /// tenant's settings can forbid it. No request of a platform ever says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operates: bool,
 }
 
 /// What somebody is who is not known as a full member of a workspace.

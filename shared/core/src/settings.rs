@@ -147,11 +147,14 @@ pub enum NotChanged {
 }
 
 impl Settings {
-    /// Whether the settings admit somebody; `user` is their id.
+    /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
     pub fn admit(&self, standing: &Membership, user: &str) -> Result<(), Refusal> {
+        if standing.operates {
+            return Ok(());
+        }
         match standing.outside {
             Some(Outside::Outsider) => return Err(Refusal::Outsider),
             Some(Outside::Unread) => return Err(Refusal::Unread),
@@ -457,7 +460,26 @@ mod tests {
             roles: vec!["50".to_owned()],
             manages: true,
             outside: None,
+            operates: false,
         }
+    }
+
+    #[test]
+    fn who_runs_the_stack_needs_no_leave_of_a_tenants_settings() {
+        let mut closed = Settings::default();
+        closed.open_channels.insert("20".to_owned());
+        closed.open_to.insert("1".to_owned());
+        let operator = Membership {
+            channel: "10".to_owned(),
+            operates: true,
+            ..Membership::default()
+        };
+        assert_eq!(closed.admit(&operator, ""), Ok(()));
+        let anybody = Membership {
+            operates: false,
+            ..operator
+        };
+        assert_eq!(closed.admit(&anybody, ""), Err(Refusal::Channel));
     }
 
     #[test]

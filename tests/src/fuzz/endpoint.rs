@@ -55,6 +55,13 @@ fn worked_on(body: &Body, tenant: &str) {
             "the queue refuses the id or group {name:?}"
         );
     }
+    let operates = match &mut body.clone() {
+        Body::Open(open) => open.prompt.standing.operates,
+        body => body
+            .standing_mut()
+            .is_some_and(|standing| standing.operates),
+    };
+    assert!(!operates, "nobody outside runs the stack: {body:?}");
     let (of, by) = match body {
         Body::Message(message) => {
             let by = match &message.work {

@@ -1,4 +1,4 @@
-//! `pause`, `resume`, `destroy`: asked for in the thread's own group, then waited for.
+//! `stop`, `start`, `destroy`: asked for in the thread's own group, then waited for.
 //!
 //! The record is only read. What it says may be over by the time that the message comes to the head of the group, so the
 //! worker decides again, by the same rules.
@@ -52,7 +52,7 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, C
         (Outlook::Pointless(why), _) => {
             return Err(CommandError::not_found(format!(
                 "There is nothing to {}: {why}. It is {} now.",
-                want.word(),
+                verb(want),
                 session.sandbox.phase.word()
             )));
         }
@@ -75,14 +75,24 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, C
 
 fn busy(stack: &Stack, want: Operation, thread: &ThreadKey, turn: &Turn) -> String {
     format!(
-        "A turn of {} is under way there ({}, for {}; {}). Nothing was done.\nTry again when it has ended, or end it first: bobbin {} {} {thread} --even-if-busy",
+        "A turn of {} is under way there ({}, for {}; {}). Nothing was done.\nTry again when it has ended, or end it first: bobbin {} sandbox {} {thread} --even-if-busy",
         turn.by.name,
         stage(&turn.stage),
         span(now_ms().saturating_sub(turn.accepted_at_ms)),
         turn.id,
         stack.said,
-        want.word(),
+        verb(want),
     )
+}
+
+/// The word of the command line for it.
+const fn verb(want: Operation) -> &'static str {
+    match want {
+        Operation::Pause => "stop",
+        Operation::Resume => "start",
+        Operation::Destroy => "destroy",
+        Operation::Forget => "forget",
+    }
 }
 
 /// Ends the turn as Stop does.
@@ -129,7 +139,10 @@ pub async fn ask(
     };
     let sent = queues.send(&Body::Message(message)).await;
     sent.map_err(|e| {
-        format!("{e}. Whether it was asked for is not known: look with show, and try again.")
+        format!(
+            "{e}. Whether it was asked for is not known; what came of it is told by: bobbin {} thread show {thread}",
+            stack.said
+        )
     })?;
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let mut told = None;
@@ -162,7 +175,7 @@ pub fn shown(
 ) -> Result<Output, CommandError> {
     let phase = session.sandbox.phase.word();
     let done = match want {
-        Operation::Pause => "It is paused; its disk is kept, and the next message brings it back.",
+        Operation::Pause => "It is stopped; its disk is kept, and the next message brings it back.",
         Operation::Resume => "It runs, and its server is healthy.",
         Operation::Destroy => {
             "It is deleted with its files, and the thread was told. The next message starts a fresh one."
@@ -174,7 +187,7 @@ pub fn shown(
             "waiting",
             None,
             format!(
-                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: bobbin {} show {thread}",
+                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: bobbin {} thread show {thread}",
                 stack.said
             ),
             Status::Failed,
@@ -186,7 +199,7 @@ pub fn shown(
             "failed",
             Some(why.clone()),
             format!(
-                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: bobbin {} show {thread}",
+                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: bobbin {} thread show {thread}",
                 stack.said
             ),
             Status::Failed,

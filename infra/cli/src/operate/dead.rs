@@ -5,15 +5,15 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
-use bobbin_core::decide::replay::{Replay, replay};
+use bobbin_core::decide::replay::{self, Replay};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Body, Message, Want, Work};
 use serde::Serialize;
 
-use super::arguments::{Dead, DeadWhat};
+use super::arguments::Replay as ReplayWhat;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{table, width};
+use crate::table::{Look, table};
 use crate::time::when;
 
 /// A dead letter, as it is told to programs.
@@ -50,8 +50,31 @@ struct Judged {
     line: Line,
 }
 
-/// Lists them, or sends them again.
-pub async fn run(stack: &Stack, what: &Dead) -> Result<Output, CommandError> {
+/// Lists them.
+pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
+    let (letters, judged) = taken(stack).await?;
+    put_back(&letters, judged.iter().map(|one| &one.letter)).await;
+    listed(stack, judged)
+}
+
+/// Sends one again, or every one.
+pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandError> {
+    let (letters, judged) = taken(stack).await?;
+    let wanted = |one: &Judged| {
+        what.all
+            || what
+                .id
+                .as_ref()
+                .is_some_and(|id| *id == one.letter.id || *id == one.letter.sqs_id)
+    };
+    // Whatever goes wrong: what was taken out is put back.
+    let (wanted, others): (Vec<_>, Vec<_>) = judged.into_iter().partition(wanted);
+    put_back(&letters, others.iter().map(|one| &one.letter)).await;
+    send(stack, &letters, wanted).await
+}
+
+/// Takes the letters out, each with what became of it.
+async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError> {
     let letters = stack.letters()?;
     let taken = letters.take().await.map_err(|e| {
         format!("{e}. Your credentials need sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:DeleteMessage and sqs:SendMessage.")
@@ -60,25 +83,7 @@ pub async fn run(stack: &Stack, what: &Dead) -> Result<Output, CommandError> {
     for letter in taken {
         judged.push(judge(stack, letter).await);
     }
-    // Whatever goes wrong: what was taken out is put back.
-    match &what.what {
-        None => {
-            put_back(&letters, judged.iter().map(|one| &one.letter)).await;
-            listed(stack, judged)
-        }
-        Some(DeadWhat::Replay(what)) => {
-            let wanted = |one: &Judged| {
-                what.all
-                    || what
-                        .id
-                        .as_ref()
-                        .is_some_and(|id| *id == one.letter.id || *id == one.letter.sqs_id)
-            };
-            let (wanted, others): (Vec<_>, Vec<_>) = judged.into_iter().partition(wanted);
-            put_back(&letters, others.iter().map(|one| &one.letter)).await;
-            send(stack, &letters, wanted).await
-        }
-    }
+    Ok((letters, judged))
 }
 
 /// By what is on record: a letter whose record cannot be read is judged as one that is not to be touched.
@@ -89,10 +94,13 @@ async fn judge(stack: &Stack, letter: DeadLetter) -> Judged {
         _ => None,
     };
     let (replay, trouble) = match &about {
-        None => (replay(letter.body.as_ref(), None, false, now_ms), None),
+        None => (
+            replay::replay(letter.body.as_ref(), None, false, now_ms),
+            None,
+        ),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
-                replay(
+                replay::replay(
                     letter.body.as_ref(),
                     found.session.as_ref(),
                     found.in_ledger,
@@ -224,7 +232,7 @@ async fn send(
 ) -> Result<Output, CommandError> {
     if wanted.is_empty() {
         return Err(CommandError::not_found(format!(
-            "There is no such dead letter. What there is: bobbin {} dead",
+            "There is no such dead letter. What there is: bobbin {} dead list",
             stack.said
         )));
     }
@@ -263,7 +271,7 @@ async fn send(
 fn follow(stack: &Stack, letter: &DeadLetter) -> String {
     match letter.group.parse::<ThreadKey>() {
         Ok(thread) => format!(
-            "sent again; follow it with: bobbin {} show {thread}",
+            "sent again; follow it with: bobbin {} thread follow {thread}",
             stack.said
         ),
         Err(_) => "sent again".to_owned(),
@@ -283,5 +291,9 @@ fn shown(lines: &[Line]) -> String {
         ]
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
-    table(["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"], &rows, width())
+    table(
+        ["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"],
+        &rows,
+        Look::of_output(),
+    )
 }

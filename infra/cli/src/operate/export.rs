@@ -61,7 +61,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     };
     if exported.items.is_empty() && exported.sandboxes.is_empty() {
         return Err(CommandError::not_found(format!(
-            "Nothing is stored of {}. Threads are listed by: bobbin {} threads --gone",
+            "Nothing is stored of {}. Threads are listed by: bobbin {} thread list --gone",
             what.thread, stack.said
         )));
     }
@@ -83,7 +83,7 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
     };
     if let Some(why) = refused {
         return Err(format!(
-            "Nothing was deleted: {why}. First: bobbin {} destroy {thread}",
+            "Nothing was deleted: {why}. First: bobbin {} sandbox destroy {thread}",
             stack.said
         )
         .into());

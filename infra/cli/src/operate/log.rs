@@ -12,6 +12,7 @@ use super::arguments::Log;
 use super::show;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
+use crate::table::visible;
 use crate::time::pause;
 
 /// The log is read again after this time while it is followed.
@@ -79,7 +80,7 @@ async fn running(
         Ok(sandbox) => sandbox,
         Err(error) if error.kind == ErrorKind::NotFound => {
             return Err(CommandError::not_found(format!(
-                "The thread has no sandbox now, so there is no log. What happened: bobbin {} show {}",
+                "The thread has no sandbox now, so there is no log. What happened: bobbin {} thread show {}",
                 stack.said, what.thread
             )));
         }
@@ -92,7 +93,7 @@ async fn running(
     match sandbox.state {
         SandboxState::Running => Ok(sandbox),
         _ => Err(format!(
-            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} resume {}",
+            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} sandbox start {}",
             if sandbox.said.is_empty() { "in no known state" } else { &sandbox.said },
             stack.said,
             what.thread
@@ -137,11 +138,4 @@ fn trouble(why: &LogError) -> CommandError {
         ),
         other => format!("The log could not be read: {other}. Try again in a minute.").into(),
     }
-}
-
-/// What would move the cursor or change the terminal is left out.
-fn visible(text: &str) -> String {
-    text.chars()
-        .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
-        .collect()
 }

@@ -42,7 +42,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     }
     if !what.destroy {
         let words = format!(
-            "{}\nThis was a dry run. Delete them with: bobbin {} orphans --destroy",
+            "{}\nThis was a dry run. Delete them with: bobbin {} sandbox orphans --destroy",
             sandboxes::shown(&answer.orphans),
             stack.said
         );

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::arguments::Sandboxes;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{table, width};
+use crate::table::{Look, table};
 use crate::time::span;
 
 /// Records that one call reads.
@@ -199,5 +199,9 @@ pub fn shown(lines: &[&Line]) -> String {
         ]
     };
     let rows: Vec<[String; 5]> = lines.iter().map(row).collect();
-    table(["SANDBOX", "THREAD", "STATE", "AGE", "IS"], &rows, width())
+    table(
+        ["SANDBOX", "THREAD", "STATE", "AGE", "IS"],
+        &rows,
+        Look::of_output(),
+    )
 }

@@ -13,7 +13,8 @@ use super::arguments::Show;
 use super::stack::Stack;
 use super::threads::{Line, line, stage};
 use crate::output::{CommandError, Output, Status};
-use crate::table::{cut, width};
+use crate::table::cut;
+use crate::terminal::width;
 use crate::time::{span, when};
 
 /// Ended turns whose ledger entries are read.
@@ -83,7 +84,7 @@ pub async fn record(
     })?;
     let session = session.ok_or_else(|| {
         CommandError::not_found(format!(
-            "There is no record of {thread}. Threads are listed by: bobbin {} threads --gone",
+            "There is no record of {thread}. Threads are listed by: bobbin {} thread list --gone",
             stack.said
         ))
     })?;

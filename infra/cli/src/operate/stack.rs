@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use bobbin_app::providers::{ProviderSettings, provider};
+use bobbin_chat::discord::Discord;
+use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetters, Pair};
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::queue::Queues;
+use bobbin_cloud::secrets::Secret;
 use bobbin_cloud::store::Store;
+use bobbin_core::access::Policy;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
 use bobbin_sandbox::Provider;
@@ -56,11 +60,7 @@ impl Stack {
     /// # Errors
     /// That there is no key, or no such address, and what to do.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, CommandError> {
-        let ring = self.deployed.keyring("ProviderSecretArn").await?;
-        let name = Key::DaytonaApiKey.name();
-        let key = ring.get(name).ok_or_else(|| {
-            format!("The stack's secret holds no {name}: store it with bobbin secrets.")
-        })?;
+        let key = self.key(Key::DaytonaApiKey).await?;
         let settings = ProviderSettings {
             api: &self.target.daytona_api(),
             key: key.expose(),
@@ -70,6 +70,70 @@ impl Stack {
             limits: &self.limits,
         };
         Ok(provider(&settings).map_err(|e| self.target.no_daytona(&e))?)
+    }
+
+    /// The bot on Discord, and the application's id.
+    ///
+    /// # Errors
+    /// That Discord is not set up, or has no token, and what to do.
+    pub async fn discord(&self) -> Result<(Discord, String), CommandError> {
+        let application = self.parameter("DiscordApplicationId");
+        if application.is_empty() {
+            return Err("Discord is not set up in this stack: bobbin setup says how.".into());
+        }
+        let token = self.key(Key::DiscordBotToken).await?;
+        let discord = self.target.discord(application, &token)?;
+        Ok((discord, application.to_owned()))
+    }
+
+    /// The bot on Slack.
+    ///
+    /// # Errors
+    /// That it has no token, and what to do.
+    pub async fn slack(&self) -> Result<Slack, CommandError> {
+        let token = self.key(Key::SlackBotToken).await?;
+        Ok(self.target.slack(&token)?)
+    }
+
+    /// Where Bobbin may be used at all, by the stack's lists; not who may.
+    pub fn places(&self) -> Policy {
+        Policy::from_lists(
+            self.parameter("AllowedGuilds"),
+            self.parameter("AllowedTeams"),
+            self.parameter("AllowedChannels"),
+            "",
+        )
+    }
+
+    /// Base of Discord's API.
+    pub fn discord_api(&self) -> String {
+        self.target.discord_api()
+    }
+
+    /// The model of turns that choose none.
+    pub fn model(&self) -> &str {
+        self.parameter("Model")
+    }
+
+    /// The key that the passwords of sandboxes are derived from.
+    ///
+    /// # Errors
+    /// That it cannot be read, and what to do.
+    pub async fn stack_key(&self) -> Result<Secret, CommandError> {
+        self.key(Key::StackKey).await
+    }
+
+    fn parameter(&self, name: &str) -> &str {
+        self.deployed.parameter(name).unwrap_or_default()
+    }
+
+    /// A key of the stack's secrets, and no other: one of the environment may belong to another stack.
+    async fn key(&self, key: Key) -> Result<Secret, CommandError> {
+        let ring = self
+            .deployed
+            .keyring(&format!("{}Arn", key.secret()))
+            .await?;
+        ring.get(key.name()).ok_or_else(|| key.missing().into())
     }
 
     /// Its queues of work.

@@ -34,8 +34,8 @@ pub struct Undo {
 
 /// Does every step; what one needs and lacks is told, and the others go on where they can. Without a stack those are done
 /// that need none, and it is said how to deploy one.
-pub async fn run(target: &Target, options: &All) -> Report {
-    let mut report = Report::of(STEPS);
+pub async fn run(target: &Target, options: &All, json: bool) -> Report {
+    let mut report = Report::of(STEPS).kept_for_json(json);
     report.step("The stack");
     let is_there = match target.stack().await {
         Ok(_) => {
@@ -193,8 +193,8 @@ async fn deployment(target: &Target) -> String {
 }
 
 /// Undoes what the steps did, the last first.
-pub async fn undo(target: &Target, options: &Undo) -> Report {
-    let mut report = Report::of(UNDO_STEPS);
+pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
+    let mut report = Report::of(UNDO_STEPS).kept_for_json(json);
     let dry_run = !options.yes;
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's endpoint");

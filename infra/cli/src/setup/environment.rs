@@ -28,6 +28,13 @@ pub struct Options {
     container_host: Option<String>,
 }
 
+impl Options {
+    /// Whether it goes to standard output.
+    pub fn is_printed(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+}
+
 /// Where a variable's value is found.
 #[derive(Debug, Clone, Copy)]
 enum From {
@@ -124,7 +131,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
     let endpoint = endpoint(target, options)?;
     let variables = variables(stack, endpoint.as_deref().unwrap_or_default())?;
     let text = format!("{variables:#}\n");
-    if options.file.as_os_str() == "-" {
+    if options.is_printed() {
         print!("{text}");
         return Ok(());
     }

@@ -1,6 +1,11 @@
-//! What a person sees while it works: numbered steps, and a line for each thing with what is right, wrong or left to do.
+//! What a person sees while it works: numbered steps, and a line for each thing with what is right, wrong or left to do. A
+//! program gets the same as one JSON object at the end.
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::output::Status;
+use crate::table::visible;
 
 /// Counts what is told, so that the program ends with the right code.
 #[derive(Debug, Default)]
@@ -9,9 +14,42 @@ pub struct Report {
     left: u32,
     step: u32,
     steps: u32,
+    /// Nothing is printed on the way; what was told so far.
+    kept: Option<Vec<Step>>,
+}
+
+/// A step with what was told in it, as it is told to programs.
+#[derive(Debug, Default, Serialize)]
+struct Step {
+    /// None for what runs alone.
+    title: Option<String>,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    /// `ok`, `note`, `progress`, `wrong` or `to do`.
+    is: &'static str,
+    words: String,
+    /// What to do about it.
+    advice: Option<String>,
 }
 
 impl Report {
+    /// The same for a program.
+    #[must_use]
+    pub fn kept_for_json(mut self, json: bool) -> Self {
+        self.kept = json.then(Vec::new);
+        self
+    }
+
+    /// What a program is told; none where a person has been told.
+    #[must_use]
+    pub fn json(&self) -> Option<Value> {
+        let steps = self.kept.as_ref()?;
+        Some(serde_json::json!({"steps": steps, "wrong": self.wrong, "left": self.left}))
+    }
+
     /// For so many numbered steps; 0 for a step that runs alone and has no number.
     #[must_use]
     pub fn of(steps: u32) -> Self {
@@ -24,6 +62,13 @@ impl Report {
     /// Numbers a step, where the report has several, and prints its title.
     pub fn step(&mut self, title: &str) {
         self.step += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.push(Step {
+                title: Some(title.to_owned()),
+                lines: Vec::new(),
+            });
+            return;
+        }
         match self.steps {
             0 => println!("{title}"),
             steps => println!("\n[{}/{steps}] {title}", self.step),
@@ -32,32 +77,29 @@ impl Report {
 
     /// Something is as it should be, or was done.
     pub fn right(&mut self, words: &str) {
-        tell("ok", words);
+        self.tell("ok", "ok", words, "");
     }
 
     /// Prints something worth knowing that is neither right nor wrong.
     pub fn note(&mut self, words: &str) {
-        tell("note", words);
+        self.tell("note", "note", words, "");
     }
 
     /// How far something is that takes time.
     pub fn progress(&mut self, words: &str) {
-        tell("...", words);
+        self.tell("progress", "...", words, "");
     }
 
     /// Something is wrong, and what to do about it.
     pub fn wrong(&mut self, words: &str, advice: &str) {
         self.wrong += 1;
-        tell("WRONG", words);
-        if !advice.is_empty() {
-            tell("", advice);
-        }
+        self.tell("wrong", "WRONG", words, advice);
     }
 
     /// Something is left to do.
     pub fn left(&mut self, words: &str) {
         self.left += 1;
-        tell("to do", words);
+        self.tell("to do", "to do", words, "");
     }
 
     /// Whether anything was wrong so far.
@@ -76,10 +118,31 @@ impl Report {
             _ => Status::Failed,
         }
     }
+
+    fn tell(&mut self, is: &'static str, mark: &str, words: &str, advice: &str) {
+        let Some(kept) = &mut self.kept else {
+            line(mark, words);
+            if !advice.is_empty() {
+                line("", advice);
+            }
+            return;
+        };
+        if kept.is_empty() {
+            kept.push(Step::default());
+        }
+        if let Some(step) = kept.last_mut() {
+            step.lines.push(Line {
+                is,
+                words: words.to_owned(),
+                advice: (!advice.is_empty()).then(|| advice.to_owned()),
+            });
+        }
+    }
 }
 
 /// A line with its mark; further lines stand below the words.
-fn tell(mark: &str, words: &str) {
+fn line(mark: &str, words: &str) {
+    let words = visible(words);
     let mut lines = words.lines();
     println!("  {mark:<6}{}", lines.next().unwrap_or_default());
     for line in lines {

@@ -255,6 +255,26 @@ impl Run {
         (steps, earlier + more)
     }
 
+    /// The words of the turn in pieces: the text parts of the agent's messages, without OpenCode's own and summaries.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let said = self
+            .turn()
+            .iter()
+            .filter(|message| message.info.role == Role::Assistant && !message.info.is_summary());
+        said.flat_map(|message| &message.parts)
+            .filter_map(|part| match &part.kind {
+                PartKind::Text {
+                    text,
+                    synthetic: false,
+                    ignored: false,
+                    ..
+                } if !text.trim().is_empty() => Some(text.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// What the session is doing, as far as it is known.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {

@@ -156,6 +156,10 @@ impl RunWatch for Watch {
         self.run.plan()
     }
 
+    fn words(&self) -> Vec<String> {
+        self.run.words()
+    }
+
     fn messages(&self) -> usize {
         self.run.assistant_messages()
     }

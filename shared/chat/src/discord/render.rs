@@ -50,6 +50,8 @@ pub struct File {
 pub const ANSWER_FILE: &str = "answer.md";
 /// One chosen value on the line in the channel.
 const CHOSEN_UNITS_MAX: usize = 80;
+/// Characters of the id of a task from a terminal.
+const ID_UNITS_MAX: usize = 60;
 /// Name of the file that holds a turn's changes.
 pub const DIFF_FILE: &str = "changes.diff";
 /// Names of a file and of its folder take no more of a message.
@@ -187,9 +189,22 @@ pub fn anchor(open: &Open) -> Value {
     let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
     let quoted = super::answer::quoted(&open.prompt.quotes);
     let chosen = chosen(&open.prompt.wants);
+    let from = from_terminal(open);
     mute(
-        json!({"content": bounded(&format!("{} asked: {task}{quoted}\n-# {chosen}The work goes on in the thread below.", emphasised_name(&open.prompt.by)))}),
+        json!({"content": bounded(&format!("{} asked: {task}{quoted}\n-# {chosen}{from}The work goes on in the thread below.", emphasised_name(&open.prompt.by)))}),
     )
+}
+
+/// What marks a task that nobody of the server has asked for; it is told by its id from another one of the same words.
+fn from_terminal(open: &Open) -> String {
+    if open.prompt.standing.operates {
+        format!(
+            "Sent from a terminal as {}. ",
+            inline(&open.id, ID_UNITS_MAX)
+        )
+    } else {
+        String::new()
+    }
 }
 
 /// The line in the channel when no thread could be made.

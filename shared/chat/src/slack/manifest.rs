@@ -27,6 +27,15 @@ pub const METHODS: [(&str, &[&str]); 15] = [
     // Of direct messages alone.
     ("conversations.history", &["im:history"]),
     (
+        "conversations.history",
+        &[
+            "channels:history",
+            "groups:history",
+            "im:history",
+            "mpim:history",
+        ],
+    ),
+    (
         "conversations.replies",
         &[
             "channels:history",

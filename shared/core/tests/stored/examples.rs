@@ -96,6 +96,7 @@ fn standing() -> Membership {
         roles: vec!["50".to_owned()],
         manages: true,
         outside: Some(Outside::Outsider),
+        operates: true,
     }
 }
 

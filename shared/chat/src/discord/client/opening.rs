@@ -12,11 +12,17 @@ use super::messages::post_ref;
 use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
+/// By how much the clock of who asks from a terminal may be ahead of Discord's.
+const CLOCKS_MS: u64 = 60_000;
+/// When Discord's ids begin to count, in Unix milliseconds; a message's id holds the time since then above 22 bits.
+/// Source: Discord's API reference, "Snowflakes".
+const IDS_SINCE_MS: u64 = 1_420_070_400_000;
 /// Messages of a channel among which a task's line is looked for: the most that Discord lists at once.
 const ANSWERS_MAX: u32 = 100;
 
 impl Discord {
-    /// Makes the thread of a task: the deferred answer becomes the line that it hangs on, or the bot posts one.
+    /// Makes the thread of a task: the deferred answer becomes the line that it hangs on, or the bot posts one. Without a
+    /// token nobody has asked by an interaction.
     ///
     /// # Errors
     /// [`DiscordError`], after the line says so where a repeat cannot help.
@@ -27,7 +33,7 @@ impl Discord {
         let anchor = render::anchor(open);
         let young =
             now_ms.saturating_sub(open.accepted_at_ms) < bobbin_core::limits::DISCORD_TOKEN_MS;
-        let answered = if young {
+        let answered = if young && !token.is_empty() {
             self.edit_original(application, token, &anchor).await
         } else {
             Err(DiscordError::TokenGone)
@@ -79,7 +85,7 @@ impl Discord {
     /// the answer, from a time when its token was valid, or a message of the bot. None also where the channel's messages cannot be read.
     async fn anchor_of(&self, open: &Open, line: &Value) -> Option<PostRef> {
         // The answer to an interaction is newer than that, and what is asked for comes from there on.
-        let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", open.id);
+        let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", since(open));
         let call = in_channel("list messages", Method::GET, &open.channel, &rest);
         let listed = match self.client.call(&call, None, None).await {
             Ok(listed) => listed,
@@ -99,4 +105,15 @@ impl Discord {
         let found = listed.as_array()?.iter().find(is_anchor)?;
         post_ref(&call, &open.channel, found).ok()
     }
+}
+
+/// The id from which on the messages are younger than the task: that of the interaction, or one of the time of a task that
+/// has none.
+fn since(open: &Open) -> String {
+    let id: &str = &open.id;
+    if !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()) {
+        return id.to_owned();
+    }
+    let since_ms = open.accepted_at_ms.saturating_sub(CLOCKS_MS);
+    (since_ms.saturating_sub(IDS_SINCE_MS) << 22).to_string()
 }

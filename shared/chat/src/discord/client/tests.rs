@@ -32,6 +32,7 @@ const TOKEN: &str = "interaction-token";
 #[derive(Debug, Clone)]
 struct Asked {
     line: String,
+    query: String,
     headers: HeaderMap,
     body: String,
 }
@@ -88,6 +89,7 @@ async fn answer(
     let body = String::from_utf8_lossy(&body).into_owned();
     server.asked.lock().unwrap().push(Asked {
         line: format!("{verb} {}", uri.path()),
+        query: uri.query().unwrap_or_default().to_owned(),
         headers,
         body,
     });
@@ -732,6 +734,52 @@ async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
         tries,
         "a dead token is not tried again"
     );
+}
+
+#[tokio::test]
+async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
+    let mut task = open();
+    task.id = "send-1790000000250-00000001".into();
+    task.accepted_at_ms = 1_790_000_000_250;
+    task.prompt.standing.operates = true;
+    let Reply::Discord { token, .. } = &mut task.reply else {
+        panic!("it is Discord's");
+    };
+    token.clear();
+    let made = [
+        says(200, json!([])),
+        message("30"),
+        says(201, json!({"id": "30"})),
+    ];
+    let (server, discord) = Server::start(made).await;
+    assert_eq!(discord.open(&task, task.accepted_at_ms).await, Ok(thread()));
+    // There is no deferred answer to edit. Discord's ids hold the time: a minute before the task.
+    let after = (1_790_000_000_250_u64 - 60_000 - 1_420_070_400_000) << 22;
+    let looked = server.asked(0).query.clone();
+    assert_eq!(looked, format!("after={after}&limit=100"));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /channels/20/messages",
+            "POST /channels/20/messages",
+            "POST /channels/20/messages/30/threads"
+        ]
+    );
+    let line = server.asked(1).json()["content"].clone();
+    assert_eq!(
+        line,
+        "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work goes on in the thread below."
+    );
+
+    // A repeat finds the line, and not another one of the same words.
+    let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work goes on in the thread below.";
+    let there = json!([
+        {"id": "29", "author": {"bot": true}, "content": other},
+        {"id": "30", "author": {"bot": true}, "content": line},
+    ]);
+    let (server, discord) = Server::start([says(200, there), error(400, 160_004)]).await;
+    assert_eq!(discord.open(&task, task.accepted_at_ms).await, Ok(thread()));
+    assert_eq!(server.lines().len(), 2, "no second line is posted");
 }
 
 #[tokio::test]

@@ -110,6 +110,7 @@ impl<'a> Request<'a> {
                 roles: member.roles.clone(),
                 manages: member.permissions.as_deref().is_some_and(manages),
                 outside: None,
+                operates: false,
             },
         })
     }

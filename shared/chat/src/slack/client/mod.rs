@@ -7,6 +7,7 @@
 mod error;
 mod files;
 mod memory;
+mod opening;
 mod people;
 mod posting;
 mod setting_up;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod direct;
+mod opening;
 mod status;
 mod stream;
 mod styles;

@@ -12,16 +12,22 @@ mod words;
 
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::ids::PostRef;
+use bobbin_core::message::Prompt;
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
 pub use self::home::{closed_home, home, overview_words};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
 pub use super::blocks::{EVENT_TYPE, Rendered};
-use super::blocks::{metadata, section};
-use super::escape::{markdown, mrkdwn, units};
+use super::blocks::{context, metadata, section};
+use super::escape::{line, markdown, mrkdwn, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 
+/// Characters of a name, and of a task, in the message that the task hangs on: a section holds 3,000.
+const NAME_UNITS_MAX: usize = 100;
+const TASK_UNITS_MAX: usize = 2_400;
+/// One chosen value, or an id, in its last line.
+const CHOSEN_UNITS_MAX: usize = 80;
 /// Said below the part of an answer that stands beside its file.
 const WHOLE_IN_FILE: &str =
     "_This is only a part of it: the whole answer is in the file `answer.md` above._";
@@ -204,6 +210,33 @@ pub fn direct_message(channel: &str, thread_ts: Option<&str>, text: &str) -> Val
         arguments["thread_ts"] = thread_ts.into();
     }
     arguments
+}
+
+/// The arguments of `chat.postMessage` for the message that a task from a terminal hangs on. The task is given as its
+/// author wrote it, shortened, and nobody is called by it.
+#[must_use]
+pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
+    let by = line(&prompt.by.name, NAME_UNITS_MAX);
+    let task = mrkdwn(&prompt.text, TASK_UNITS_MAX);
+    let wants = &prompt.wants;
+    let chosen = [&wants.repo, &wants.model, &wants.agent];
+    let chosen: String = chosen
+        .into_iter()
+        .flatten()
+        .map(|one| format!("{} · ", line(one, CHOSEN_UNITS_MAX)))
+        .collect();
+    let from = format!(
+        "{chosen}Sent from a terminal as {}. The work goes on in the thread.",
+        line(id, CHOSEN_UNITS_MAX)
+    );
+    json!({
+        "channel": channel,
+        "text": mrkdwn(&format!("{} asked: {}", prompt.by.name, prompt.text), FALLBACK_UNITS_MAX),
+        "blocks": [section(&format!("*{by}* asked:\n{task}")), context(&from)],
+        "metadata": metadata(key),
+        "unfurl_links": false,
+        "unfurl_media": false,
+    })
 }
 
 /// The status of an agent session (`agents.sessions.setStatus`). It never clears itself.

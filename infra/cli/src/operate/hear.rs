@@ -1,0 +1,172 @@
+//! The words of a turn that runs, from the agent itself.
+//!
+//! The record and the ledger say how far a turn is and how it ended; the words are in the sandbox until the answer is posted.
+//! So the agent's server is asked, through the provider, as the worker asks it. It is only read: who listens changes nothing
+//! of the run, and that the agent cannot be heard does not end the following.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bobbin_agent::{RunState, RunWatch};
+use bobbin_app::agents;
+use bobbin_core::ids::{AgentSessionId, sandbox_name};
+use bobbin_core::session::{Session, Turn};
+use bobbin_sandbox::Provider;
+
+use super::stack::Stack;
+
+/// A connection that broke is tried again after this time.
+const AGAIN: Duration = Duration::from_secs(3);
+/// What the agent has on record at the end is waited for so long.
+const LAST: Duration = Duration::from_secs(5);
+/// Silence after which a connection counts as dead: an agent says something at least every 10 s.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Which run of which agent.
+#[derive(Clone, PartialEq, Eq)]
+struct Run {
+    sandbox: String,
+    session: AgentSessionId,
+    message: String,
+    further: Vec<String>,
+}
+
+/// Listens to the runs of one turn.
+pub struct Ear<'a> {
+    stack: &'a Stack,
+    provider: Option<Arc<dyn Provider>>,
+    run: Option<Run>,
+    watch: Option<Box<dyn RunWatch>>,
+    /// When to try again.
+    next: Instant,
+    heard: Instant,
+    /// Why the agent could not be heard last.
+    trouble: Option<String>,
+}
+
+impl<'a> Ear<'a> {
+    pub fn new(stack: &'a Stack) -> Self {
+        Self {
+            stack,
+            provider: None,
+            run: None,
+            watch: None,
+            next: Instant::now(),
+            heard: Instant::now(),
+            trouble: None,
+        }
+    }
+
+    /// Takes note of what the record says of the run.
+    pub fn attend(&mut self, session: &Session, turn: &Turn) {
+        let (Some(agent), Some(prompted)) = (&session.agent_session, turn.stage.prompted()) else {
+            return;
+        };
+        let run = Run {
+            sandbox: sandbox_name(
+                &self.stack.name,
+                &session.thread.sandbox(),
+                prompted.generation,
+            ),
+            session: agent.clone(),
+            message: prompted.ids.message.clone(),
+            further: turn.further(),
+        };
+        if self.run.as_ref() != Some(&run) {
+            self.run = Some(run);
+            self.watch = None;
+            self.next = Instant::now();
+        }
+    }
+
+    /// Listens for so long. Where there is nothing to be heard it waits.
+    pub async fn listen(&mut self, within: Duration) {
+        let until = Instant::now() + within;
+        if let Err(why) = self.heard(until).await {
+            self.trouble = Some(why);
+            self.watch = None;
+            self.next = Instant::now() + AGAIN;
+        }
+        tokio::time::sleep(until.saturating_duration_since(Instant::now())).await;
+    }
+
+    /// Everything that comes until then, or what is still missing of what came before.
+    async fn heard(&mut self, until: Instant) -> Result<(), String> {
+        if self.watch.is_none() && (self.run.is_none() || Instant::now() < self.next) {
+            return Ok(());
+        }
+        self.connect().await?;
+        let Some(watch) = &mut self.watch else {
+            return Ok(());
+        };
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if watch.hear(left).await.map_err(|e| e.seen)? {
+                self.heard = Instant::now();
+            } else if self.heard.elapsed() > SILENCE {
+                return Err("the agent fell silent".to_owned());
+            }
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> Result<(), String> {
+        let (None, Some(run)) = (&self.watch, &self.run) else {
+            return Ok(());
+        };
+        let provider = match &self.provider {
+            Some(provider) => Arc::clone(provider),
+            None => self.stack.provider().await.map_err(|e| e.message)?,
+        };
+        self.provider = Some(Arc::clone(&provider));
+        let runtime = agents::listening(self.stack.model())?;
+        let key = self.stack.stack_key().await.map_err(|e| e.message)?;
+        let agent = agents::connect(&provider, &*runtime, &run.sandbox, key.expose());
+        let agent = agent.await.map_err(|failure| failure.to_string())?;
+        let mut watch = agent.watch(&run.session, &run.message, &run.further);
+        watch.connect().await.map_err(|e| e.seen)?;
+        self.watch = Some(watch);
+        self.heard = Instant::now();
+        Ok(())
+    }
+
+    /// The words so far, in pieces of which only the last still grows.
+    pub fn words(&self) -> Vec<String> {
+        self.watch
+            .as_ref()
+            .map(|watch| watch.words())
+            .unwrap_or_default()
+    }
+
+    /// What the agent does at the moment.
+    pub fn step(&self) -> Option<String> {
+        let (steps, _) = self.watch.as_ref()?.steps();
+        steps.into_iter().next_back().map(|step| step.text)
+    }
+
+    /// Why the agent could not be heard, once.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    /// What the agent has on record when the turn is over: all its words, and the answer. None where it cannot be reached
+    /// any more, or was never known to run.
+    pub async fn last(&mut self) -> Option<(Vec<String>, String)> {
+        self.run.as_ref()?;
+        let read = async {
+            self.watch = None;
+            self.connect().await.ok()?;
+            let watch = self.watch.as_mut()?;
+            while !watch.is_caught_up() {
+                watch.hear(LAST).await.ok()?;
+            }
+            match watch.observe().await.ok()? {
+                RunState::Done(answer) => Some((watch.words(), answer.text)),
+                _ => Some((watch.words(), String::new())),
+            }
+        };
+        tokio::time::timeout(LAST, read).await.ok()?
+    }
+}

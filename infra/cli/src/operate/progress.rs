@@ -1,0 +1,164 @@
+//! How far a turn is, in one line, and which of the agent's words have been said.
+
+use bobbin_core::ids::TurnId;
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::{ControlFlags, Session, Turn};
+use bobbin_core::stage::Stage;
+use bobbin_core::text::{one_line, shorten};
+
+/// Characters of a step or a trouble on the progress line.
+const STEP_CHARS_MAX: usize = 60;
+/// Stage of what no worker has taken.
+const UNTAKEN: &str = "waits for a worker";
+
+/// How far a turn is, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Far {
+    phase: &'static str,
+    stage: String,
+}
+
+impl Far {
+    pub fn of(session: Option<&Session>, flags: &ControlFlags, id: &TurnId) -> Self {
+        let phase = session.map_or("", |session| session.phase.word());
+        let present = session.and_then(|session| session.turn.as_ref());
+        let stage = match (session, present) {
+            (Some(session), Some(turn)) if turn.covers(id) => at_work(session.phase, turn),
+            _ if flags.queued.contains_key(id) => match present {
+                Some(turn) => format!("waits behind the turn of {}", turn.by.name),
+                None => UNTAKEN.to_owned(),
+            },
+            _ => UNTAKEN.to_owned(),
+        };
+        Self { phase, stage }
+    }
+
+    /// No worker has taken it.
+    pub fn is_untaken(&self) -> bool {
+        self.stage == UNTAKEN
+    }
+
+    /// Phase, stage, and the step that the agent is at.
+    pub fn line(&self, step: Option<&str>) -> String {
+        let step = step.map(|step| shorten(&one_line(step), STEP_CHARS_MAX));
+        let parts = [Some(self.phase.to_owned()), Some(self.stage.clone()), step];
+        let said = parts.into_iter().flatten().filter(|part| !part.is_empty());
+        said.collect::<Vec<_>>().join(" · ")
+    }
+}
+
+fn at_work(phase: Phase, turn: &Turn) -> String {
+    let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
+    let words = match (&turn.stage, phase) {
+        _ if asks > 0 => "waits for a decision in the thread",
+        (Stage::Ending { .. }, _) => "is told in the thread",
+        (Stage::Running(_), _) => "running",
+        (Stage::Prompting(_), _) => "is given to the agent",
+        (Stage::Received { .. }, Phase::Active) => "is prepared",
+        (Stage::Received { .. }, _) => "gets its sandbox",
+    };
+    match &turn.trouble {
+        Some(why) => format!(
+            "{words} (trouble: {})",
+            shorten(&one_line(why), STEP_CHARS_MAX)
+        ),
+        None => words.to_owned(),
+    }
+}
+
+/// What of the agent's words has been said.
+#[derive(Debug, Default)]
+pub struct Words {
+    said: Vec<String>,
+}
+
+impl Words {
+    pub fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> String {
+        self.said.join("\n\n")
+    }
+
+    /// What has come since; a piece that is not what it was is said again.
+    pub fn more(&mut self, words: &[String]) -> String {
+        let mut more = String::new();
+        for (at, now) in words.iter().enumerate() {
+            match self.said.get_mut(at) {
+                None => {
+                    if at > 0 {
+                        more.push_str("\n\n");
+                    }
+                    more.push_str(now);
+                    self.said.push(now.clone());
+                }
+                Some(before) if before == now => {}
+                Some(before) => {
+                    match now.strip_prefix(before.as_str()) {
+                        Some(rest) => more.push_str(rest),
+                        None => {
+                            more.push_str("\n\n");
+                            more.push_str(now);
+                        }
+                    }
+                    before.clone_from(now);
+                }
+            }
+        }
+        more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::ids::ThreadKey;
+
+    use super::*;
+
+    fn heard(of: &mut Words, words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|one| (*one).to_owned()).collect();
+        of.more(&words)
+    }
+
+    #[test]
+    fn each_word_is_said_once_as_it_comes_and_a_piece_that_changed_is_said_again() {
+        let mut words = Words::default();
+        assert_eq!(heard(&mut words, &["I l"]), "I l");
+        assert_eq!(heard(&mut words, &["I look"]), "ook");
+        assert_eq!(heard(&mut words, &["I look"]), "");
+        assert_eq!(heard(&mut words, &["I look.", "Done"]), ".\n\nDone");
+        assert_eq!(
+            heard(&mut words, &[]),
+            "",
+            "a connection that was just made knows nothing"
+        );
+        assert_eq!(
+            heard(&mut words, &["I look.", "Done, all of it."]),
+            ", all of it."
+        );
+        assert_eq!(
+            heard(&mut words, &["I look.", "Otherwise"]),
+            "\n\nOtherwise"
+        );
+    }
+
+    #[test]
+    fn the_progress_line_says_phase_stage_and_step() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let (flags, id) = (ControlFlags::default(), TurnId::from("send-1-00000001"));
+        assert_eq!(Far::of(None, &flags, &id).line(None), "waits for a worker");
+        let session = Session::new(thread, 1);
+        let far = Far::of(Some(&session), &flags, &id);
+        assert_eq!(far.line(None), "destroyed · waits for a worker");
+        let far = Far {
+            phase: "active",
+            stage: "running".to_owned(),
+        };
+        assert_eq!(
+            far.line(Some("Run\nthe tests")),
+            "active · running · Run the tests"
+        );
+    }
+}

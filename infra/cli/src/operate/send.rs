@@ -1,0 +1,372 @@
+//! `send`: a task from a terminal, in a channel of Discord or Slack.
+//!
+//! The thread is opened here, by the client and under the names that the worker opens one with, because who sends wants to
+//! know which thread it is and whether the bot may be there at all. Then the prompt goes into the thread's own group, as
+//! everybody's does. Promised: an invocation has one id, shown before anything is done; a repeat under that id finds the
+//! thread that stands, and the queue, the record and the ledger know the prompt by it. The stack's own lists of servers,
+//! workspaces and channels hold for a terminal too; those of people do not, nor do a tenant's settings: who may write into
+//! the queues is who runs the stack.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::Read as _;
+use std::str::FromStr;
+
+use bobbin_chat::discord::DiscordError;
+use bobbin_chat::slack::SlackError;
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::access::Refusal;
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
+use bobbin_core::person::{Membership, Person};
+use bobbin_core::selection::Selection;
+
+use super::arguments::Send;
+use super::follow;
+use super::stack::Stack;
+use crate::output::{CommandError, Output, Status};
+
+/// Kinds of channels on whose messages threads hang: text and announcements.
+const WITH_THREADS: [u64; 2] = [0, 5];
+/// Discord's codes for a channel that does not exist, that the bot does not see, and in which it may not do this.
+const UNKNOWN_CHANNEL: u64 = 10_003;
+const MISSING_ACCESS: u64 = 50_001;
+const MISSING_PERMISSIONS: u64 = 50_013;
+/// Where Discord's own clients show a thread.
+const DISCORD_SITE: &str = "https://discord.com/";
+/// Who asks where the login name is not known.
+const NOBODY: &str = "the operator";
+/// Bytes that are read from standard input: far beyond what a prompt may have.
+const INPUT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A channel, and the platform that it is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Channel {
+    /// A channel of Discord.
+    Discord(String),
+    /// A channel of Slack.
+    Slack(String),
+}
+
+/// Tells the platform by the id: Discord's are numbers, Slack's begin with C or G.
+pub fn channel(word: &str) -> Result<Channel, String> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
+    if digits(word) && (15..=20).contains(&word.len()) {
+        return Ok(Channel::Discord(word.to_owned()));
+    }
+    if word.len() > 2 && word.starts_with(['C', 'G']) && word.bytes().all(upper) {
+        return Ok(Channel::Slack(word.to_owned()));
+    }
+    Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
+}
+
+/// Names one invocation, and says when it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendId {
+    at_ms: Ms,
+    chance: u32,
+}
+
+impl SendId {
+    fn mint() -> Self {
+        let chance = RandomState::new().hash_one(std::process::id());
+        Self {
+            at_ms: now_ms(),
+            chance: (chance >> 32) as u32,
+        }
+    }
+}
+
+impl fmt::Display for SendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "send-{}-{:08x}", self.at_ms, self.chance)
+    }
+}
+
+impl FromStr for SendId {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let parsed = || {
+            let (at_ms, chance) = word.strip_prefix("send-")?.split_once('-')?;
+            Some(Self {
+                at_ms: at_ms.parse().ok()?,
+                chance: u32::from_str_radix(chance, 16).ok()?,
+            })
+        };
+        let same = parsed().filter(|id| id.to_string() == word);
+        same.ok_or_else(|| "it is the id that an earlier send has shown: send-…".to_owned())
+    }
+}
+
+/// A task that has its thread.
+struct Opened {
+    thread: ThreadKey,
+    /// Where people see it, if that is known.
+    link: Option<String>,
+}
+
+/// Opens the thread, sends the prompt, and follows it where that is wanted.
+pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, CommandError> {
+    let text = words(stack, &what.prompt)?;
+    let id = what.id.clone().unwrap_or_else(SendId::mint);
+    let turn = TurnId::from(id.to_string());
+    let prompt = prompt(what, text);
+    eprintln!("{id}");
+    let opened = match &what.channel {
+        Channel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,
+        Channel::Slack(channel) => on_slack(stack, &id, channel, &prompt).await,
+    }?;
+    let message = Message {
+        id: turn.clone(),
+        thread: opened.thread.clone(),
+        accepted_at_ms: id.at_ms,
+        work: Work::Prompt(prompt),
+    };
+    let sent = stack.queues()?.send(&Body::Message(message)).await;
+    sent.map_err(|e| {
+        format!(
+            "{e}. The thread is open, and whether the task was sent is not known: {}",
+            again(&id)
+        )
+    })?;
+    let link = opened.link.iter().map(|link| format!(" {link}"));
+    let place = opened.thread.to_string() + &link.collect::<String>();
+    let on = follow::command(stack, &opened.thread, &turn);
+    if what.follow {
+        eprintln!("{place}");
+        let wanted = follow::Wanted {
+            thread: &opened.thread,
+            turn: &turn,
+            within_ms: what.within_ms,
+            is_sent: true,
+        };
+        return follow::follow(stack, wanted, opened.link, json).await;
+    }
+    let text = format!("Sent: {place}\nFollow it with: {on}");
+    let answer = follow::Answer::of(&opened.thread, &turn, opened.link, None);
+    Output::new(text, &answer, Status::Done)
+}
+
+/// The task's words, within the bound that holds for everybody.
+fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
+    let text = if given == "-" {
+        let mut text = String::new();
+        let mut input = std::io::stdin().lock().take(INPUT_BYTES_MAX);
+        let read = input.read_to_string(&mut text);
+        read.map_err(|e| format!("Standard input cannot be read as text: {e}."))?;
+        text
+    } else {
+        given.to_owned()
+    };
+    let text = text.trim().to_owned();
+    let length = text.chars().count();
+    if text.is_empty() {
+        return Err("The prompt is empty: say what is to be done.".into());
+    }
+    if length > stack.limits.prompt_chars {
+        return Err(format!(
+            "The prompt has {length} characters, and {} are taken: put the long part into a file of the repository.",
+            stack.limits.prompt_chars
+        )
+        .into());
+    }
+    Ok(text)
+}
+
+fn prompt(what: &Send, text: String) -> Prompt {
+    let (Channel::Discord(channel) | Channel::Slack(channel)) = &what.channel;
+    let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
+    let known = login().into_iter().flatten().find(|name| !name.is_empty());
+    let name = what.name.clone().or(known);
+    Prompt {
+        text,
+        by: Person {
+            // Nobody of the platform: there is no id by which they could be called.
+            id: String::new(),
+            name: name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)")),
+        },
+        wants: Selection {
+            repo: what.sandbox_repo.clone(),
+            model: what.model.clone(),
+            agent: what.agent.clone(),
+        },
+        standing: Membership {
+            channel: channel.clone(),
+            operates: true,
+            ..Membership::default()
+        },
+        ..Prompt::default()
+    }
+}
+
+async fn on_discord(
+    stack: &Stack,
+    id: &SendId,
+    channel: &str,
+    prompt: &Prompt,
+) -> Result<Opened, CommandError> {
+    let (discord, application) = stack.discord().await?;
+    let found = discord.channel(channel).await;
+    let found = found.map_err(|error| discord_trouble(&error, channel, id))?;
+    let guild = found.guild.filter(|_| WITH_THREADS.contains(&found.kind));
+    let guild = guild.ok_or_else(|| {
+        format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
+    })?;
+    admitted(
+        stack.places().discord(&guild, &[channel], &[]),
+        "AllowedGuilds",
+        &guild,
+        channel,
+    )?;
+    let open = Open {
+        id: id.to_string().into(),
+        guild: guild.clone(),
+        channel: channel.to_owned(),
+        accepted_at_ms: id.at_ms,
+        prompt: prompt.clone(),
+        // Nobody has asked by an interaction, so the bot posts the line.
+        reply: Reply::Discord {
+            application,
+            token: String::new(),
+        },
+    };
+    let thread = discord.open(&open, now_ms()).await;
+    let thread = thread.map_err(|error| discord_trouble(&error, channel, id))?;
+    let link = match &thread {
+        ThreadKey::Discord { thread, .. } if stack.discord_api().starts_with(DISCORD_SITE) => {
+            Some(format!("{DISCORD_SITE}channels/{guild}/{thread}"))
+        }
+        _ => None,
+    };
+    Ok(Opened { thread, link })
+}
+
+async fn on_slack(
+    stack: &Stack,
+    id: &SendId,
+    channel: &str,
+    prompt: &Prompt,
+) -> Result<Opened, CommandError> {
+    let slack = stack.slack().await?;
+    let trouble = |error: SlackError| slack_trouble(&error, channel, id);
+    let team = slack.installed().await.map_err(trouble)?.identity.team;
+    // No list of people holds for a terminal.
+    admitted(
+        stack.places().slack(&team, channel, ""),
+        "AllowedTeams",
+        &team,
+        channel,
+    )?;
+    let turn = TurnId::from(id.to_string());
+    let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
+    let thread = opened.map_err(trouble)?;
+    let link = match &thread {
+        ThreadKey::Slack { root_ts, .. } => slack
+            .thread_link(channel, root_ts)
+            .await
+            .unwrap_or_default(),
+        ThreadKey::Discord { .. } => None,
+    };
+    Ok(Opened { thread, link })
+}
+
+/// The lists of the stack say where it may be used at all.
+fn admitted(
+    verdict: Result<(), Refusal>,
+    list: &str,
+    tenant: &str,
+    channel: &str,
+) -> Result<(), CommandError> {
+    let told = |list: &str, id: &str| {
+        CommandError::from(format!(
+            "The stack's {list} does not name {id}, so Bobbin is not to be used there. Nothing was sent. To allow it: sam deploy --parameter-overrides {list}=… with {id} among them."
+        ))
+    };
+    match verdict {
+        Ok(()) => Ok(()),
+        Err(Refusal::Tenant) => Err(told(list, tenant)),
+        Err(_) => Err(told("AllowedChannels", channel)),
+    }
+}
+
+fn again(id: &SendId) -> String {
+    format!("repeat the command with --id {id}, which does nothing twice.")
+}
+
+fn discord_trouble(error: &DiscordError, channel: &str, id: &SendId) -> CommandError {
+    match error.code() {
+        UNKNOWN_CHANNEL => CommandError::not_found(format!(
+            "Discord knows no channel {channel}: with Developer Mode on, its id is in its menu as Copy Channel ID. Nothing was sent."
+        )),
+        MISSING_ACCESS | MISSING_PERMISSIONS => CommandError::not_found(format!(
+            "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
+            again(id)
+        )),
+        _ => format!(
+            "{error}. Whether the thread was made is not known: {}",
+            again(id)
+        )
+        .into(),
+    }
+}
+
+fn slack_trouble(error: &SlackError, channel: &str, id: &SendId) -> CommandError {
+    match error {
+        SlackError::NotInvited { error } => CommandError::not_found(format!(
+            "The bot cannot see the channel {channel} ({error}): say /invite @Bobbin in it, then {}",
+            again(id)
+        )),
+        SlackError::Closed { error } => {
+            format!("Nothing can be posted in the channel {channel} ({error}): name another one. Nothing was sent.").into()
+        }
+        SlackError::Token { .. } | SlackError::Scope { .. } => {
+            format!("{error}. Install the app again with the manifest of this version, and store its token with bobbin secrets. Nothing was sent.").into()
+        }
+        _ => format!("{error}. Whether the task was posted is not known: {}", again(id)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
+        let discord = Channel::Discord("123456789012345678".to_owned());
+        assert_eq!(channel("123456789012345678"), Ok(discord));
+        assert_eq!(
+            channel("C0BUILD0001"),
+            Ok(Channel::Slack("C0BUILD0001".to_owned()))
+        );
+        for wrong in [
+            "",
+            "#general",
+            "general",
+            "C",
+            "c0build0001",
+            "12",
+            "D0123ABC",
+        ] {
+            let told = channel(wrong).expect_err(wrong);
+            assert!(told.contains("Copy Channel ID"), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_read_as_it_was_shown_and_no_two_are_the_same() {
+        let (one, other) = (SendId::mint(), SendId::mint());
+        assert_ne!(one, other);
+        assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        for wrong in [
+            "send-1",
+            "send-x-00000001",
+            "send-1-1",
+            "pause-1-00000001",
+            "send-1-+0000001",
+        ] {
+            assert!(wrong.parse::<SendId>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The agents of sandboxes, reached through the provider: by the worker that drives a run, and by who only listens to one.
+
+use std::sync::Arc;
+
+use bobbin_agent::opencode::OpenCodeRuntime;
+use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_agent::{Agent, Refresh, Runtime};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::sandbox_password;
+use bobbin_http::Http;
+use bobbin_sandbox::Provider;
+
+/// A runtime for who starts no server: it has no model key.
+///
+/// # Errors
+/// What is wrong with the model's name.
+pub fn listening(model: &str) -> Result<Arc<dyn Runtime>, String> {
+    let runtime = OpenCodeRuntime::new(&ModelSettings {
+        model: model.to_owned(),
+        models: Vec::new(),
+        model_base_url: None,
+        keys: ModelKeys::default(),
+    })?;
+    Ok(Arc::new(runtime))
+}
+
+/// The agent of the sandbox with this name. Nothing is asked of it yet.
+///
+/// # Errors
+/// The class of the failure.
+pub async fn connect(
+    provider: &Arc<dyn Provider>,
+    runtime: &dyn Runtime,
+    sandbox: &str,
+    stack_key: &str,
+) -> Result<Arc<dyn Agent>, Failure> {
+    let http = runtime
+        .http(provider.base())
+        .map_err(|e| Failure::NonRecoverable {
+            advice: e.to_string(),
+        })?;
+    connect_over(http, provider, runtime, sandbox, stack_key).await
+}
+
+/// The same, over connections that are at hand.
+pub(crate) async fn connect_over(
+    http: Http,
+    provider: &Arc<dyn Provider>,
+    runtime: &dyn Runtime,
+    sandbox: &str,
+    stack_key: &str,
+) -> Result<Arc<dyn Agent>, Failure> {
+    let port = runtime.port();
+    let endpoint = provider.endpoint(sandbox, port).await;
+    let endpoint = endpoint.map_err(|e| e.failure)?;
+    let (again, name) = (Arc::clone(provider), sandbox.to_owned());
+    let refresh: Refresh = Arc::new(move || {
+        let (provider, name) = (Arc::clone(&again), name.clone());
+        Box::pin(async move { Ok(provider.endpoint(&name, port).await?) })
+    });
+    let password = sandbox_password(stack_key, sandbox);
+    Ok(runtime.connect(http, endpoint, &password, refresh))
+}
