@@ -342,7 +342,10 @@ async fn lived(platform: Platform) {
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 0);
     let record = world.session(&thread).await.unwrap();
     assert_eq!(
-        (record.generation, record.credentials.as_deref()),
+        (
+            record.sandbox.generation,
+            record.sandbox.credentials.as_deref()
+        ),
         (1, Some(first.as_str()))
     );
     place
@@ -381,7 +384,7 @@ async fn lived(platform: Platform) {
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
     assert!(talk.answer(&turn).await.contains("kept"));
-    assert_eq!(world.session(&thread).await.unwrap().generation, 1);
+    assert_eq!(world.session(&thread).await.unwrap().sandbox.generation, 1);
 
     // A key that stopped working is told as what it is; with another one the thread goes on.
     world.provider.revoke_key(ROTATED).await.unwrap();
@@ -397,7 +400,7 @@ async fn lived(platform: Platform) {
     place.stored(OWN, "Done: Daytona takes the key").await;
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
-    assert_eq!(world.session(&thread).await.unwrap().generation, 1);
+    assert_eq!(world.session(&thread).await.unwrap().sandbox.generation, 1);
 
     // Nothing lives there any more: the key can go, and the stack's is used.
     talk.reset().await;
@@ -420,7 +423,10 @@ async fn lived(platform: Platform) {
     answered(&talk, &turn).await;
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 1);
     let record = world.session(&thread).await.unwrap();
-    assert_eq!((record.generation, record.credentials), (2, None));
+    assert_eq!(
+        (record.sandbox.generation, record.sandbox.credentials),
+        (2, None)
+    );
     talk.finish().await;
     drop(world);
     stack.end().unwrap();

@@ -190,7 +190,7 @@ async fn otherwise(world: World, platform: Platform) {
         (5, &json!("cancelled"), &json!("the operator")),
         "{ended:?}"
     );
-    assert_eq!(talk.session().await.phase, Phase::Paused);
+    assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
     talk.finish().await;
 }
 

@@ -92,7 +92,11 @@ fn asked(shell: &str, options: &[&str], script: &str) -> Option<String> {
         .stdin(Stdio::null())
         .output();
     let output = match output {
-        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => {
+            assert!(std::env::var_os("CI").is_none(), "{shell} is not installed");
+            eprintln!("NOT TESTED: {shell} is not installed");
+            return None;
+        }
         output => output.unwrap(),
     };
     let err = String::from_utf8_lossy(&output.stderr);

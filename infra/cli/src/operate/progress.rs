@@ -20,10 +20,10 @@ pub struct Far {
 
 impl Far {
     pub fn of(session: Option<&Session>, flags: &ControlFlags, id: &TurnId) -> Self {
-        let phase = session.map_or("", |session| session.phase.word());
+        let phase = session.map_or("", |session| session.sandbox.phase.word());
         let present = session.and_then(|session| session.turn.as_ref());
         let stage = match (session, present) {
-            (Some(session), Some(turn)) if turn.covers(id) => at_work(session.phase, turn),
+            (Some(session), Some(turn)) if turn.covers(id) => at_work(session.sandbox.phase, turn),
             _ if flags.queued.contains_key(id) => match present {
                 Some(turn) => format!("waits behind the turn of {}", turn.by.name),
                 None => UNTAKEN.to_owned(),

@@ -267,7 +267,7 @@ async fn on_slack(
             .thread_link(channel, root_ts)
             .await
             .unwrap_or_default(),
-        ThreadKey::Discord { .. } => None,
+        ThreadKey::Discord { .. } | ThreadKey::SlackDirect { .. } => None,
     };
     Ok(Opened { thread, link })
 }

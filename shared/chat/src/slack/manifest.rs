@@ -24,8 +24,6 @@ pub const METHODS: [(&str, &[&str]); 15] = [
     ("chat.startStream", &["chat:write"]),
     ("chat.stopStream", &["chat:write"]),
     ("chat.update", &["chat:write"]),
-    // Of direct messages alone.
-    ("conversations.history", &["im:history"]),
     (
         "conversations.history",
         &[
