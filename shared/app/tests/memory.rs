@@ -157,6 +157,7 @@ fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
         project_config_of: Vec::new(),
+        keys_of: None,
         model_keys_inside: false,
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{base}/discord"),

@@ -431,6 +431,7 @@ mod tests {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
             project_config_of: Vec::new(),
+            keys_of: None,
             model_keys_inside: false,
             stack_key: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
