@@ -394,6 +394,7 @@ fn settings(discord: &str) -> SandboxSettings {
         stack: STACK.to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
+        keys_of: None,
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),

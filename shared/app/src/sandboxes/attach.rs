@@ -427,6 +427,7 @@ mod tests {
             stack: "test".to_owned(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
+            keys_of: None,
             stack_key: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),
