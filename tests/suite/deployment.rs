@@ -189,6 +189,7 @@ pub fn trials() -> Vec<Trial> {
                 let queue = ["Messages", "MessagesDead"].contains(&id.as_str());
                 let stateful = kind == "AWS::DynamoDB::Table"
                     || kind == "AWS::SecretsManager::Secret"
+                    || kind == "AWS::KMS::Key"
                     || queue;
                 // What a first deployment made is taken away again when it fails: nobody has put anything into it.
                 for (policy, kept) in [

@@ -401,6 +401,7 @@ fn settings(discord: &str) -> SandboxSettings {
         project_config_of: Vec::new(),
         keys_of: None,
         model_keys_inside: false,
+        keys_of: None,
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),

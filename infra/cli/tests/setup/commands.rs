@@ -24,6 +24,7 @@ async fn commands_are_written_once_and_again_only_when_something_differs() {
             "/stop",
             "/reset",
             "/sandbox-config",
+            "/sandbox-setup",
             "/help",
             "Send to sandbox",
         ];

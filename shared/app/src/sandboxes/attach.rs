@@ -433,6 +433,7 @@ mod tests {
             project_config_of: Vec::new(),
             keys_of: None,
             model_keys_inside: false,
+            keys_of: None,
             stack_key: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),
