@@ -157,7 +157,6 @@ fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
         project_config_of: Vec::new(),
-        keys_of: None,
         model_keys_inside: false,
         keys_of: None,
         stack_key: "stack-key".to_owned(),

@@ -399,7 +399,6 @@ fn settings(discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
         project_config_of: Vec::new(),
-        keys_of: None,
         model_keys_inside: false,
         keys_of: None,
         stack_key: "stack-key".to_owned(),

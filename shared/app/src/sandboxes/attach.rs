@@ -431,7 +431,6 @@ mod tests {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
             project_config_of: Vec::new(),
-            keys_of: None,
             model_keys_inside: false,
             keys_of: None,
             stack_key: String::new(),
