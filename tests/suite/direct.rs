@@ -3,8 +3,10 @@
 
 use std::ops::Not;
 
+use bobbin_core::decide::words;
 use bobbin_core::ids::{PostKind, post_key};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::{Phase, TimelineEntry};
 use bobbin_core::settings::Settings;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{Platform, Thread};
@@ -38,6 +40,10 @@ pub fn trials() -> Vec<Trial> {
             "embedded::direct::what_ingress_cannot_decide_is_worked_on_once_and_in_the_right_thread",
             undecided,
         ),
+        trial(
+            "embedded::direct::an_ask_a_pause_the_end_of_the_sandbox_and_a_reset_are_met_in_the_direct_messages",
+            whole_life,
+        ),
     ]
 }
 
@@ -51,8 +57,15 @@ struct Someone {
 }
 
 fn stack() -> Stack {
+    stack_with(&[])
+}
+
+fn stack_with(more: &[(&str, u64)]) -> Stack {
     let mut limits = quick();
     limits["direct_switch_ms"] = json!(SWITCH_MS);
+    for (name, ms) in more {
+        limits[*name] = json!(ms);
+    }
     for (name, ms) in [
         ("visibility_ms", 15_000),
         ("heartbeat_ms", 3_000),
@@ -260,6 +273,57 @@ async fn shared() {
     stack.end().unwrap();
 }
 
+async fn whole_life() {
+    let stack = stack_with(&[("idle_pause_ms", 4_000), ("paused_ttl_ms", 4_000)]);
+    let world = World::of(&stack);
+    let ada = ada(&world).await;
+    switch(&world, "one", true).await;
+    let mut talk = silent(&world, one_thread(&world, &ada));
+    let (asking, _) = say(
+        &mut talk,
+        &ada,
+        None,
+        "question: Which colour? | red | blue",
+    )
+    .await;
+    let ask = talk
+        .see(ANSWER_MS_MAX, "the ask stands", |one| {
+            one.button("blue").is_some()
+        })
+        .await;
+    talk.press(&ask, "blue").await;
+    assert_eq!(talk.ended(&asking).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&asking).await.contains("was answered: blue"));
+
+    // Nobody writes: it is paused, then deleted, and that is told where the person reads.
+    talk.see(ANSWER_MS_MAX, "its end is told", |one| {
+        one.text.contains(words::EXPIRED)
+    })
+    .await;
+    let session = talk.session().await;
+    assert_eq!(session.sandbox.phase, Phase::Destroyed);
+    let was_paused = |entry: &TimelineEntry| entry.phase == Phase::Paused;
+    assert!(session.sandbox.timeline.iter().any(was_paused));
+
+    // The next message goes on in the same thread, in a sandbox of its own that is told of what was.
+    let (next, _) = say(&mut talk, &ada, None, "echo: back again").await;
+    assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
+    let session = talk.session().await;
+    assert_eq!((session.sandbox.generation, session.ended.len()), (2, 2));
+
+    let ts = write(&world, &ada, None, "reset").await;
+    let turn = world.slack.turn(&ada.channel, &ts);
+    talk.accepted.push(Accepted { turn, mark: None });
+    talk.see(ANSWER_MS_MAX, "the reset is told", |one| {
+        one.text.contains(words::RESET)
+    })
+    .await;
+    assert_eq!(talk.session().await.sandbox.phase, Phase::Destroyed);
+    talk.check().await;
+    world.check_quiet().await;
+    stack.end().unwrap();
+}
+
 async fn switched() {
     let stack = stack();
     let world = World::of(&stack);
@@ -365,10 +429,8 @@ async fn undecided() {
         breakpoint.remove().await.unwrap();
         let turn = world.slack.turn(&ada.channel, &ts);
         let own = world.slack.thread(&ada.channel, &ts).unwrap();
-        let (thread, other) = match one {
-            true => (one_thread(&world, &ada), own),
-            false => (own, one_thread(&world, &ada)),
-        };
+        let all = one_thread(&world, &ada);
+        let (thread, other) = if one { (all, own) } else { (own, all) };
         let talk = world.talk(Platform::Slack, thread, &turn, &mark);
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         world.check_quiet().await;

@@ -124,9 +124,10 @@ impl Deployed {
     /// # Errors
     /// What is missing and what to do. A repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), String> {
-        let output = match body.is_control() {
-            true => "ControlQueueUrl",
-            false => "MessagesQueueUrl",
+        let output = if body.is_control() {
+            "ControlQueueUrl"
+        } else {
+            "MessagesQueueUrl"
         };
         let sqs = self.aws.sqs(CALL_MS_MAX);
         let send = sqs.client.send_message();

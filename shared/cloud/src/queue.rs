@@ -90,9 +90,10 @@ impl Queues {
     /// # Errors
     /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
-        let url = match body.is_control() {
-            true => &self.control,
-            false => &self.messages,
+        let url = if body.is_control() {
+            &self.control
+        } else {
+            &self.messages
         };
         let Bounded { client, .. } = &self.sends;
         let sending = client

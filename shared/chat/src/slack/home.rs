@@ -170,9 +170,10 @@ fn stop(
     if is_direct && root != by.id {
         return nothing("direct messages of somebody else");
     }
-    let thread = match is_direct {
-        true => ThreadKey::slack_direct(team, root),
-        false => ThreadKey::slack(team, channel, root),
+    let thread = if is_direct {
+        ThreadKey::slack_direct(team, root)
+    } else {
+        ThreadKey::slack(team, channel, root)
     };
     let Ok(thread) = thread else {
         return nothing("home with ids that cannot be used");
