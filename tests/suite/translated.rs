@@ -193,9 +193,11 @@ fn fixed_names(translated: &Value) -> Vec<String> {
     let mut fixed = Vec::new();
     for (id, resource) in resources {
         let everywhere = resource["Type"] == "AWS::CloudWatch::Dashboard";
+        // The name of a policy within a role, which is the stack's own: it names nothing outside of that.
+        let within_role = resource["Type"] == "AWS::IAM::Policy";
         for (name, value) in resource["Properties"].as_object().into_iter().flatten() {
             // A metric's name says what is looked at, not what the alarm is called.
-            if !name.ends_with("Name") || name == "MetricName" {
+            if !name.ends_with("Name") || name == "MetricName" || within_role {
                 continue;
             }
             let text = value.to_string();

@@ -130,7 +130,7 @@ pub async fn follow(
     let began = Instant::now();
     let mut following = Following::new(stack, &wanted, json);
     let end = tokio::select! {
-        end = following.to_its_end() => Some(end?),
+        end = following.until_its_end() => Some(end?),
         _ = tokio::time::sleep(Duration::from_millis(wanted.within_ms)) => None,
         _ = tokio::signal::ctrl_c() => {
             following.screen.clear();
@@ -205,7 +205,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    async fn to_its_end(&mut self) -> Result<(Outcome, Option<Entry>), CommandError> {
+    async fn until_its_end(&mut self) -> Result<(Outcome, Option<Entry>), CommandError> {
         let began = Instant::now();
         let (mut looked, mut hinted, mut deaf) = (None::<Instant>, false, false);
         let mut far = Far::default();
