@@ -65,7 +65,7 @@ fn threads(inbound: &Inbound, settings: Option<&Settings>) -> Vec<String> {
         .unwrap_or_else(|| panic!("{inbound:?}"));
     let bodies = match &inbound.direct {
         Some(direct) => direct.bodies(own, settings),
-        None => vec!std::slice::from_ref(&own),
+        None => vec![own.clone()],
     };
     bodies.iter().map(Body::group).collect()
 }
@@ -82,7 +82,10 @@ fn of_anna() -> String {
 fn a_direct_message_goes_where_the_settings_put_what_was_sent_then() {
     let inbound = said("1790000100.000100", None);
     let own = of_message("1790000100.000100");
-    assert_eq!(threads(&inbound, Some(&Settings::default())), std::slice::from_ref(&own));
+    assert_eq!(
+        threads(&inbound, Some(&Settings::default())),
+        std::slice::from_ref(&own)
+    );
     assert_eq!(
         threads(&inbound, Some(&since(1_790_000_100_001))),
         std::slice::from_ref(&own)
