@@ -9,55 +9,36 @@
 //! beside it. What belongs to a tenant and to no thread is in [`tenant`], links by which
 //! keys are entered in [`setup`].
 
+mod due;
+mod flags;
+mod items;
 mod setup;
 mod tenant;
 mod whole;
 
+pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use whole::Page;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_core::ask::Settlement;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AskId, Ms, SandboxKey, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
-use bobbin_core::person::Person;
 use bobbin_core::ports::{Loaded, Versions};
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::schema::{self, Kept, Shape, Unreadable};
-use bobbin_core::session::{ControlFlags, Queued, Session};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use bobbin_core::schema::{self, Shape, Unreadable};
+use bobbin_core::session::{ControlFlags, Session};
 
-use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, n, number, s, text};
+use self::items::{
+    DIFF, ENTRY, ITEMS_A_RECORD, PATCH, SESSION, Stored, entry_item, key, ledger_item, loaded,
+    patch_item, record_keys, sandbox_write, thread_write,
+};
+use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
 use crate::aws::{Aws, CallError, Cause};
 
-const ITEM: &str = "item";
-const SESSION: &str = "session";
-const SANDBOX: &str = "sandbox";
-const TURN: &str = "turn#";
-const ENTRY: &str = "entry";
-const DIFF: &str = "diff#";
-const PATCH: &str = "patch";
-const CANCEL: &str = "cancel#";
-const ASK: &str = "ask#";
-const QUEUED: &str = "queued#";
-const NOW: &str = "now#";
 /// Items that one call reads: the table answers at most 100.
 const ITEMS_MAX: usize = 100;
-/// Items of a thread that are read for its record: its own and its sandbox's.
-const ITEMS_A_RECORD: usize = 2;
 /// Records that one call reads.
 pub const RECORDS_MAX: usize = 100;
-/// Shards of the due index.
-pub const DUE_SHARDS: u8 = 16;
-/// Pages (of 1 MB) of one shard that are read to find threads whose sandbox has vanished; the rest is left to their due
-/// times.
-const ARMED_PAGES_MAX: usize = 20;
-/// Threads that one look at a shard returns; the next tick sees the rest.
-pub const DUE_PAGE: i32 = 500;
-/// The sparse index of what is due.
-const DUE: &str = "due";
 
 /// A call to the table failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,7 +146,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn flags(&self, thread: &ThreadKey) -> Result<ControlFlags, StoreError> {
         match self.table.get(key(thread, SESSION)).await? {
-            Some(item) => flags(&item),
+            Some(item) => flags::flags(&item),
             None => Ok(ControlFlags::default()),
         }
     }
@@ -307,7 +288,7 @@ impl Store {
         let update = thread_write(session, expected.thread, stale);
         if entries.is_empty() && expected.sandbox.is_none() {
             return match self.table.update(update).await? {
-                Some(item) => Ok(Written::Yes(Some(flags(&item)?))),
+                Some(item) => Ok(Written::Yes(Some(flags::flags(&item)?))),
                 None => Ok(Written::Conflict),
             };
         }
@@ -327,364 +308,4 @@ impl Store {
             Ok(Written::Conflict)
         }
     }
-
-    /// Sets a cancel flag for a turn. The first one stands.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn mark_cancelled(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        by: &Person,
-    ) -> Result<(), StoreError> {
-        self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by))
-            .await
-            .map(|_| ())
-    }
-
-    /// Settles an ask; false if somebody was first.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn mark_settled(
-        &self,
-        thread: &ThreadKey,
-        ask: &AskId,
-        settlement: &Settlement,
-    ) -> Result<bool, StoreError> {
-        self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement))
-            .await
-    }
-
-    /// Flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
-    /// meanwhile. False if it is not.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn mark_queued(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        queued: &Queued,
-        version: u64,
-    ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
-            .name("#mark", format!("{QUEUED}{turn}"))
-            .value(":mark", s(flag_text(queued)?))
-            .if_version(version);
-        Ok(self.table.write(update).await?)
-    }
-
-    /// Flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
-    /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn mark_now(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        by: &Person,
-    ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
-            .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
-            .name("#queued", format!("{QUEUED}{turn}"));
-        let (name, value) = (format!("{NOW}{turn}"), flag_text(by)?);
-        self.stands(thread, &name, value, update).await
-    }
-
-    async fn mark(
-        &self,
-        thread: &ThreadKey,
-        name: &str,
-        value: Result<String, StoreError>,
-    ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
-            .condition("attribute_not_exists(#mark)");
-        self.stands(thread, name, value?, update).await
-    }
-
-    /// Whether the flag of this update stands. One whose answer was lost is repeated by the SDK and then told that
-    /// somebody was first: who that was is looked up, because it may have been this very flag.
-    async fn stands(
-        &self,
-        thread: &ThreadKey,
-        name: &str,
-        value: String,
-        update: Write,
-    ) -> Result<bool, StoreError> {
-        let update = update.name("#mark", name).value(":mark", s(value.clone()));
-        if self.table.write(update).await? {
-            return Ok(true);
-        }
-        let items = self.read([key(thread, SESSION)]).await?;
-        let standing = items.first().and_then(|item| text(item, name));
-        Ok(standing == Some(value.as_str()))
-    }
-
-    /// Threads of one shard that are due, with their due times. A hint: the index lags behind the records.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn due(&self, shard: u8, now_ms: Ms) -> Result<Vec<(ThreadKey, Ms)>, StoreError> {
-        let query = self
-            .table
-            .query("#shard = :shard AND #due <= :now")
-            .index_name(DUE)
-            .expression_attribute_names("#shard", "due_shard")
-            .expression_attribute_names("#due", "due_at")
-            .expression_attribute_values(":shard", n(shard))
-            .expression_attribute_values(":now", n(now_ms))
-            .limit(DUE_PAGE);
-        let page = self.table.queried(query).await?;
-        let read =
-            |item: &Item| Some((text(item, "thread")?.parse().ok()?, number(item, "due_at")?));
-        Ok(page.items.iter().filter_map(read).collect())
-    }
-
-    /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn armed(&self, shard: u8) -> Result<Vec<ThreadKey>, StoreError> {
-        self.armed_of(shard, "").await
-    }
-
-    /// Those of them whose key begins so: with a tenant, or with a tenant and a channel.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
-        let (mut threads, mut start) = (Vec::new(), None);
-        for _ in 0..ARMED_PAGES_MAX {
-            let query = self
-                .table
-                .query("#shard = :shard")
-                .index_name(DUE)
-                .expression_attribute_names("#shard", "due_shard")
-                .expression_attribute_values(":shard", n(shard))
-                .set_exclusive_start_key(start);
-            let query = match prefix {
-                "" => query,
-                prefix => query
-                    .filter_expression("begins_with(#thread, :prefix)")
-                    .expression_attribute_names("#thread", "thread")
-                    .expression_attribute_values(":prefix", s(prefix)),
-            };
-            let page = self.table.queried(query).await?;
-            let read = |item: &Item| text(item, "thread")?.parse().ok();
-            threads.extend(page.items.iter().filter_map(read));
-            start = page.next;
-            if start.is_none() {
-                break;
-            }
-        }
-        Ok(threads)
-    }
-}
-
-/// The write of a thread's record in the place of the one of version `expected`.
-fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
-    let stored = Session {
-        version: expected + 1,
-        ..session.clone()
-    };
-    let stale = names(stale);
-    // What an item of shape 1 had besides.
-    let mut removed = vec!["#phase".to_owned()];
-    removed.extend((0..stale.len()).map(|index| format!("#m{index}")));
-    let thread = &stored.thread;
-    let due = (thread.due_shard(), stored.due_at_ms);
-    let record = (stored.encode(), stored.version);
-    let mut write = write_of(
-        key(thread, SESSION),
-        record,
-        thread.tenant(),
-        due,
-        ("", removed),
-    )
-    .name("#phase", "phase");
-    for (index, name) in stale.into_iter().enumerate() {
-        write = write.name(&format!("#m{index}"), name);
-    }
-    write.if_version(expected)
-}
-
-/// The same of a sandbox's.
-fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
-    let stored = SandboxRecord {
-        version: expected + 1,
-        ..record.clone()
-    };
-    let due = (sandbox.due_shard(), stored.due_at_ms);
-    let record = (stored.encode(), stored.version);
-    write_of(
-        sandbox_key(sandbox),
-        record,
-        sandbox.tenant(),
-        due,
-        (", #phase = :phase", vec![]),
-    )
-    .name("#phase", "phase")
-    .value(":phase", s(stored.phase.word()))
-    .if_version(expected)
-}
-
-/// Sets what every record has beside itself: version, tenant, and while something is due its place in the index of that;
-/// what else is `set` and `removed`.
-fn write_of(
-    key: Item,
-    (record, version): (String, u64),
-    tenant: Tenant,
-    (shard, due_at_ms): (u8, Option<Ms>),
-    (set, mut removed): (&str, Vec<String>),
-) -> Write {
-    let mut expression =
-        format!("SET #record = :record, #version = :version, #tenant = :tenant{set}");
-    match due_at_ms {
-        Some(_) => expression.push_str(", #shard = :shard, #due = :due"),
-        None => removed.extend(["#shard".to_owned(), "#due".to_owned()]),
-    }
-    if !removed.is_empty() {
-        expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
-    }
-    // What `#version` stands for comes with the condition.
-    let write = Write::update(key, expression)
-        .name("#record", "record")
-        .name("#tenant", "tenant")
-        .name("#shard", "due_shard")
-        .name("#due", "due_at")
-        .value(":record", s(record))
-        .value(":version", n(version))
-        .value(":tenant", s(tenant));
-    match due_at_ms {
-        Some(due_at_ms) => write.value(":shard", n(shard)).value(":due", n(due_at_ms)),
-        None => write,
-    }
-}
-
-fn key(thread: &ThreadKey, item: &str) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(thread.to_string())),
-        (ITEM.to_owned(), s(item)),
-    ])
-}
-
-/// Where a sandbox's record is.
-fn sandbox_key(sandbox: &SandboxKey) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(sandbox.to_string())),
-        (ITEM.to_owned(), s(SANDBOX)),
-    ])
-}
-
-/// Where a thread's record and its sandbox's are.
-fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
-    [key(thread, SESSION), sandbox_key(&thread.sandbox())]
-}
-
-fn ledger_item(turn: &TurnId) -> String {
-    format!("{TURN}{turn}")
-}
-
-fn entry_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Result<Item, StoreError> {
-    let body = schema::write(Shape::Entry, entry, &Kept::default())
-        .map_err(|e| StoreError::Damaged(e.to_string()))?;
-    let mut item = key(thread, &ledger_item(&entry.turn));
-    item.insert(ENTRY.to_owned(), s(body));
-    item.insert("tenant".to_owned(), s(thread.tenant()));
-    // The table's time to live is in seconds.
-    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
-    Ok(item)
-}
-
-fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
-    let patch = entry.patch.clone()?;
-    let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
-    item.insert(PATCH.to_owned(), s(patch));
-    item.insert(schema::FIELD.to_owned(), n(Shape::Patch.writes()));
-    item.insert("tenant".to_owned(), s(thread.tenant()));
-    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
-    Some(item)
-}
-
-/// A thread's record, if there is one, and the control flags beside it.
-type Stored = (Option<Session>, ControlFlags);
-
-/// What was read of a thread.
-fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
-    let mut loaded = Loaded::default();
-    let sandbox = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
-    for item in items {
-        match text(item, ITEM) {
-            Some(SESSION) => (loaded.session, loaded.flags) = record(item, sandbox)?,
-            Some(SANDBOX) => {}
-            Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
-            _ => loaded.in_ledger = true,
-        }
-    }
-    Ok(loaded)
-}
-
-/// What the item of a thread holds: without a version there is no record, only control flags.
-fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
-    let stored = item.contains_key("version").then(|| {
-        let sandbox = sandbox.map(record_of).transpose()?;
-        Ok::<_, StoreError>(Session::decode(record_of(item)?, sandbox)?)
-    });
-    Ok((stored.transpose()?, flags(item)?))
-}
-
-fn record_of(item: &Item) -> Result<&str, StoreError> {
-    text(item, "record")
-        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
-}
-
-/// The control flags beside a record. One that is damaged is none, as it always was; one of a newer shape is no flag that can be
-/// passed over.
-fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
-    let mut flags = ControlFlags::default();
-    for (name, value) in item {
-        let Ok(value) = value.as_s() else { continue };
-        if let Some(turn) = name.strip_prefix(CANCEL) {
-            note(&mut flags.cancelled, turn, value)?;
-        } else if let Some(ask) = name.strip_prefix(ASK) {
-            note(&mut flags.settled, ask, value)?;
-        } else if let Some(turn) = name.strip_prefix(QUEUED) {
-            note(&mut flags.queued, turn, value)?;
-        } else if let Some(turn) = name.strip_prefix(NOW) {
-            note(&mut flags.now, turn, value)?;
-        }
-    }
-    Ok(flags)
-}
-
-fn note<K, T>(flags: &mut BTreeMap<K, T>, name: &str, text: &str) -> Result<(), StoreError>
-where
-    K: for<'a> From<&'a str> + Ord,
-    T: DeserializeOwned + Serialize,
-{
-    match schema::read(Shape::Mark, text) {
-        Ok((mark, _)) => {
-            flags.insert(name.into(), mark);
-            Ok(())
-        }
-        Err(newer @ Unreadable::Newer { .. }) => Err(newer.into()),
-        Err(Unreadable::Damaged { .. }) => Ok(()),
-    }
-}
-
-fn flag_text(mark: &impl Serialize) -> Result<String, StoreError> {
-    schema::write(Shape::Mark, mark, &Kept::default())
-        .map_err(|e| StoreError::Damaged(e.to_string()))
-}
-
-fn names(flags: &ControlFlags) -> Vec<String> {
-    let cancelled = flags.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
-    cancelled
-        .chain(flags.settled.keys().map(|ask| format!("{ASK}{ask}")))
-        .chain(flags.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
-        .chain(flags.now.keys().map(|turn| format!("{NOW}{turn}")))
-        .collect()
 }

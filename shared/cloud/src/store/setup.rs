@@ -10,7 +10,8 @@ use bobbin_core::ids::Ms;
 use bobbin_core::own_keys::{SetupLink, StoredLink};
 use bobbin_core::schema::{self, Kept, Shape};
 
-use super::{ITEM, Store, StoreError};
+use super::items::ITEM;
+use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, number, s, text};
 
 const SETUP: &str = "setup";

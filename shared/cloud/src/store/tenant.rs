@@ -12,7 +12,8 @@ use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ITEM, Store, StoreError};
+use super::items::ITEM;
+use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
 /// The item of the settings, and its attribute.

@@ -6,7 +6,8 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Map, Value};
 
-use super::{DIFF, DUE_SHARDS, ITEM, RECORDS_MAX, SESSION, Store, StoreError, TURN, key};
+use super::items::{DIFF, ITEM, SESSION, TURN, key};
+use super::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 
 /// Pages (of 1 MB) of the table that one look reads.

@@ -1,0 +1,78 @@
+//! The index of what is due: threads with a turn, and sandboxes that are to be paused or deleted.
+
+use bobbin_core::ids::{Ms, ThreadKey};
+
+use super::{Store, StoreError};
+use crate::aws::table::{Item, n, number, s, text};
+
+/// Shards of the index.
+pub const DUE_SHARDS: u8 = 16;
+/// Pages (of 1 MB) of one shard that are read to find threads whose sandbox has vanished; the rest is left to their due
+/// times.
+const ARMED_PAGES_MAX: usize = 20;
+/// Threads that one look at a shard returns; the next tick sees the rest.
+pub const DUE_PAGE: i32 = 500;
+/// The sparse index of what is due.
+const DUE: &str = "due";
+
+impl Store {
+    /// Threads of one shard that are due, with their due times. A hint: the index lags behind the records.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn due(&self, shard: u8, now_ms: Ms) -> Result<Vec<(ThreadKey, Ms)>, StoreError> {
+        let query = self
+            .table
+            .query("#shard = :shard AND #due <= :now")
+            .index_name(DUE)
+            .expression_attribute_names("#shard", "due_shard")
+            .expression_attribute_names("#due", "due_at")
+            .expression_attribute_values(":shard", n(shard))
+            .expression_attribute_values(":now", n(now_ms))
+            .limit(DUE_PAGE);
+        let page = self.table.queried(query).await?;
+        let read =
+            |item: &Item| Some((text(item, "thread")?.parse().ok()?, number(item, "due_at")?));
+        Ok(page.items.iter().filter_map(read).collect())
+    }
+
+    /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed(&self, shard: u8) -> Result<Vec<ThreadKey>, StoreError> {
+        self.armed_of(shard, "").await
+    }
+
+    /// Those of them whose key begins so: with a tenant, or with a tenant and a channel.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
+        let (mut threads, mut start) = (Vec::new(), None);
+        for _ in 0..ARMED_PAGES_MAX {
+            let query = self
+                .table
+                .query("#shard = :shard")
+                .index_name(DUE)
+                .expression_attribute_names("#shard", "due_shard")
+                .expression_attribute_values(":shard", n(shard))
+                .set_exclusive_start_key(start);
+            let query = match prefix {
+                "" => query,
+                prefix => query
+                    .filter_expression("begins_with(#thread, :prefix)")
+                    .expression_attribute_names("#thread", "thread")
+                    .expression_attribute_values(":prefix", s(prefix)),
+            };
+            let page = self.table.queried(query).await?;
+            let read = |item: &Item| text(item, "thread")?.parse().ok();
+            threads.extend(page.items.iter().filter_map(read));
+            start = page.next;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(threads)
+    }
+}

@@ -1,0 +1,165 @@
+//! The flags of the control lane: an attribute each beside the thread's record, so that they conflict with no write of it.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::ask::Settlement;
+use bobbin_core::ids::{AskId, ThreadKey, TurnId};
+use bobbin_core::person::Person;
+use bobbin_core::schema::{self, Kept, Shape, Unreadable};
+use bobbin_core::session::{ControlFlags, Queued};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::items::{SESSION, key};
+use super::{Store, StoreError};
+use crate::aws::table::{Item, Write, s, text};
+
+const CANCEL: &str = "cancel#";
+const ASK: &str = "ask#";
+const QUEUED: &str = "queued#";
+const NOW: &str = "now#";
+
+impl Store {
+    /// Sets a cancel flag for a turn. The first one stands.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_cancelled(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        by: &Person,
+    ) -> Result<(), StoreError> {
+        self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by))
+            .await
+            .map(|_| ())
+    }
+
+    /// Settles an ask; false if somebody was first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_settled(
+        &self,
+        thread: &ThreadKey,
+        ask: &AskId,
+        settlement: &Settlement,
+    ) -> Result<bool, StoreError> {
+        self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement))
+            .await
+    }
+
+    /// Flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
+    /// meanwhile. False if it is not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_queued(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        queued: &Queued,
+        version: u64,
+    ) -> Result<bool, StoreError> {
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+            .name("#mark", format!("{QUEUED}{turn}"))
+            .value(":mark", s(flag_text(queued)?))
+            .if_version(version);
+        Ok(self.table.write(update).await?)
+    }
+
+    /// Flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
+    /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_now(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        by: &Person,
+    ) -> Result<bool, StoreError> {
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+            .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
+            .name("#queued", format!("{QUEUED}{turn}"));
+        let (name, value) = (format!("{NOW}{turn}"), flag_text(by)?);
+        self.stands(thread, &name, value, update).await
+    }
+
+    async fn mark(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+        value: Result<String, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+            .condition("attribute_not_exists(#mark)");
+        self.stands(thread, name, value?, update).await
+    }
+
+    /// Whether the flag of this update stands. One whose answer was lost is repeated by the SDK and then told that
+    /// somebody was first: who that was is looked up, because it may have been this very flag.
+    async fn stands(
+        &self,
+        thread: &ThreadKey,
+        name: &str,
+        value: String,
+        update: Write,
+    ) -> Result<bool, StoreError> {
+        let update = update.name("#mark", name).value(":mark", s(value.clone()));
+        if self.table.write(update).await? {
+            return Ok(true);
+        }
+        let items = self.read([key(thread, SESSION)]).await?;
+        let standing = items.first().and_then(|item| text(item, name));
+        Ok(standing == Some(value.as_str()))
+    }
+}
+
+/// The control flags beside a record. One that is damaged is none, as it always was; one of a newer shape is no flag that can be
+/// passed over.
+pub(super) fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
+    let mut flags = ControlFlags::default();
+    for (name, value) in item {
+        let Ok(value) = value.as_s() else { continue };
+        if let Some(turn) = name.strip_prefix(CANCEL) {
+            note(&mut flags.cancelled, turn, value)?;
+        } else if let Some(ask) = name.strip_prefix(ASK) {
+            note(&mut flags.settled, ask, value)?;
+        } else if let Some(turn) = name.strip_prefix(QUEUED) {
+            note(&mut flags.queued, turn, value)?;
+        } else if let Some(turn) = name.strip_prefix(NOW) {
+            note(&mut flags.now, turn, value)?;
+        }
+    }
+    Ok(flags)
+}
+
+fn note<K, T>(flags: &mut BTreeMap<K, T>, name: &str, text: &str) -> Result<(), StoreError>
+where
+    K: for<'a> From<&'a str> + Ord,
+    T: DeserializeOwned + Serialize,
+{
+    match schema::read(Shape::Mark, text) {
+        Ok((mark, _)) => {
+            flags.insert(name.into(), mark);
+            Ok(())
+        }
+        Err(newer @ Unreadable::Newer { .. }) => Err(newer.into()),
+        Err(Unreadable::Damaged { .. }) => Ok(()),
+    }
+}
+
+fn flag_text(mark: &impl Serialize) -> Result<String, StoreError> {
+    schema::write(Shape::Mark, mark, &Kept::default())
+        .map_err(|e| StoreError::Damaged(e.to_string()))
+}
+
+pub(super) fn names(flags: &ControlFlags) -> Vec<String> {
+    let cancelled = flags.cancelled.keys().map(|turn| format!("{CANCEL}{turn}"));
+    cancelled
+        .chain(flags.settled.keys().map(|ask| format!("{ASK}{ask}")))
+        .chain(flags.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
+        .chain(flags.now.keys().map(|turn| format!("{NOW}{turn}")))
+        .collect()
+}

@@ -1,0 +1,185 @@
+//! What the items of threads and sandboxes look like: their keys, their attributes, and the writes that make them.
+
+use std::collections::HashMap;
+
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey, TurnId};
+use bobbin_core::ledger::Entry;
+use bobbin_core::ports::Loaded;
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::session::{ControlFlags, Session};
+
+use super::flags::{flags, names};
+use super::{StoreError, tenant};
+use crate::aws::table::{Item, Write, n, s, text};
+
+pub(super) const ITEM: &str = "item";
+pub(super) const SESSION: &str = "session";
+pub(super) const SANDBOX: &str = "sandbox";
+pub(super) const TURN: &str = "turn#";
+pub(super) const ENTRY: &str = "entry";
+pub(super) const DIFF: &str = "diff#";
+pub(super) const PATCH: &str = "patch";
+/// Items of a thread that are read for its record: its own and its sandbox's.
+pub(super) const ITEMS_A_RECORD: usize = 2;
+
+/// The write of a thread's record in the place of the one of version `expected`.
+pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
+    let stored = Session {
+        version: expected + 1,
+        ..session.clone()
+    };
+    let stale = names(stale);
+    // What an item of shape 1 had besides.
+    let mut removed = vec!["#phase".to_owned()];
+    removed.extend((0..stale.len()).map(|index| format!("#m{index}")));
+    let thread = &stored.thread;
+    let due = (thread.due_shard(), stored.due_at_ms);
+    let record = (stored.encode(), stored.version);
+    let mut write = write_of(
+        key(thread, SESSION),
+        record,
+        thread.tenant(),
+        due,
+        ("", removed),
+    )
+    .name("#phase", "phase");
+    for (index, name) in stale.into_iter().enumerate() {
+        write = write.name(&format!("#m{index}"), name);
+    }
+    write.if_version(expected)
+}
+
+/// The same of a sandbox's.
+pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
+    let stored = SandboxRecord {
+        version: expected + 1,
+        ..record.clone()
+    };
+    let due = (sandbox.due_shard(), stored.due_at_ms);
+    let record = (stored.encode(), stored.version);
+    write_of(
+        sandbox_key(sandbox),
+        record,
+        sandbox.tenant(),
+        due,
+        (", #phase = :phase", vec![]),
+    )
+    .name("#phase", "phase")
+    .value(":phase", s(stored.phase.word()))
+    .if_version(expected)
+}
+
+/// Sets what every record has beside itself: version, tenant, and while something is due its place in the index of that;
+/// what else is `set` and `removed`.
+fn write_of(
+    key: Item,
+    (record, version): (String, u64),
+    tenant: Tenant,
+    (shard, due_at_ms): (u8, Option<Ms>),
+    (set, mut removed): (&str, Vec<String>),
+) -> Write {
+    let mut expression =
+        format!("SET #record = :record, #version = :version, #tenant = :tenant{set}");
+    match due_at_ms {
+        Some(_) => expression.push_str(", #shard = :shard, #due = :due"),
+        None => removed.extend(["#shard".to_owned(), "#due".to_owned()]),
+    }
+    if !removed.is_empty() {
+        expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
+    }
+    // What `#version` stands for comes with the condition.
+    let write = Write::update(key, expression)
+        .name("#record", "record")
+        .name("#tenant", "tenant")
+        .name("#shard", "due_shard")
+        .name("#due", "due_at")
+        .value(":record", s(record))
+        .value(":version", n(version))
+        .value(":tenant", s(tenant));
+    match due_at_ms {
+        Some(due_at_ms) => write.value(":shard", n(shard)).value(":due", n(due_at_ms)),
+        None => write,
+    }
+}
+
+pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(thread.to_string())),
+        (ITEM.to_owned(), s(item)),
+    ])
+}
+
+/// Where a sandbox's record is.
+pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(sandbox.to_string())),
+        (ITEM.to_owned(), s(SANDBOX)),
+    ])
+}
+
+/// Where a thread's record and its sandbox's are.
+pub(super) fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
+    [key(thread, SESSION), sandbox_key(&thread.sandbox())]
+}
+
+pub(super) fn ledger_item(turn: &TurnId) -> String {
+    format!("{TURN}{turn}")
+}
+
+pub(super) fn entry_item(
+    thread: &ThreadKey,
+    entry: &Entry,
+    expires_at_ms: Ms,
+) -> Result<Item, StoreError> {
+    let body = schema::write(Shape::Entry, entry, &Kept::default())
+        .map_err(|e| StoreError::Damaged(e.to_string()))?;
+    let mut item = key(thread, &ledger_item(&entry.turn));
+    item.insert(ENTRY.to_owned(), s(body));
+    item.insert("tenant".to_owned(), s(thread.tenant()));
+    // The table's time to live is in seconds.
+    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
+    Ok(item)
+}
+
+pub(super) fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
+    let patch = entry.patch.clone()?;
+    let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
+    item.insert(PATCH.to_owned(), s(patch));
+    item.insert(schema::FIELD.to_owned(), n(Shape::Patch.writes()));
+    item.insert("tenant".to_owned(), s(thread.tenant()));
+    item.insert("expires_at".to_owned(), n(expires_at_ms / 1000));
+    Some(item)
+}
+
+/// A thread's record, if there is one, and the control flags beside it.
+pub(super) type Stored = (Option<Session>, ControlFlags);
+
+/// What was read of a thread.
+pub(super) fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded::default();
+    let sandbox = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
+    for item in items {
+        match text(item, ITEM) {
+            Some(SESSION) => (loaded.session, loaded.flags) = record(item, sandbox)?,
+            Some(SANDBOX) => {}
+            Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
+            _ => loaded.in_ledger = true,
+        }
+    }
+    Ok(loaded)
+}
+
+/// What the item of a thread holds: without a version there is no record, only control flags.
+fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
+    let stored = item.contains_key("version").then(|| {
+        let sandbox = sandbox.map(record_of).transpose()?;
+        Ok::<_, StoreError>(Session::decode(record_of(item)?, sandbox)?)
+    });
+    Ok((stored.transpose()?, flags(item)?))
+}
+
+pub(super) fn record_of(item: &Item) -> Result<&str, StoreError> {
+    text(item, "record")
+        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
+}
