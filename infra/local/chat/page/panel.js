@@ -41,7 +41,7 @@ export function showSession(app, node) {
     facts(session, LEAD),
     session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
-    h("div", { testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD)),
+    h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD)),
     h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
     h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw records"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
 }
