@@ -246,6 +246,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
             "the server does not answer",
             context,
         );
+        record::lease_to_bring_up(session, context);
     }
 }
 
@@ -271,6 +272,10 @@ fn give_up(
         }
         Some(_) => record::fail(session, reason),
         None => operate::refused(session, reason, context),
+    }
+    // Somebody else may be bringing it up, or down: that is theirs.
+    if record::foreign_lease_ms(session, context).is_some() {
+        return None;
     }
     match session.sandbox.phase {
         Phase::Creating => {

@@ -19,6 +19,7 @@ pub mod queue;
 mod record;
 pub mod replay;
 mod results;
+mod share;
 mod steer;
 mod stray;
 mod teardown;
@@ -121,6 +122,11 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)
         }
-        Work::Operate { want } => operate::next(session, *want, context),
+        Work::Operate { want, by } => operate::next(session, *want, by.as_ref(), context),
+        Work::Name { name, by, standing } => share::name(session, name, (by, standing), context),
+        Work::Connect { to, by, standing } => {
+            share::connect(session, to.as_ref(), (by, standing), context)
+        }
+        Work::Create(new) => operate::create(session, new, context),
     }
 }
