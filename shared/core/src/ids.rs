@@ -434,7 +434,9 @@ const SANDBOX_NAME_CHARS_MAX: usize = 40;
 
 /// A name that no sandbox can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2")]
+#[error(
+    "{0:?} cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+)]
 pub struct BadSandboxName(String);
 
 impl SandboxName {

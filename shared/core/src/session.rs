@@ -163,6 +163,9 @@ pub struct Turn {
     /// A delivery follows the run. Still so when the next one comes: that one never gave its message back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_hand: bool,
+    /// Its message was given back to wait for somebody else who works with the sandbox, and not because something failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
     /// Times that the chat refused to be told the end.
     #[serde(default)]
     pub refusals: u32,
@@ -345,6 +348,8 @@ pub struct Observations {
     pub names: Vec<NameWrite>,
     /// Who has the name that was looked up; nobody.
     pub name_found: Option<Option<SandboxKey>>,
+    /// The sandbox that the thread leaves with the next save, whose record is still the one at hand.
+    pub left: Option<SandboxKey>,
     /// Threads that have been told what became of their sandbox, or cannot be.
     pub told: BTreeSet<ThreadKey>,
     /// How the snapshot that was asked for stands.
@@ -451,6 +456,13 @@ impl Session {
     #[must_use]
     pub fn sandbox_key(&self) -> SandboxKey {
         self.link.clone().unwrap_or_else(|| self.thread.sandbox())
+    }
+
+    /// The sandbox whose record this one holds: while the thread is on its way to another one, still the one before.
+    #[must_use]
+    pub fn sandbox_at_hand(&self) -> SandboxKey {
+        let left = self.observed.left.clone();
+        left.unwrap_or_else(|| self.sandbox_key())
     }
 
     /// Whether its turns work in the common checkout: those of the thread that the sandbox was made for, of one that somebody

@@ -1,8 +1,7 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, aside, choose, failed, operate, outage, provision, record, results, steer,
-    words,
+    Context, Next, aside, choose, failed, operate, outage, provision, record, results, steer, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -242,7 +241,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && ours
         && let crashed = std::mem::replace(&mut turn.in_hand, true)
-        && (!turn.stage.is_running() || crashed)
+        && let waited = std::mem::take(&mut turn.waits)
+        && (crashed || !(turn.stage.is_running() || waited))
         && turn.outage_since_ms.is_none()
         && turn.chat_outage_since_ms.is_none()
     {

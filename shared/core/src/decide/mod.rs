@@ -106,7 +106,7 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
         apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
-        && turn.stage.is_running()
+        && (turn.stage.is_running() || turn.waits)
     {
         turn.in_hand = false;
     }

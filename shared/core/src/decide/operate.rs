@@ -9,9 +9,7 @@ use crate::effect::{Effect, SandboxEffect};
 use crate::message::{NewSandbox, Operation, Work};
 use crate::outcome::Outcome;
 use crate::person::Person;
-use crate::sandbox::{
-    KeptSnapshot, OPERATED_MAX, Operated, Phase, SandboxState, SnapshotSeen,
-};
+use crate::sandbox::{KeptSnapshot, OPERATED_MAX, Operated, Phase, SandboxState, SnapshotSeen};
 use crate::session::Session;
 
 /// What it needs next.
@@ -49,7 +47,12 @@ pub(super) fn next(
         Operation::Destroy => destroy(session, by, context),
         Operation::Forget => forget(session, context),
         Operation::Snapshot => snapshot(session, by, context),
-        Operation::Create => end(session, want, Some("it is not said what is to be made"), context),
+        Operation::Create => end(
+            session,
+            want,
+            Some("it is not said what is to be made"),
+            context,
+        ),
     }
 }
 
@@ -257,7 +260,10 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             return end(session, want, Some("it is still being made"), context);
         }
         (Phase::Destroying, _) => return end(session, want, Some("it is being deleted"), context),
-        (Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing, Some(SandboxState::Gone)) => {
+        (
+            Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
+            Some(SandboxState::Gone),
+        ) => {
             record::gone(session, "the sandbox vanished", context);
             return end(session, want, Some("it does not exist any more"), context);
         }

@@ -95,6 +95,7 @@ pub(super) fn new_turn(
         asks: Vec::new(),
         attempts: 0,
         in_hand: true,
+        waits: false,
         refusals: 0,
         windows: 0,
         resends: 0,

@@ -12,6 +12,18 @@ use crate::session::Session;
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
+    // Whoever shares the sandbox may have seen it go: what its agent had been given went with it.
+    let is_lost =
+        |generation: u32| generation != session.sandbox.generation || !session.sandbox.is_alive();
+    if let Some(turn) = &session.turn
+        && turn
+            .stage
+            .prompted()
+            .is_some_and(|at| is_lost(at.generation))
+    {
+        record::end_with(session, Outcome::Lost);
+        return None;
+    }
     if let Some(wait) = record::wait_for_lease(session, context) {
         return Some(wait);
     }

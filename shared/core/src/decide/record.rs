@@ -73,17 +73,19 @@ pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
 /// Milliseconds for which somebody else's lease still holds.
 pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
     let delivery = context.delivery;
-    let ours =
-        |lease: &&Lease| lease.holder == delivery.id || delivery.message.id == lease.holder;
+    let ours = |lease: &&Lease| lease.holder == delivery.id || delivery.message.id == lease.holder;
     let lease = session.sandbox.lease.as_ref()?;
     (!ours(&lease) && lease.until_ms > context.now_ms).then(|| lease.until_ms - context.now_ms)
 }
 
 /// Gives the message back while somebody else's lease holds: looked at again soon, because most are over long before their
 /// end.
-pub(super) fn wait_for_lease(session: &Session, context: &Context<'_>) -> Option<Next> {
+pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let left_ms = foreign_lease_ms(session, context)?;
     let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        turn.waits = true;
+    }
     Some(Next::Hold {
         delay_ms: limits.backoff(context.delivery.receive).min(left_ms),
         why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
@@ -108,7 +110,9 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         .take_while(|one| one.turn != id || one.thread != thread)
         .any(|one| one.until_ms > context.now_ms);
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
-    if sandbox.closing.is_some() || !is_free {
+    // Of one that was given up no next generation is made.
+    let is_lost = session.link.is_some() && !sandbox.is_shared();
+    if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
     }
     // A snapshot of it is being made.

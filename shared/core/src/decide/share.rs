@@ -103,6 +103,7 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>) -> Next {
         .sandbox
         .waiting
         .retain(|one| one.thread != session.thread);
+    session.observed.left = Some(session.sandbox_key());
     session.link = to.filter(|key| *key != session.thread.sandbox());
     record::leave(session);
     // What the agent of another sandbox was told, this one does not know.
@@ -132,7 +133,10 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     let limits = context.delivery.limits;
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
     if context.now_ms >= accepted_at_ms + limits.workspace_wait_ms {
-        record::fail(session, &words::waited_for_workspace(limits.workspace_wait_ms));
+        record::fail(
+            session,
+            &words::waited_for_workspace(limits.workspace_wait_ms),
+        );
         return tell::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
@@ -140,7 +144,14 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
         ..=NOW_AND_THEN => limits.backoff_ms_max,
         _ => SELDOM_MS,
     };
-    record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max), context);
+    if let Some(turn) = &mut session.turn {
+        turn.waits = true;
+    }
+    record::line_up(
+        session,
+        MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max),
+        context,
+    );
     Some(Next::Hold {
         delay_ms,
         why: "another thread works where this one would".to_owned(),

@@ -130,7 +130,11 @@ pub(super) fn reset(
         return next;
     }
     if record::has_ended(session, &message.id) {
-        let word = if session.sandbox.is_shared() { words::RESET_SHARED } else { words::RESET };
+        let word = if session.sandbox.is_shared() {
+            words::RESET_SHARED
+        } else {
+            words::RESET
+        };
         return notice(session, word, context);
     }
     if session.sandbox.is_shared() {

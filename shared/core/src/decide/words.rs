@@ -75,38 +75,50 @@ pub const CONNECT_GONE: &str = "That sandbox does not exist any more, so nothing
 #[must_use]
 pub fn destroyed_by(by: &str) -> String {
     let by = if by.is_empty() { "the operator" } else { by };
-    format!("The sandbox of this thread and its files have been deleted by {by}. The next message here starts a fresh one of the thread's own.")
+    format!(
+        "The sandbox of this thread and its files have been deleted by {by}. The next message here starts a fresh one of the thread's own."
+    )
 }
 
 /// There is no sandbox of that name.
 #[must_use]
 pub fn no_sandbox(name: &SandboxName) -> String {
-    format!("There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made.")
+    format!(
+        "There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made."
+    )
 }
 
 /// More threads than may share a sandbox want to.
 #[must_use]
 pub fn too_many_threads(name: &SandboxName) -> String {
-    format!("As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with /sandbox-connect, or work in one of your own.")
+    format!(
+        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with /sandbox-connect, or work in one of your own."
+    )
 }
 
 /// A turn has not had the common checkout for too long.
 #[must_use]
 pub fn waited_for_workspace(waited_ms: u64) -> String {
     let lasted = minutes(waited_ms);
-    format!("Others have worked in the sandbox's common checkout for {lasted}, so this was not begun. Send it again later, or connect the thread to a sandbox of its own.")
+    format!(
+        "Others have worked in the sandbox's common checkout for {lasted}, so this was not begun. Send it again later, or connect the thread to a sandbox of its own."
+    )
 }
 
 /// The sandbox has a name.
 #[must_use]
 pub fn named(name: &SandboxName) -> String {
-    format!("This sandbox is called {name} now. Other threads can work in it: /sandbox with sandbox: {name}, or /sandbox-connect.")
+    format!(
+        "This sandbox is called {name} now. Other threads can work in it: /sandbox with sandbox: {name}, or /sandbox-connect."
+    )
 }
 
 /// Somebody else has that name.
 #[must_use]
 pub fn name_taken(name: &SandboxName) -> String {
-    format!("Another sandbox is called {name} already. Take another name, or destroy that one first.")
+    format!(
+        "Another sandbox is called {name} already. Take another name, or destroy that one first."
+    )
 }
 
 /// The thread works in a shared sandbox.
