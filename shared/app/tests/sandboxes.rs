@@ -96,6 +96,8 @@ struct Scene {
     sandboxes: Sandboxes,
     desk: Desk,
     thread: ThreadKey,
+    /// How many threads there were so far.
+    threads: u32,
     session: String,
     /// What prompts run with.
     model_name: String,
@@ -104,6 +106,13 @@ struct Scene {
 }
 
 impl Scene {
+    /// Goes on in a thread that nothing has happened in: a sandbox that another step has left would be adopted.
+    fn in_a_new_thread(&mut self) {
+        self.threads += 1;
+        self.thread = numbered(self.threads);
+        assert_eq!(self.count(), 0, "a new thread has no sandbox");
+    }
+
     async fn perform(&self, effect: Effect) -> Event {
         let (sandboxes, desk, thread) = (&self.sandboxes, &self.desk, &self.thread);
         let done = async {
@@ -270,6 +279,10 @@ impl Scene {
     }
 }
 
+fn numbered(thread: u32) -> ThreadKey {
+    ThreadKey::discord("1", &thread.to_string()).unwrap()
+}
+
 fn main() -> ExitCode {
     if let Some(code) = sandbox_init_main() {
         return code;
@@ -350,19 +363,19 @@ async fn life() {
     step!(a_stop_needs_time_and_keeps_the_session);
     step!(what_a_tenant_has_is_counted_stopped_or_not);
     step!(what_is_deleted_is_gone);
-    scene.thread = ThreadKey::discord("1", "4").unwrap();
+    scene.in_a_new_thread();
     step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
     step!(the_agent_says_what_it_offers);
-    scene.thread = ThreadKey::discord("1", "5").unwrap();
+    scene.in_a_new_thread();
+    step!(threads_of_one_sandbox_work_side_by_side);
+    scene.in_a_new_thread();
     step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
-    scene.thread = ThreadKey::discord("1", "3").unwrap();
+    scene.in_a_new_thread();
     step!(a_provider_that_limits_or_talks_html_is_waited_for);
     step!(a_create_whose_answer_is_lost_is_adopted);
     step!(a_prompt_that_the_proxy_repeats_is_run_once);
     step!(a_stream_that_breaks_is_caught_up);
     step!(a_sandbox_that_vanishes_under_a_run_is_gone);
-    scene.thread = ThreadKey::discord("1", "6").unwrap();
-    step!(threads_of_one_sandbox_work_side_by_side);
 
     scene.provider.stop().await;
     scene.model.stop().await;
@@ -427,13 +440,13 @@ fn scene(provider: Provider, model: Model) -> Scene {
         flags: Mutex::default(),
         cards: Mutex::default(),
     };
-    let thread = ThreadKey::discord("1", "2").unwrap();
     Scene {
         provider,
         model,
         sandboxes,
         desk,
-        thread,
+        thread: numbered(1),
+        threads: 1,
         session: String::new(),
         model_name: format!("scripted/{MODEL_ID}"),
         files: Some(files),
@@ -654,7 +667,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         !environments(scene).contains("sk-"),
         "a key is in the sandbox"
     );
-    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    scene.in_a_new_thread();
     scene.perform(create).await;
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);

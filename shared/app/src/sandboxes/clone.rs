@@ -94,7 +94,48 @@ fn why(words: &str) -> NotCloned {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn the_empty_repository_that_a_server_was_started_in_does_not_count_as_a_clone() {
+        let kept = tempfile::tempdir().unwrap();
+        let project = kept.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let git = |arguments: &[&str]| {
+            let person = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+            let mut command = Command::new("git");
+            command.arg("-C").arg(&project).args(person).args(arguments);
+            assert!(command.status().unwrap().success(), "{arguments:?}");
+        };
+        let cloned = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", CLONE_SCRIPT]).current_dir(kept.path());
+            command.env(REPO, "https://nowhere.invalid/a/b");
+            let ran = command.stdin(Stdio::null()).output().unwrap();
+            let refused = !ran.status.success();
+            refused.then(|| why(&String::from_utf8_lossy(&ran.stdout)))
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "Start"]);
+        assert_eq!(
+            cloned(),
+            Some(NotCloned::Other {
+                seen: "an empty repository stands in its place".to_owned()
+            })
+        );
+        // A repository that is empty where it comes from has been cloned all the same, and so has one with files.
+        git(&["remote", "add", "origin", "https://nowhere.invalid/a/b"]);
+        assert_eq!(cloned(), None);
+        git(&["remote", "remove", "origin"]);
+        std::fs::write(project.join("a.txt"), "a").unwrap();
+        git(&["add", "."]);
+        git(&["commit", "-qm", "files"]);
+        assert_eq!(cloned(), None);
+    }
 
     #[test]
     fn gits_words_are_told_apart_by_what_to_do_about_them() {
