@@ -37,7 +37,7 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
-use self::workspaces::threads_of_one_sandbox_work_side_by_side;
+use self::workspaces::{heard, listen, threads_of_one_sandbox_work_side_by_side};
 
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
@@ -1459,7 +1459,10 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     );
     let known = std::mem::replace(&mut scene.sandboxes, sandboxes.unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
+    // The agent says once what is wrong, and to whoever listens then. Nobody follows the run yet.
+    let mut stream = listen(scene, &Workspace::Common).await;
     let ids = scene.send("t8", "echo: x", FIRST).await;
+    heard(&mut stream, "session.error").await;
     let event = scene
         .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
         .await;

@@ -132,7 +132,7 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
 }
 
 /// The event stream of a workspace, open.
-async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
+pub(super) async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
     let (http, endpoint, password) = server(scene).await;
     let mut url = reqwest::Url::parse(&format!("{}/event", endpoint.url)).unwrap();
     if let Some(directory) = workspace.directory() {
@@ -146,6 +146,19 @@ async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
         request = request.header(name, value);
     }
     http.open(request).await.unwrap()
+}
+
+/// Reads a stream until an event of this kind has come.
+pub(super) async fn heard(stream: &mut reqwest::Response, kind: &str) {
+    let (kind, mut text) = (format!("\"type\":\"{kind}\""), String::new());
+    let come = async {
+        while !text.contains(&kind) {
+            let bytes = stream.chunk().await.unwrap().expect("the stream goes on");
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    };
+    let come = tokio::time::timeout(Duration::from_millis(STEP_MS_MAX), come).await;
+    assert!(come.is_ok(), "no {kind} came: {text}");
 }
 
 /// The sessions that something was told of on a stream, until it has been silent for a while.
