@@ -9,7 +9,7 @@ use std::time::Duration;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
@@ -26,12 +26,12 @@ const SEEN_UNITS_MAX: usize = 200;
 impl Sandboxes {
     pub(super) async fn clone_repository(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         repo: &str,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(thread, generation).await?;
+        let sandbox = self.find(key, generation).await?;
         if sandbox.state != SandboxState::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
