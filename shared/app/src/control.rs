@@ -32,7 +32,7 @@ use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
-use crate::sandboxes::Sandboxes;
+use crate::sandboxes::{Sandboxes, Target};
 use crate::tenants::Tenants;
 
 /// What the control lane works with.
@@ -344,15 +344,14 @@ impl Lane<'_> {
         };
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
-            let (thread, messages) = (&control.thread, turn.messages());
+            let target = Target {
+                thread: &control.thread,
+                sandbox: &control.thread.sandbox(),
+                workspace: &Workspace::Common,
+            };
+            let messages = turn.messages();
             sandboxes
-                .abort_answering(
-                    thread,
-                    prompted.generation,
-                    &Workspace::Common,
-                    agent_session,
-                    &messages,
-                )
+                .abort_answering(target, prompted.generation, agent_session, &messages)
                 .await
         };
         if let Err(failure) = aborted.await {
@@ -566,14 +565,13 @@ impl Lane<'_> {
         (ask, decision): (&Ask, &Choice),
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
+        let target = Target {
+            thread: &control.thread,
+            sandbox: &control.thread.sandbox(),
+            workspace: &Workspace::Common,
+        };
         sandboxes
-            .settle(
-                &control.thread,
-                generation,
-                &Workspace::Common,
-                (&ask.id, &ask.about),
-                decision,
-            )
+            .settle(target, generation, (&ask.id, &ask.about), decision)
             .await
     }
 }

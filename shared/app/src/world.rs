@@ -32,7 +32,7 @@ use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 use tokio::time::timeout;
 
-use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use crate::tenants::Tenants;
 use crate::{catalogue, providers};
 
@@ -297,13 +297,18 @@ impl World for Live {
         {
             // What does not open now is met again by the effect.
             if let Ok(sandboxes) = self.sandboxes(thread, false).await {
-                sandboxes.prepare(thread, *generation).await;
+                sandboxes.prepare(&thread.sandbox(), *generation).await;
             }
         }
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
+        let target = Target {
+            thread,
+            sandbox: &thread.sandbox(),
+            workspace: &Workspace::Common,
+        };
         let event = match effect {
             Effect::Chat(ChatEffect::Post {
                 turn,
@@ -327,7 +332,7 @@ impl World for Live {
                 turn,
                 index,
                 file,
-            }) => match self.artifact(thread, *generation, file).await {
+            }) => match self.artifact(target, *generation, file).await {
                 Ok(bytes) => {
                     let post = Post::File(ShownFile {
                         name: file.name(),
@@ -346,7 +351,7 @@ impl World for Live {
                 Err(error) => Event::Failed(error.failure()),
             },
             Effect::ListOptions { generation, used } => {
-                Event::OptionsListed(self.survey(thread, *generation, used).await)
+                Event::OptionsListed(self.survey(target, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
                 if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
@@ -354,9 +359,9 @@ impl World for Live {
                 }
                 Event::Woken
             }
-            Effect::Sandbox(effect) => self.guarded(thread, effect).await,
+            Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes(thread, false).await {
-                Ok(sandboxes) => sandboxes.perform_agent(self, thread, effect).await,
+                Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
             },
         };
@@ -421,20 +426,18 @@ impl Live {
 
     async fn artifact(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         const NOT_REACHED: &str = "the sandbox cannot be reached";
-        let sandboxes = self.sandboxes(thread, false).await;
+        let sandboxes = self.sandboxes(target.thread, false).await;
         let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes
-            .fetch_artifact(thread, generation, &Workspace::Common, file)
-            .await
+        sandboxes.fetch_artifact(target, generation, file).await
     }
 
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
-    async fn guarded(&self, thread: &ThreadKey, effect: &SandboxEffect) -> Event {
+    async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
         if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
@@ -443,8 +446,8 @@ impl Live {
         }
         // What a new sandbox is counted for is where it would be made.
         let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
-        let event = match self.sandboxes(thread, is_new).await {
-            Ok(sandboxes) => sandboxes.perform_sandbox(self, thread, effect).await,
+        let event = match self.sandboxes(target.thread, is_new).await {
+            Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
             Err(failure) => return Event::Failed(failure),
         };
         match &event {
@@ -460,10 +463,11 @@ impl Live {
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> AgentOptions {
+    async fn survey(&self, target: Target<'_>, generation: u32, used: &Selection) -> AgentOptions {
+        let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes(thread, false).await?;
-            sandboxes.offer(thread, generation).await
+            sandboxes.offer(target.sandbox, generation).await
         };
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
