@@ -1,6 +1,6 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
-use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::ids::{Ms, SandboxName, Tenant};
 use bobbin_core::keys::Key;
 use bobbin_core::message::{Body, Candidate};
 use bobbin_core::own_keys::SetupLink;
@@ -120,8 +120,8 @@ pub enum Sought {
 pub struct Known {
     /// What there is and what was used of late.
     pub catalogue: Catalogue,
-    /// The tenant's sandboxes that have a name.
-    pub sandboxes: Vec<Listed>,
+    /// The tenant's sandboxes that have a name; without what is known of one beside that.
+    pub sandboxes: Vec<(SandboxName, Option<Listed>)>,
     /// When that was read.
     pub now_ms: Ms,
 }

@@ -1,7 +1,10 @@
 //! Completion: what is suggested while somebody types an option. Suggestions only: whatever is typed in the end counts,
 //! and nothing is told to people who may not use Bobbin.
 
-use bobbin_core::sandboxes::sort;
+use std::cmp::Reverse;
+
+use bobbin_core::ids::SandboxName;
+use bobbin_core::sandboxes::Listed;
 use bobbin_core::settings::{Catalogue, Kind, Settings};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
@@ -45,17 +48,23 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAns
 /// The sandboxes whose names hold what is typed, those in use and used of late first.
 fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
     let typed = typed.trim().to_ascii_lowercase();
-    let mut all = known.sandboxes.clone();
-    sort(&mut all);
-    let named = all.iter().filter_map(|one| Some((one.name.as_ref()?, one)));
-    named
+    let mut named: Vec<_> = known
+        .sandboxes
+        .iter()
         .filter(|(name, _)| name.as_str().contains(&typed))
-        .take(CHOICES_MAX)
-        .map(|(name, one)| {
-            let shown = format!("{name} · {} · {}", one.state(), one.used(known.now_ms));
-            json!({"name": shorten(&shown, CHOICE_UNITS_MAX), "value": name.as_str()})
-        })
-        .collect()
+        .collect();
+    named.sort_by_key(|(name, listed)| {
+        let used = listed.as_ref().map(|one| (one.in_use.is_empty(), Reverse(one.last_used_ms)));
+        (used.is_none(), used, name.clone())
+    });
+    let shown = |(name, listed): &(SandboxName, Option<Listed>)| {
+        let shown = match listed {
+            Some(one) => format!("{name} · {} · {}", one.state(), one.used(known.now_ms)),
+            None => name.to_string(),
+        };
+        json!({"name": shorten(&shown, CHOICE_UNITS_MAX), "value": name.as_str()})
+    };
+    named.into_iter().take(CHOICES_MAX).map(shown).collect()
 }
 
 fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
@@ -78,7 +87,6 @@ mod tests {
     use bobbin_core::ids::{Tenant, ThreadKey};
     use bobbin_core::person::Membership;
     use bobbin_core::sandbox::{Phase, SandboxRecord};
-    use bobbin_core::sandboxes::Listed;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -166,11 +174,13 @@ mod tests {
                 ..SandboxRecord::default()
             };
             let thread = ThreadKey::discord("1", "2").expect("a key");
-            Listed::of(&thread.sandbox(), &record)
+            let listed = Listed::of(&thread.sandbox(), &record);
+            (name.parse().expect("a name"), Some(listed))
         };
         let known = Known {
             sandboxes: vec![
                 listed("backend", Phase::Paused, 1_000),
+                ("admin".parse().expect("a name"), None),
                 listed("frontend", Phase::Active, 61_000),
             ],
             now_ms: 121_000,
@@ -185,7 +195,8 @@ mod tests {
             shown(&lookup(""), &open, &known),
             [
                 "frontend · running · used 1 min 0 s ago",
-                "backend · stopped · used 2 min 0 s ago"
+                "backend · stopped · used 2 min 0 s ago",
+                "admin"
             ]
         );
         assert_eq!(shown(&lookup(" BACK"), &open, &known).len(), 1);

@@ -698,14 +698,15 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     );
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
-        (lookup.tenant, lookup.kind, lookup.typed.as_str()),
-        (Tenant::discord(GUILD), Kind::Model, "son")
+        (lookup.tenant, lookup.sought, lookup.typed.as_str()),
+        (Tenant::discord(GUILD), Sought::Choice(Kind::Model), "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
     let lookup = send(&event("autocomplete-config"))
         .lookup
         .expect("a lookup");
-    assert_eq!((lookup.kind, lookup.typed.as_str()), (Kind::Repo, "octo"));
+    let expected = (Sought::Choice(Kind::Repo), "octo");
+    assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
     // Who may not use it, and what has no suggestions.
     let raw = event("autocomplete").to_string();
     let refused = given(raw.as_bytes(), &app("1", "", ""));

@@ -280,8 +280,8 @@ fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
     let inbound = pressed(&payload, "");
     let lookup = inbound.lookup.unwrap();
     assert_eq!(
-        (lookup.tenant.as_str(), lookup.kind, lookup.typed.as_str()),
-        ("slack:T1", Kind::Repo, "acme")
+        (lookup.tenant.as_str(), lookup.sought, lookup.typed.as_str()),
+        ("slack:T1", Sought::Choice(Kind::Repo), "acme")
     );
     assert_eq!(pressed(&payload, "U2").lookup, None);
     let lookup = |typed: &str| Lookup {
