@@ -234,17 +234,17 @@ impl Slack {
         if channel == user || is_direct_channel(channel) {
             self.call(
                 "chat.postMessage",
-                &render::direct_message_of(channel, thread_ts, rendered),
+                &render::direct_message(channel, thread_ts, rendered),
             )
             .await?;
             return Ok(());
         }
-        let arguments = render::ephemeral_of(channel, thread_ts, user, rendered);
+        let arguments = render::ephemeral(channel, thread_ts, user, rendered);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
                 self.call(
                     "chat.postMessage",
-                    &render::direct_message_of(user, None, rendered),
+                    &render::direct_message(user, None, rendered),
                 )
                 .await?;
             }

@@ -196,15 +196,9 @@ pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
     json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
 }
 
-/// The arguments of `chat.postEphemeral`: words that one person sees.
+/// The arguments of `chat.postEphemeral`: what one person sees.
 #[must_use]
-pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str) -> Value {
-    ephemeral_of(channel, thread_ts, user, &free(text))
-}
-
-/// The same for something with buttons.
-#[must_use]
-pub fn ephemeral_of(
+pub fn ephemeral(
     channel: &str,
     thread_ts: Option<&str>,
     user: &str,
@@ -218,15 +212,9 @@ pub fn ephemeral_of(
     arguments
 }
 
-/// The arguments of `chat.postMessage` for words in a direct message, where nobody else is.
+/// The arguments of `chat.postMessage` for what is said in a direct message, where nobody else is.
 #[must_use]
-pub fn direct_message(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
-    direct_message_of(channel, thread_ts, &free(text))
-}
-
-/// The same for something with buttons.
-#[must_use]
-pub fn direct_message_of(channel: &str, thread_ts: Option<&str>, rendered: &Rendered) -> Value {
+pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &Rendered) -> Value {
     let Rendered { text, blocks } = rendered;
     // With a name like every post of ours: what has none is a stream that was cut off.
     let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),

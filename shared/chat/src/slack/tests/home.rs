@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::block_kit::home_problems;
 use super::{app, signed};
 use crate::slack::{render, suggested};
-use crate::{Inbound, Lookup};
+use crate::{Inbound, Lookup, Sought};
 
 fn thread(channel: &str) -> ThreadKey {
     ThreadKey::slack("T1", channel, "1790000000.000100").unwrap()
