@@ -193,6 +193,17 @@ impl Lane<'_> {
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
         let words = status::words(session.as_ref(), flags, &entries, now_ms);
+        let shared = session.as_ref().and_then(|session| {
+            // Discord shows a thread's name, and pings nobody by it.
+            status::shared(session, |thread| match thread {
+                ThreadKey::Discord { thread, .. } => Some(format!("<#{thread}>")),
+                _ => None,
+            })
+        });
+        let words = match shared {
+            Some(shared) => format!("{words}\n{shared}"),
+            None => words,
+        };
         self.answer(control, &words).await
     }
 
