@@ -73,7 +73,11 @@ impl Suggestions {
         tenant: &Tenant,
     ) -> Result<Vec<(SandboxName, Option<Listed>)>, StoreError> {
         let names = self.0.names(tenant).await?;
-        let keys: BTreeSet<_> = names.iter().take(SANDBOXES_MAX).map(|(_, key)| key.clone()).collect();
+        let keys: BTreeSet<_> = names
+            .iter()
+            .take(SANDBOXES_MAX)
+            .map(|(_, key)| key.clone())
+            .collect();
         let records = match self.0.sandboxes(&keys).await {
             Ok(records) => records,
             Err(error) => {

@@ -54,7 +54,9 @@ fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
         .filter(|(name, _)| name.as_str().contains(&typed))
         .collect();
     named.sort_by_key(|(name, listed)| {
-        let used = listed.as_ref().map(|one| (one.in_use.is_empty(), Reverse(one.last_used_ms)));
+        let used = listed
+            .as_ref()
+            .map(|one| (one.in_use.is_empty(), Reverse(one.last_used_ms)));
         (used.is_none(), used, name.clone())
     });
     let shown = |(name, listed): &(SandboxName, Option<Listed>)| {
