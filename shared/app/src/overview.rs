@@ -180,6 +180,6 @@ fn root(thread: &ThreadKey) -> &str {
         ThreadKey::Slack { root_ts, .. } => root_ts,
         ThreadKey::Discord { thread, .. } => thread,
         // Has no time: it comes first.
-        ThreadKey::SlackDirect { .. } => "~",
+        ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_) => "~",
     }
 }
