@@ -24,6 +24,7 @@ mod scenarios;
 mod security;
 mod send;
 mod setup;
+mod share;
 mod shown;
 mod slack;
 mod slack_surface;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         emulated::trials(),
         security::trials(),
         setup::trials(),
+        share::trials(),
     ]
     .into_iter()
     .flatten()

@@ -180,6 +180,7 @@ fn root(thread: &ThreadKey) -> &str {
         ThreadKey::Slack { root_ts, .. } => root_ts,
         ThreadKey::Discord { thread, .. } => thread,
         // Has no time: it comes first.
-        ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_) => "~",
+        ThreadKey::SlackDirect { .. } => "~",
+        ThreadKey::Sandbox(_) => "",
     }
 }

@@ -353,16 +353,14 @@ impl World for Live {
                 thread: told,
                 turn,
                 word,
+                archive,
             }) => {
-                let post = Post::Notice(word.clone());
                 let chat = &self.parts.chat;
-                match chat.post(told, turn, &PostKind::Notice, None, &post).await {
+                match chat.tell_thread(told, turn, word, *archive).await {
                     // Who cannot be told is not waited for.
-                    Ok(_) | Err(Failure::ThreadGone { .. } | Failure::NonRecoverable { .. }) => {
-                        Event::Told {
-                            thread: told.clone(),
-                        }
-                    }
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => Event::Told {
+                        thread: told.clone(),
+                    },
                     Err(failure) => Event::Failed(failure),
                 }
             }
