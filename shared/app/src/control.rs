@@ -368,10 +368,11 @@ impl Lane<'_> {
         };
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
+            let (sandbox, workspace) = place(&control.thread, found);
             let target = Target {
                 thread: &control.thread,
-                sandbox: &control.thread.sandbox(),
-                workspace: &Workspace::Common,
+                sandbox: &sandbox,
+                workspace: &workspace,
             };
             let messages = turn.messages();
             sandboxes
@@ -589,14 +590,26 @@ impl Lane<'_> {
         (ask, decision): (&Ask, &Choice),
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
+        let (sandbox, workspace) = place(&control.thread, found);
         let target = Target {
             thread: &control.thread,
-            sandbox: &control.thread.sandbox(),
-            workspace: &Workspace::Common,
+            sandbox: &sandbox,
+            workspace: &workspace,
         };
         sandboxes
             .settle(target, generation, (&ask.id, &ask.about), decision)
             .await
+    }
+}
+
+/// Where the thread's turns work.
+fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
+    match &found.session {
+        Some(session) => (
+            session.sandbox_key(),
+            session.workspace().unwrap_or_default(),
+        ),
+        None => (thread.sandbox(), Workspace::Common),
     }
 }
 
