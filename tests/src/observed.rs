@@ -86,7 +86,7 @@ impl Observed {
         facts.extend(self.hits());
         let kind = |accepted: &Accepted| match accepted.mark {
             Some(_) => Request::Prompt,
-            None => Request::Reset,
+            None => Request::Notice,
         };
         History {
             accepted: self.accepted.iter().map(kind).collect(),
