@@ -35,6 +35,7 @@ pub mod person;
 pub mod ports;
 pub mod run;
 pub mod sandbox;
+pub mod sandboxes;
 pub mod schema;
 pub mod secret;
 pub mod selection;

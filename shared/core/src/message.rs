@@ -518,6 +518,31 @@ pub enum Want {
         /// The words, as they are shown.
         text: String,
     },
+    /// Show the sandboxes that have a name, to who asks alone.
+    Sandboxes {
+        /// Which page of them, from 0.
+        page: u32,
+        /// It was asked in a thread, which can be connected to one of them.
+        in_thread: bool,
+    },
+    /// Take the thread to another sandbox, behind what runs in it.
+    Connect {
+        /// Which one; none: one of the thread's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Which>,
+    },
+    /// Ask whether a sandbox is to be deleted, and say what would be lost.
+    AskDestroy {
+        /// Which one.
+        sandbox: Which,
+    },
+    /// Bring a sandbox into another state, or keep what it holds.
+    Operate {
+        /// Which one.
+        sandbox: Which,
+        /// What is wanted of it.
+        operation: Operation,
+    },
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.
@@ -525,6 +550,18 @@ pub enum Want {
         /// What the person chose.
         choice: Choice,
     },
+}
+
+/// The sandbox that somebody means.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// The one that the thread works in.
+    Here,
+    /// The one of this name, as it is when that is looked up.
+    Named(SandboxName),
+    /// Exactly this one: what a button was shown for.
+    Exactly(SandboxKey),
 }
 
 impl Want {
@@ -537,6 +574,15 @@ impl Want {
             Self::Now { .. } => Some("Send now"),
             Self::Again { .. } => Some("Run again"),
             Self::Settle { .. } => Some("The decision"),
+            Self::Connect { .. } => Some("Connect"),
+            Self::Operate { operation, .. } => Some(match operation {
+                Operation::Pause => "Stop",
+                Operation::Resume => "Start",
+                Operation::Snapshot => "Snapshot",
+                Operation::Destroy => "Destroy",
+                Operation::Forget => "Forget",
+                Operation::Create => "Create",
+            }),
             Self::Configure {
                 change: Change::Show,
             } => None,
@@ -552,6 +598,8 @@ impl Want {
             | Self::Withdraw { .. }
             | Self::Diff { .. }
             | Self::Status
+            | Self::Sandboxes { .. }
+            | Self::AskDestroy { .. }
             | Self::Help { .. }
             | Self::Say { .. } => None,
         }
@@ -581,7 +629,14 @@ impl Body {
                 want: Want::Configure { change },
                 ..
             }) => matches!(change, Change::Direct { .. }),
-            Self::Control(control) => matches!(control.want, Want::OwnKey { .. }),
+            Self::Control(control) => matches!(
+                control.want,
+                Want::OwnKey { .. }
+                    | Want::Sandboxes { .. }
+                    | Want::Connect { .. }
+                    | Want::AskDestroy { .. }
+                    | Want::Operate { .. }
+            ),
             Self::Message(message) => match &message.work {
                 Work::Prompt(prompt) => prompt.wants.names_a_sandbox(),
                 Work::Name { .. } | Work::Connect { .. } | Work::Create(_) => true,
@@ -660,6 +715,10 @@ impl Body {
                 | Want::Configure { .. }
                 | Want::OwnKey { .. }
                 | Want::Status
+                | Want::Sandboxes { .. }
+                | Want::Connect { .. }
+                | Want::AskDestroy { .. }
+                | Want::Operate { .. }
                 | Want::Help { .. }
                 | Want::Say { .. }
                 | Want::Settle { .. } => &control.id,
