@@ -2,6 +2,7 @@
 
 mod configure;
 mod own_keys;
+mod sandboxes;
 
 use std::sync::Arc;
 
@@ -143,6 +144,17 @@ impl Lane<'_> {
             }
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
+            Want::Sandboxes { page, in_thread } => {
+                self.list(control, (*page, *in_thread), &found, now_ms).await
+            }
+            Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
+            Want::AskDestroy { sandbox } => {
+                self.ask_destroy(control, sandbox, &found, now_ms).await
+            }
+            Want::Operate { sandbox, operation } => {
+                self.operate(control, (sandbox, *operation), &found, now_ms)
+                    .await
+            }
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,

@@ -1,57 +1,92 @@
 //! Completion: what is suggested while somebody types an option. Suggestions only: whatever is typed in the end counts,
 //! and nothing is told to people who may not use Bobbin.
 
+use std::cmp::Reverse;
+
+use bobbin_core::ids::SandboxName;
+use bobbin_core::sandboxes::Listed;
 use bobbin_core::settings::{Catalogue, Kind, Settings};
-use bobbin_core::text::units;
+use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
-use super::commands::VALUE;
+use super::commands::{NAME, SANDBOX_OPTION, VALUE};
 use super::interaction::Command;
 use super::{commands, configure};
-use crate::{HttpAnswer, Lookup};
+use crate::{HttpAnswer, Known, Lookup, Sought};
 
 /// What is being typed, and of which kind it is; none where nothing is suggested.
-pub(super) fn typed(command: &Command) -> Option<(Kind, String)> {
+pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     let focused = command.focused()?;
-    let kind = match focused.name.as_str() {
-        VALUE => configure::kind(command)?,
+    let sought = match focused.name.as_str() {
+        VALUE => Sought::Choice(configure::kind(command)?),
+        NAME | SANDBOX_OPTION => Sought::Sandbox,
         name => [Kind::Repo, Kind::Model, Kind::Agent]
             .into_iter()
-            .find(|kind| commands::word(*kind) == name)?,
+            .find(|kind| commands::word(*kind) == name)
+            .map(Sought::Choice)?,
     };
     let typed = focused.value.as_ref().and_then(Value::as_str);
-    Some((kind, typed.unwrap_or_default().to_owned()))
+    Some((sought, typed.unwrap_or_default().to_owned()))
 }
 
 /// The suggestions: what was used of late and what there is. A repository that can be used as it is typed is one too,
 /// because no list knows them all.
 #[must_use]
-pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
+pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
     let may = lookup.standing.manages || settings.admit(&lookup.standing, &lookup.user).is_ok();
     if !may {
         return super::answer::no_choices();
     }
-    let known = catalogue.suggest(lookup.kind, &lookup.typed, CHOICES_MAX);
-    let own = match lookup.kind {
-        Kind::Repo => lookup.kind.usable(&lookup.typed).ok(),
+    let choices = match lookup.sought {
+        Sought::Choice(kind) => values(kind, &lookup.typed, &known.catalogue),
+        Sought::Sandbox => sandboxes(&lookup.typed, known),
+    };
+    HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
+}
+
+/// The sandboxes whose names hold what is typed, those in use and used of late first.
+fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
+    let typed = typed.trim().to_ascii_lowercase();
+    let mut named: Vec<_> = known
+        .sandboxes
+        .iter()
+        .filter(|(name, _)| name.as_str().contains(&typed))
+        .collect();
+    named.sort_by_key(|(name, listed)| {
+        let used = listed.as_ref().map(|one| (one.in_use.is_empty(), Reverse(one.last_used_ms)));
+        (used.is_none(), used, name.clone())
+    });
+    let shown = |(name, listed): &(SandboxName, Option<Listed>)| {
+        let shown = match listed {
+            Some(one) => format!("{name} · {} · {}", one.state(), one.used(known.now_ms)),
+            None => name.to_string(),
+        };
+        json!({"name": shorten(&shown, CHOICE_UNITS_MAX), "value": name.as_str()})
+    };
+    named.into_iter().take(CHOICES_MAX).map(shown).collect()
+}
+
+fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
+    let known = catalogue.suggest(kind, typed, CHOICES_MAX);
+    let own = match kind {
+        Kind::Repo => kind.usable(typed).ok(),
         Kind::Model | Kind::Agent => None,
     };
     let own = own.as_deref().filter(|own| !known.contains(own));
-    let choices: Vec<Value> = own
-        .into_iter()
+    own.into_iter()
         .chain(known.iter().copied())
         .filter(|one| (1..=CHOICE_UNITS_MAX).contains(&units(one)))
         .take(CHOICES_MAX)
         .map(|one| json!({"name": one, "value": one}))
-        .collect();
-    HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::ids::Tenant;
+    use bobbin_core::ids::{Tenant, ThreadKey};
     use bobbin_core::person::Membership;
+    use bobbin_core::sandbox::{Phase, SandboxRecord};
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -64,13 +99,21 @@ mod tests {
                 ..Membership::default()
             },
             user: "4".to_owned(),
-            kind,
+            sought: Sought::Choice(kind),
             typed: typed.to_owned(),
         }
     }
 
     fn names(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> Vec<String> {
-        let answer = completed(lookup, settings, catalogue);
+        let known = Known {
+            catalogue: catalogue.clone(),
+            ..Known::default()
+        };
+        shown(lookup, settings, &known)
+    }
+
+    fn shown(lookup: &Lookup, settings: &Settings, known: &Known) -> Vec<String> {
+        let answer = completed(lookup, settings, known);
         let body: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert_fits(CALLBACK, "post", &body);
         let choices = body["data"]["choices"].as_array().expect("choices");
@@ -122,12 +165,53 @@ mod tests {
     }
 
     #[test]
+    fn sandboxes_are_suggested_with_their_state_and_last_use_and_to_nobody_who_may_not_see_them() {
+        let listed = |name: &str, phase, last_activity_ms| {
+            let record = SandboxRecord {
+                name: Some(name.parse().expect("a name")),
+                phase,
+                last_activity_ms,
+                ..SandboxRecord::default()
+            };
+            let thread = ThreadKey::discord("1", "2").expect("a key");
+            let listed = Listed::of(&thread.sandbox(), &record);
+            (name.parse().expect("a name"), Some(listed))
+        };
+        let known = Known {
+            sandboxes: vec![
+                listed("backend", Phase::Paused, 1_000),
+                ("admin".parse().expect("a name"), None),
+                listed("frontend", Phase::Active, 61_000),
+            ],
+            now_ms: 121_000,
+            ..Known::default()
+        };
+        let lookup = |typed: &str| Lookup {
+            sought: Sought::Sandbox,
+            ..lookup(Kind::Repo, typed)
+        };
+        let open = Settings::default();
+        assert_eq!(
+            shown(&lookup(""), &open, &known),
+            [
+                "frontend · running · used 1 min 0 s ago",
+                "backend · stopped · used 2 min 0 s ago",
+                "admin"
+            ]
+        );
+        assert_eq!(shown(&lookup(" BACK"), &open, &known).len(), 1);
+        let mut closed = Settings::default();
+        closed.open_channels.insert("21".to_owned());
+        assert!(shown(&lookup(""), &closed, &known).is_empty());
+    }
+
+    #[test]
     fn the_kind_of_a_default_is_the_one_chosen_beside_it() {
         let read = |command: Value| typed(&serde_json::from_value(command).expect("a command"));
         let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
         assert_eq!(
             read(json!({"options": [option("model", "ant", true)]})),
-            Some((Kind::Model, "ant".to_owned()))
+            Some((Sought::Choice(Kind::Model), "ant".to_owned()))
         );
         let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
         assert_eq!(
@@ -135,7 +219,7 @@ mod tests {
                 option("what", "agent", false),
                 option("value", "", true)
             ]))),
-            Some((Kind::Agent, String::new()))
+            Some((Sought::Choice(Kind::Agent), String::new()))
         );
         assert_eq!(read(within(json!([option("value", "", true)]))), None);
         assert_eq!(
