@@ -120,9 +120,9 @@ function sharing(app, record, own) {
   const threads = [...new Set([...(record.threads || []), ...(record.in_use || []).map((one) => one.thread), ...(record.waiting || []).map((one) => one.thread)])];
   const said = [
     record.closing && h("p", { class: "notice", testid: "closing" }, `Is being destroyed for ${record.closing.name || "the operator"}: nothing begins in it any more.`),
-    record.lease && h("p", { class: "lease", testid: "lease" }, "Lease of ", h("span", { class: "mono", title: record.lease.holder }, record.lease.holder), h("span", {}, "until ", ticking(record.lease.until_ms / 1000))),
+    record.lease && h("p", { class: "lease", testid: "lease" }, h("span", {}, "Lease"), h("span", { class: "mono", title: record.lease.holder }, record.lease.holder), h("span", {}, "until ", ticking(record.lease.until_ms / 1000))),
     threads.length > 0 && h("ul", { class: "workers", testid: "workers" }, threads.map((thread) => worker(app, record, thread, own))),
-    (record.snapshots || []).length > 0 && h("ul", { class: "snapshots", testid: "snapshots" }, record.snapshots.map((one) => h("li", {}, h("span", { class: "mono", title: one.name }, one.name), ticking(one.at_ms / 1000)))),
+    (record.snapshots || []).length > 0 && h("ul", { class: "snapshots", testid: "snapshots" }, record.snapshots.map((one) => h("li", {}, h("span", {}, "Snapshot"), h("span", { class: "mono", title: one.name }, one.name), ticking(one.at_ms / 1000)))),
   ].filter(Boolean);
   return said.length > 0 && h("div", { class: "sharing" }, said);
 }
@@ -131,8 +131,8 @@ function sharing(app, record, own) {
 function worker(app, record, thread, own) {
   const works = (record.in_use || []).find((one) => one.thread === thread);
   const place = (record.waiting || []).findIndex((one) => one.thread === thread);
-  const badge = works ? h("span", { class: "phase active", title: works.turn }, works.common ? "works in the common checkout" : "works in its worktree")
-    : place >= 0 ? h("span", { class: "phase pausing", title: record.waiting[place].turn }, `waits, ${place + 1}.`) : null;
+  const badge = works ? h("span", { class: "phase active", title: `${works.turn} is at work` }, works.common ? "common checkout" : "own worktree")
+    : place >= 0 ? h("span", { class: "phase pausing", title: record.waiting[place].turn }, place === 0 ? "waits, next" : `waits, ${place + 1} in line`) : null;
   return h("li", { class: thread === own ? "own" : "", testid: "worker" },
     h("button", { type: "button", class: "session-link", title: thread, onclick: () => open(app, thread) }, h("span", {}, name(app, thread))), badge);
 }
