@@ -25,6 +25,7 @@ mod scenarios;
 mod security;
 mod send;
 mod setup;
+mod share;
 mod shown;
 mod slack;
 mod slack_surface;
@@ -79,6 +80,7 @@ fn main() -> ExitCode {
         emulated::trials(),
         security::trials(),
         setup::trials(),
+        share::trials(),
     ]
     .into_iter()
     .flatten()

@@ -193,6 +193,17 @@ impl Lane<'_> {
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
         let words = status::words(session.as_ref(), flags, &entries, now_ms);
+        let shared = session.as_ref().and_then(|session| {
+            // Discord shows a thread's name, and pings nobody by it.
+            status::shared(session, |thread| match thread {
+                ThreadKey::Discord { thread, .. } => Some(format!("<#{thread}>")),
+                _ => None,
+            })
+        });
+        let words = match shared {
+            Some(shared) => format!("{words}\n{shared}"),
+            None => words,
+        };
         self.answer(control, &words).await
     }
 
@@ -356,10 +367,11 @@ impl Lane<'_> {
         };
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
+            let (sandbox, workspace) = place(&control.thread, found);
             let target = Target {
                 thread: &control.thread,
-                sandbox: &control.thread.sandbox(),
-                workspace: &Workspace::Common,
+                sandbox: &sandbox,
+                workspace: &workspace,
             };
             let messages = turn.messages();
             sandboxes
@@ -577,14 +589,26 @@ impl Lane<'_> {
         (ask, decision): (&Ask, &Choice),
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
+        let (sandbox, workspace) = place(&control.thread, found);
         let target = Target {
             thread: &control.thread,
-            sandbox: &control.thread.sandbox(),
-            workspace: &Workspace::Common,
+            sandbox: &sandbox,
+            workspace: &workspace,
         };
         sandboxes
             .settle(target, generation, (&ask.id, &ask.about), decision)
             .await
+    }
+}
+
+/// Where the thread's turns work.
+fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
+    match &found.session {
+        Some(session) => (
+            session.sandbox_key(),
+            session.workspace().unwrap_or_default(),
+        ),
+        None => (thread.sandbox(), Workspace::Common),
     }
 }
 

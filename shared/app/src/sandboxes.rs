@@ -11,6 +11,7 @@ mod lifecycle;
 mod results;
 mod server;
 mod session;
+mod snapshots;
 mod vault;
 mod workspace;
 
@@ -90,6 +91,8 @@ pub trait RunContext: Sync {
 pub struct SandboxSettings {
     /// Name of the stack: part of every sandbox's name.
     pub stack: String,
+    /// The stack's own id: part of every snapshot's name.
+    pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
     /// Model keys go into the sandboxes, also where the provider could keep them.
@@ -187,7 +190,13 @@ impl Sandboxes {
         } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
-            SandboxEffect::Create { generation } => self.create(sandbox, *generation).await,
+            SandboxEffect::Create {
+                generation,
+                snapshot,
+            } => {
+                self.create(sandbox, *generation, snapshot.as_deref())
+                    .await
+            }
             SandboxEffect::Observe {
                 generation,
                 after_ms,
@@ -208,6 +217,21 @@ impl Sandboxes {
                 let clone = self.clone_repository(sandbox, *generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
+            SandboxEffect::MakeWorkspace {
+                generation,
+                within_ms,
+            } => {
+                let made = self
+                    .make_workspace(sandbox, *generation, thread, *within_ms)
+                    .await;
+                made.map(workspace::event)
+            }
+            SandboxEffect::Snapshot {
+                generation,
+                at_ms,
+                after_ms,
+            } => self.snapshot(sandbox, *generation, *at_ms, *after_ms).await,
+            SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
             SandboxEffect::EnsureServer {
                 generation,
                 restart,

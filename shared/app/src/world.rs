@@ -21,7 +21,7 @@ use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::selection::Selection;
@@ -64,6 +64,7 @@ pub(crate) fn sandboxes_with(
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let settings = SandboxSettings {
         stack: config.stack.clone(),
+        stack_id: config.stack_id.clone(),
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
         keys_of: keys_of.cloned(),
@@ -297,17 +298,19 @@ impl World for Live {
         {
             // What does not open now is met again by the effect.
             if let Ok(sandboxes) = self.sandboxes(thread, false).await {
-                sandboxes.prepare(&thread.sandbox(), *generation).await;
+                let (sandbox, _) = self.place(thread);
+                sandboxes.prepare(&sandbox, *generation).await;
             }
         }
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
+        let (sandbox, workspace) = self.place(thread);
         let target = Target {
             thread,
-            sandbox: &thread.sandbox(),
-            workspace: &Workspace::Common,
+            sandbox: &sandbox,
+            workspace: &workspace,
         };
         let event = match effect {
             Effect::Chat(ChatEffect::Post {
@@ -346,6 +349,27 @@ impl World for Live {
                 }
                 Err(why) => Event::Unshown { why },
             },
+            Effect::Chat(ChatEffect::Tell {
+                thread: told,
+                turn,
+                word,
+                archive,
+            }) => {
+                let chat = &self.parts.chat;
+                match chat.tell_thread(told, turn, word, *archive).await {
+                    // Who cannot be told is not waited for.
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => Event::Told {
+                        thread: told.clone(),
+                    },
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::FindName { name } => {
+                match self.parts.store.name(&thread.tenant(), name).await {
+                    Ok(whose) => Event::NameFound(whose),
+                    Err(error) => Event::Failed(self.counted(&error)),
+                }
+            }
             Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
@@ -354,7 +378,8 @@ impl World for Live {
                 Event::OptionsListed(self.survey(target, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
-                if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
+                let group = sandbox.group();
+                if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
                     tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
                 }
                 Event::Woken
@@ -404,6 +429,18 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
 const PROVIDER: &str = "daytona";
 
 impl Live {
+    /// Where the thread's turns work, by the record as it was last read or written.
+    fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        match recorded.as_ref() {
+            Some(session) => (
+                session.sandbox_key(),
+                session.workspace().unwrap_or_default(),
+            ),
+            None => (thread.sandbox(), Workspace::Common),
+        }
+    }
+
     /// The sandboxes with the credentials of the thread's present one, or of the next.
     async fn sandboxes(&self, thread: &ThreadKey, is_new: bool) -> Result<Arc<Sandboxes>, Failure> {
         let settings = {

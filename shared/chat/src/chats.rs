@@ -103,7 +103,7 @@ impl Chats {
     }
 
     /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and puts the
-    /// thread away where the platform can. A thread that is gone counts as told.
+    /// thread away where that is wanted and the platform can. A thread that is gone counts as told.
     ///
     /// # Errors
     /// What the failure means, of one that passes or that somebody has to do something about.
@@ -112,6 +112,7 @@ impl Chats {
         thread: &ThreadKey,
         turn: &TurnId,
         word: &str,
+        archive: bool,
     ) -> Result<(), Failure> {
         if !thread.is_conversation() {
             return Ok(());
@@ -120,7 +121,8 @@ impl Chats {
         let notice = Post::Notice(word.to_owned());
         let posted = chat.post(thread, turn, &PostKind::Notice, None, &notice);
         let told = match posted.await {
-            Ok(_) => chat.archive(thread).await,
+            Ok(_) if archive => chat.archive(thread).await,
+            Ok(_) => Ok(()),
             Err(failure) => Err(failure),
         };
         match told {

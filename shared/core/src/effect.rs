@@ -242,7 +242,7 @@ pub enum ChatEffect {
         /// The file, as the sandbox lists it.
         file: Artifact,
     },
-    /// Tell a thread that shares the sandbox what became of it, and put the thread away where the chat can. Answers `Told`.
+    /// Tell a thread what became of its sandbox. Answers `Told`.
     Tell {
         /// The thread, another one than the message's.
         thread: ThreadKey,
@@ -250,6 +250,8 @@ pub enum ChatEffect {
         turn: TurnId,
         /// The words.
         word: String,
+        /// Nothing is left to be done there: the thread is put away where the chat can.
+        archive: bool,
     },
     /// Post, or edit what stands. Answers `Posted`.
     Post {

@@ -16,7 +16,7 @@ use super::{RunContext, Sandboxes};
 const LOOKS_WITHIN: u64 = 5;
 const LOOK_MS_MIN: u64 = 50;
 
-type Done = Result<Event, Failure>;
+pub(super) type Done = Result<Event, Failure>;
 
 impl Sandboxes {
     pub(super) async fn count(&self, sandbox: &SandboxKey, older_than: Option<u32>) -> Done {
@@ -33,7 +33,15 @@ impl Sandboxes {
         self.provider.count(tenant, None).await
     }
 
-    pub(super) async fn create(&self, sandbox: &SandboxKey, generation: u32) -> Done {
+    pub(super) async fn create(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        snapshot: Option<&str>,
+    ) -> Done {
+        let snapshot = snapshot
+            .map(|name| self.usable(sandbox, name))
+            .transpose()?;
         // A sandbox whose server could not be started for want of a key would be made for nothing.
         let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
@@ -42,7 +50,7 @@ impl Sandboxes {
         };
         let spec = SandboxSpec {
             secrets: &secrets,
-            snapshot: None,
+            snapshot: snapshot.as_ref(),
         };
         seen(self.provider.ensure(sandbox, generation, spec).await)
     }

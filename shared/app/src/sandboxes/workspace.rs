@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bobbin_core::credentials::redact;
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, ThreadKey};
 use bobbin_core::sandbox::SandboxState;
@@ -125,6 +126,22 @@ impl Sandboxes {
             Err(error) if error.kind == ErrorKind::CommandTimeout => Ok(Err(NoWorkspace::TooLong)),
             Err(error) => Err(error.failure),
         }
+    }
+}
+
+/// What came of it, for who decides.
+pub(super) fn event(made: Result<Workplace, NoWorkspace>) -> Event {
+    let (workspace, branch) = match made {
+        Ok(Workplace::Worktree { workspace, branch }) => (workspace, Some(branch)),
+        Ok(Workplace::Folder { workspace }) => (workspace, None),
+        Err(none) => {
+            let why = none.to_string();
+            return Event::NoWorkspace { why };
+        }
+    };
+    Event::WorkspaceReady {
+        directory: workspace.path().to_owned(),
+        branch,
     }
 }
 

@@ -382,7 +382,7 @@ fn over(
     if want == Operation::Destroy && deleted {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));
-        if let Some(next) = share::tell(session, &word, context) {
+        if let Some(next) = share::tell(session, &word, by.is_some(), context) {
             return next;
         }
         session.sandbox.threads.clear();

@@ -270,7 +270,12 @@ fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
 }
 
 /// The next thread that is to be told what became of its sandbox, besides the one whose message this is.
-pub(super) fn tell(session: &Session, word: &str, context: &Context<'_>) -> Option<Next> {
+pub(super) fn tell(
+    session: &Session,
+    word: &str,
+    archive: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
     let key = session.sandbox_key();
     let of_its_own = (!session.sandbox.is_shared() && key.has_thread()).then(|| key.thread());
     let untold = |thread: &&ThreadKey| {
@@ -286,5 +291,6 @@ pub(super) fn tell(session: &Session, word: &str, context: &Context<'_>) -> Opti
         thread: thread.clone(),
         turn: context.delivery.message.id.clone(),
         word: word.to_owned(),
+        archive,
     })))
 }

@@ -232,7 +232,7 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
     {
         return next;
     }
-    if let Some(next) = word.and_then(|word| share::tell(session, word, context)) {
+    if let Some(next) = word.and_then(|word| share::tell(session, word, false, context)) {
         return next;
     }
     match word.filter(|_| session.thread.is_conversation()) {

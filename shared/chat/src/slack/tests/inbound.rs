@@ -523,6 +523,7 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
         repo: Some("acme/api".to_owned()),
         model: Some("openai/gpt".to_owned()),
         agent: Some("plan".to_owned()),
+        ..Selection::default()
     };
     assert_eq!(
         (&prompt(&chosen).wants, prompt(&chosen).text.as_str()),
@@ -750,7 +751,7 @@ fn ids_fit_the_queue_and_never_collide_over_their_parts() {
 
 fn mentioned(text: &str) -> Inbound {
     let mut payload = stored("app_mention");
-    payload["json"]["event"]["text"] = json!(format!("<@U0BOBBIN001> {text}"));
+    payload["json"]["event"]["text"] = json!(format!("<@U0BOBBINBOT> {text}"));
     payload["json"]["event"]["blocks"] = json!([]);
     let (endpoint, raw) = request(&payload);
     signed(&endpoint, &raw, &app(TEAM, "", ""))
@@ -771,7 +772,8 @@ fn words_about_sandboxes_are_wanted_in_the_thread_and_a_bad_name_is_refused_at_o
     assert_eq!(control(&mentioned("sandbox connect")).want, Want::Connect { to: None });
     let sandbox = Which::Here;
     assert_eq!(control(&mentioned("sandbox destroy")).want, Want::AskDestroy { sandbox });
-    let Want::Say { text } = &control(&mentioned("sandbox name Front_End")).want else {
+    let refused = mentioned("sandbox name Front_End");
+    let Want::Say { text } = &control(&refused).want else {
         panic!("a bad name is refused");
     };
     assert_eq!(
@@ -847,7 +849,7 @@ fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_chec
 
 #[test]
 fn the_list_of_a_command_belongs_to_no_thread() {
-    let mut form = stored("slash_command");
+    let mut form = stored("slash_status");
     let list = |form: &Value| {
         let (endpoint, raw) = request(form);
         signed(&endpoint, &raw, &app(TEAM, "", ""))
