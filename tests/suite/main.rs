@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod fuzz;
 mod manners;
+mod named;
 mod observe;
 mod operate;
 mod own_keys;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         waiting::trials(),
         faults::trials(),
         manners::trials(),
+        named::trials(),
         operate::trials(),
         own_keys::trials(),
         send::trials(),

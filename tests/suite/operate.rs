@@ -1,7 +1,7 @@
 //! The operator's command line on the laptop stack: the real program, real records, real agents; and afterwards the
 //! promises, as after everything that people do.
 
-use bobbin_core::decide::words::DESTROYED;
+use bobbin_core::decide::words::destroyed_by;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::outcome::Outcome;
@@ -152,8 +152,8 @@ THREAD active TIME - - TIME ago in TIME"
     assert_eq!(
         masked(&about(&listed.out, &thread), &names),
         "\
-SANDBOX THREAD STATE AGE IS
-NAME THREAD started TIME live"
+NAME OF PROVIDER STATE USED THREADS IN USE IS
+- THREAD - running TIME ago - - live"
     );
 
     let shown = operate(&world, &["thread", "show", &thread]).await;
@@ -290,7 +290,8 @@ async fn acts(world: World, platform: Platform) {
         (resumed.code, resumed.json()),
         (
             0,
-            json!({"thread": thread, "want": "resume", "result": "done", "trouble": null, "phase": "active", "halted": null})
+            json!({"thread": thread, "sandbox": thread, "name": null, "want": "resume", "result": "done", "trouble": null,
+                "phase": "active", "halted": null, "all_halted": [], "snapshot": null})
         ),
         "{resumed:?}"
     );
@@ -312,17 +313,19 @@ async fn acts(world: World, platform: Platform) {
         (destroyed.code, destroyed.out.as_str()),
         (
             0,
-            "It is deleted with its files, and the thread was told. The next message starts a fresh one.\n"
+            "It is deleted with its files, and the thread is told. The next message starts a fresh one.\n"
         ),
         "{destroyed:?}"
     );
-    let told = talk.messages().await.unwrap();
-    assert_eq!(
-        told.iter()
-            .filter(|one| one.text.contains(DESTROYED))
-            .count(),
-        1
-    );
+    eventually(SEEN_MS_MAX, "the thread is told once", async || {
+        let messages = talk.messages().await?;
+        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
+        match told.count() {
+            1 => Ok(()),
+            n => Err(format!("{n} times")),
+        }
+    })
+    .await;
     talk.check().await;
     let third = talk.say("echo: afterwards").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
@@ -588,6 +591,8 @@ async fn wrong_words(world: World) {
         ["thread", "export", "discord:1:2"],
         ["thread", "follow", "discord:1:2"],
         ["sandbox", "log", "discord:1:2"],
+        ["sandbox", "stop", "nobody"],
+        ["sandbox", "snapshot", "nobody"],
     ] {
         assert_eq!(operate(&world, &words).await.code, 3, "{words:?}");
     }
@@ -595,6 +600,8 @@ async fn wrong_words(world: World) {
         ["thread", "show", "nonsense"].as_slice(),
         &["thread", "list", "--phase=asleep"],
         &["dead", "replay"],
+        &["sandbox", "stop", "Frontend"],
+        &["sandbox", "create", "a", "--provider", "nobody"],
         &["send", "--channel", "#general", "--prompt", "x"],
     ] {
         assert_eq!(operate(&world, words).await.code, 2, "{words:?}");

@@ -1,6 +1,6 @@
 //! What a terminal is given and a file or a pipe is not: its width, colours, and a line that is drawn again.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::table::{cut, visible};
@@ -10,6 +10,8 @@ use crate::time::clock;
 const COLUMNS: usize = 80;
 /// Words that stop in the middle of a line are broken off after this time, so that the progress is seen again.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Bytes of an answer.
+const ANSWER_BYTES_MAX: u64 = 4_096;
 /// Goes to the beginning of the line and empties it.
 const EMPTY_LINE: &str = "\r\u{1b}[2K";
 
@@ -75,6 +77,26 @@ pub fn colours() -> bool {
 fn wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether somebody can be asked: they read what is said beside the output, and type.
+pub fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks, and reads one line; nothing for Enter alone.
+///
+/// # Errors
+/// That the terminal cannot be read.
+pub fn answer(question: &str) -> Result<Option<String>, String> {
+    eprint!("{question}: ");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    let mut input = std::io::stdin().lock().take(ANSWER_BYTES_MAX);
+    let read = input.read_line(&mut line);
+    read.map_err(|e| format!("The terminal cannot be read: {e}. Say it in the command."))?;
+    let line = line.trim();
+    Ok((!line.is_empty()).then(|| line.to_owned()))
 }
 
 /// Words on standard output, and how far something is on standard error; where both are the same terminal, neither is

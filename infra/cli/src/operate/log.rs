@@ -33,7 +33,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let (session, _) = show::record(stack, &what.thread).await?;
     let name = sandbox_name(
         &stack.name,
-        &what.thread.sandbox(),
+        &session.sandbox_key(),
         session.sandbox.generation,
     );
     let provider = stack.provider().await?;

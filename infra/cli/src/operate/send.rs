@@ -12,17 +12,19 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read as _;
 use std::str::FromStr;
 
-use bobbin_chat::discord::DiscordError;
-use bobbin_chat::slack::SlackError;
+use bobbin_app::providers::PROVIDERS;
+use bobbin_chat::discord::{Discord, DiscordError};
+use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 
 use super::arguments::Send;
 use super::follow;
+use super::sandbox::{self, create};
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
 
@@ -177,20 +179,21 @@ fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
 
 fn prompt(what: &Send, text: String) -> Prompt {
     let (Channel::Discord(channel) | Channel::Slack(channel)) = &what.channel;
-    let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
-    let known = login().into_iter().flatten().find(|name| !name.is_empty());
-    let name = what.name.clone().or(known);
     Prompt {
         text,
         by: Person {
             // Nobody of the platform: there is no id by which they could be called.
             id: String::new(),
-            name: name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)")),
+            name: terminal_name(what.name.as_deref()),
         },
         wants: Selection {
             repo: what.sandbox_repo.clone(),
             model: what.model.clone(),
             agent: what.agent.clone(),
+            sandbox: what.sandbox.clone(),
+            provider: what.sandbox_provider.clone(),
+            snapshot: what.sandbox_snapshot.clone(),
+            in_common: false,
         },
         standing: Membership {
             channel: channel.clone(),
@@ -201,15 +204,44 @@ fn prompt(what: &Send, text: String) -> Prompt {
     }
 }
 
-async fn on_discord(
+/// What somebody at a terminal is called in a thread: as they say, or by their login name.
+pub fn terminal_name(said: Option<&str>) -> String {
+    let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
+    let known = login().into_iter().flatten().find(|name| !name.is_empty());
+    let name = said.map(str::to_owned).or(known);
+    name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)"))
+}
+
+/// The server or workspace that a channel is of.
+///
+/// # Errors
+/// That the bot cannot see the channel, or may not be used there, and what to do.
+pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, CommandError> {
+    match channel {
+        Channel::Discord(channel) => {
+            let (discord, _) = stack.discord().await?;
+            let again = "repeat the command.";
+            Ok(Tenant::discord(
+                &guild_of(stack, &discord, channel, again).await?,
+            ))
+        }
+        Channel::Slack(channel) => {
+            let slack = stack.slack().await?;
+            let again = "repeat the command.";
+            Ok(Tenant::slack(&team_of(stack, &slack, channel, again).await?))
+        }
+    }
+}
+
+/// The server that a text channel of Discord is in, if the stack's lists have it.
+async fn guild_of(
     stack: &Stack,
-    id: &SendId,
+    discord: &Discord,
     channel: &str,
-    prompt: &Prompt,
-) -> Result<Opened, CommandError> {
-    let (discord, application) = stack.discord().await?;
+    again: &str,
+) -> Result<String, CommandError> {
     let found = discord.channel(channel).await;
-    let found = found.map_err(|error| discord_trouble(&error, channel, id))?;
+    let found = found.map_err(|error| discord_trouble(&error, channel, again))?;
     let guild = found.guild.filter(|_| WITH_THREADS.contains(&found.kind));
     let guild = guild.ok_or_else(|| {
         format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
@@ -220,6 +252,79 @@ async fn on_discord(
         &guild,
         channel,
     )?;
+    Ok(guild)
+}
+
+/// The workspace of Slack that the bot is in, if the stack's lists have it.
+async fn team_of(
+    stack: &Stack,
+    slack: &Slack,
+    channel: &str,
+    again: &str,
+) -> Result<String, CommandError> {
+    let installed = slack.installed().await;
+    let installed = installed.map_err(|error| slack_trouble(&error, channel, again))?;
+    let team = installed.identity.team;
+    // No list of people holds for a terminal.
+    admitted(
+        stack.places().slack(&team, channel, ""),
+        "AllowedTeams",
+        &team,
+        channel,
+    )?;
+    Ok(team)
+}
+
+/// Refuses, before anything is posted, a sandbox that is not there and a snapshot that no sandbox can begin with.
+async fn look_at_sandbox(
+    stack: &Stack,
+    tenant: &Tenant,
+    wants: &Selection,
+) -> Result<(), CommandError> {
+    let found = match &wants.sandbox {
+        Some(name) => {
+            let found = stack.store.name(tenant, name).await;
+            found.map_err(|e| sandbox::unread(&e))?
+        }
+        None => None,
+    };
+    let Some(key) = found else {
+        if let (Some(name), None) = (&wants.sandbox, &wants.provider) {
+            return Err(CommandError::not_found(format!(
+                "There is no sandbox named {name} in {tenant}. Nothing was sent. With --sandbox-provider beside the name it is made ({}); those that there are: bobbin {} sandbox list --tenant {tenant}",
+                PROVIDERS.join(", "),
+                stack.said
+            )));
+        }
+        return match &wants.snapshot {
+            Some(snapshot) => create::look_at_snapshot(stack, snapshot).await,
+            None => Ok(()),
+        };
+    };
+    let record = sandbox::record(stack, &key).await?.unwrap_or_default();
+    if record.closing.is_some() {
+        return Err(format!(
+            "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",
+            wants.sandbox.as_deref().unwrap_or_default()
+        )
+        .into());
+    }
+    if wants.provider.is_some() || wants.snapshot.is_some() {
+        eprintln!("There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here.");
+    }
+    Ok(())
+}
+
+async fn on_discord(
+    stack: &Stack,
+    id: &SendId,
+    channel: &str,
+    prompt: &Prompt,
+) -> Result<Opened, CommandError> {
+    let (discord, application) = stack.discord().await?;
+    let repeat = again(id);
+    let guild = guild_of(stack, &discord, channel, &repeat).await?;
+    look_at_sandbox(stack, &Tenant::discord(&guild), &prompt.wants).await?;
     let open = Open {
         id: id.to_string().into(),
         guild: guild.clone(),
@@ -233,7 +338,7 @@ async fn on_discord(
         },
     };
     let thread = discord.open(&open, now_ms()).await;
-    let thread = thread.map_err(|error| discord_trouble(&error, channel, id))?;
+    let thread = thread.map_err(|error| discord_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Discord { thread, .. } if stack.discord_api().starts_with(DISCORD_SITE) => {
             Some(format!("{DISCORD_SITE}channels/{guild}/{thread}"))
@@ -250,24 +355,18 @@ async fn on_slack(
     prompt: &Prompt,
 ) -> Result<Opened, CommandError> {
     let slack = stack.slack().await?;
-    let trouble = |error: SlackError| slack_trouble(&error, channel, id);
-    let team = slack.installed().await.map_err(trouble)?.identity.team;
-    // No list of people holds for a terminal.
-    admitted(
-        stack.places().slack(&team, channel, ""),
-        "AllowedTeams",
-        &team,
-        channel,
-    )?;
+    let repeat = again(id);
+    let team = team_of(stack, &slack, channel, &repeat).await?;
+    look_at_sandbox(stack, &Tenant::slack(&team), &prompt.wants).await?;
     let turn = TurnId::from(id.to_string());
     let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
-    let thread = opened.map_err(trouble)?;
+    let thread = opened.map_err(|error| slack_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Slack { root_ts, .. } => slack
             .thread_link(channel, root_ts)
             .await
             .unwrap_or_default(),
-        ThreadKey::Discord { .. } | ThreadKey::SlackDirect { .. } => None,
+        _ => None,
     };
     Ok(Opened { thread, link })
 }
@@ -295,28 +394,28 @@ fn again(id: &SendId) -> String {
     format!("repeat the command with --id {id}, which does nothing twice.")
 }
 
-fn discord_trouble(error: &DiscordError, channel: &str, id: &SendId) -> CommandError {
+fn discord_trouble(error: &DiscordError, channel: &str, again: &str) -> CommandError {
     match error.code() {
         UNKNOWN_CHANNEL => CommandError::not_found(format!(
             "Discord knows no channel {channel}: with Developer Mode on, its id is in its menu as Copy Channel ID. Nothing was sent."
         )),
         MISSING_ACCESS | MISSING_PERMISSIONS => CommandError::not_found(format!(
             "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
-            again(id)
+            again
         )),
         _ => format!(
             "{error}. Whether the thread was made is not known: {}",
-            again(id)
+            again
         )
         .into(),
     }
 }
 
-fn slack_trouble(error: &SlackError, channel: &str, id: &SendId) -> CommandError {
+fn slack_trouble(error: &SlackError, channel: &str, again: &str) -> CommandError {
     match error {
         SlackError::NotInvited { error } => CommandError::not_found(format!(
             "The bot cannot see the channel {channel} ({error}): say /invite @Bobbin in it, then {}",
-            again(id)
+            again
         )),
         SlackError::Closed { error } => {
             format!("Nothing can be posted in the channel {channel} ({error}): name another one. Nothing was sent.").into()
@@ -324,7 +423,7 @@ fn slack_trouble(error: &SlackError, channel: &str, id: &SendId) -> CommandError
         SlackError::Token { .. } | SlackError::Scope { .. } => {
             format!("{error}. Install the app again with the manifest of this version, and store its token with bobbin secrets. Nothing was sent.").into()
         }
-        _ => format!("{error}. Whether the task was posted is not known: {}", again(id)).into(),
+        _ => format!("{error}. Whether the task was posted is not known: {}", again).into(),
     }
 }
 
