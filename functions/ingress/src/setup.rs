@@ -29,8 +29,6 @@ pub const PATH: &str = "/setup/";
 const TOKEN_CHARS: usize = 64;
 /// Bytes of a filled-in form.
 const FORM_BYTES_MAX: usize = 8 * 1024;
-/// Name of the form's one input.
-pub const FIELD: &str = "key";
 /// Sealing and storing a key of a platform's form take no longer: what is left of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
@@ -165,7 +163,7 @@ fn typed(body: &[u8]) -> Option<Secret> {
         return None;
     }
     let mut fields = form_urlencoded::parse(body);
-    let (_, value) = fields.find(|(name, _)| name == FIELD)?;
+    let (_, value) = fields.find(|(name, _)| name == page::FIELD)?;
     Some(Secret::from(usable(&value)?.to_owned()))
 }
 

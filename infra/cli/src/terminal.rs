@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::table::{cut, visible};
+use crate::columns::{cut, visible};
 use crate::time::clock;
 
 /// Columns of a terminal that does not say how many it has.
@@ -111,13 +111,13 @@ impl Screen {
         }
     }
 
-    /// How far it is: drawn again in a terminal; elsewhere a line when `coarse`, which holds less, has changed.
-    pub fn progress(&mut self, line: &str, coarse: &str, elapsed: Duration) {
+    /// How far it is: drawn again in a terminal; elsewhere a line when `step`, which holds less, has changed.
+    pub fn progress(&mut self, line: &str, step: &str, elapsed: Duration) {
         let elapsed = clock(elapsed);
         if !self.draws {
-            if self.told != coarse {
-                coarse.clone_into(&mut self.told);
-                eprintln!("{elapsed}  {}", visible(coarse));
+            if self.told != step {
+                step.clone_into(&mut self.told);
+                eprintln!("{elapsed}  {}", visible(step));
             }
             return;
         }

@@ -6,7 +6,7 @@ use bobbin_core::settings::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use super::send::{Channel, SendId, channel};
+use super::task::{Channel, SendId, channel};
 use crate::time::duration_ms;
 
 /// The commands of operation: a noun, then what is to be done with it.
