@@ -37,7 +37,7 @@ const MODEL_MS_MAX: u64 = 60_000;
 const EVENTS_MAX: usize = 256;
 /// A long run waits for listeners who lag so far behind, and looks so often whether they still do.
 const LAG_MAX: usize = 64;
-const LAG_LOOK_MS: u64 = 1;
+const LAG_POLL_MS: u64 = 1;
 /// A long run that nobody listens to begins after this.
 const LISTENER_MS_MAX: u64 = 5_000;
 /// Events between two looks whether a long run is ahead of its pace.
@@ -202,7 +202,7 @@ impl Agent {
     /// Tells a long run, at its pace and at that of whoever listens.
     async fn work(&self, session: &str, prompt: &str, work: Work) {
         let nobody_after = Instant::now() + Duration::from_millis(LISTENER_MS_MAX);
-        let look = Duration::from_millis(LAG_LOOK_MS);
+        let look = Duration::from_millis(LAG_POLL_MS);
         while self.events.receiver_count() == 0 && Instant::now() < nobody_after {
             tokio::time::sleep(look).await;
         }

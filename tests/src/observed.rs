@@ -8,7 +8,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{EndedTurn, Session};
 
-use crate::chat::Seen;
+use crate::chat::ChatMessage;
 use crate::model::Call;
 use crate::promises::{self, End, Ending, Fact, History, Request};
 use crate::provider::Sandbox;
@@ -48,7 +48,7 @@ pub struct Observed {
     /// What was accepted for it.
     pub accepted: Vec<Accepted>,
     /// What stands in it.
-    pub posts: Vec<Seen>,
+    pub posts: Vec<ChatMessage>,
     /// What reached the model, from all threads.
     pub calls: Vec<Call>,
 }
@@ -108,7 +108,7 @@ impl Observed {
         ended.filter(move |ended| ended.id == turn)
     }
 
-    fn named(&self, turn: &str, kind: &PostKind) -> Vec<&Seen> {
+    fn named(&self, turn: &str, kind: &PostKind) -> Vec<&ChatMessage> {
         let key = post_key(&self.session.thread, &turn.into(), kind);
         let posts = self.posts.iter();
         posts
@@ -274,7 +274,7 @@ impl Observed {
 
 /// Whether a card says how the turn ended, in either platform's words.
 #[must_use]
-pub fn says(card: &Seen, outcome: &Outcome) -> bool {
+pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
     let words: &[&str] = match outcome {
         Outcome::Answered => &["Done"],
         Outcome::Joined { .. } => &["Sent into the running task"],

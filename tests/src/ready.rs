@@ -49,7 +49,7 @@ impl Ready {
 
     /// The address by which a browser comes into the chat page.
     #[must_use]
-    pub fn entrance(&self) -> String {
+    pub fn page_url(&self) -> String {
         format!("{}/?key={}", self.console, self.control_key)
     }
 

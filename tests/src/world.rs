@@ -12,7 +12,7 @@ use crate::aws::Aws;
 use crate::breakpoints::{Breakpoint, Condition};
 use crate::chat::{Discord, Platform, Slack};
 use crate::http;
-use crate::limits::SEEN_MS_MAX;
+use crate::limits::VISIBLE_MS_MAX;
 use crate::model::{self, Call};
 use crate::provider::{Provider, Sandbox};
 use crate::ready::Ready;
@@ -268,7 +268,7 @@ impl World {
             &self.deployment.messages_queue_url,
             &self.deployment.control_queue_url,
         ];
-        eventually(SEEN_MS_MAX, "the queues are empty", async || {
+        eventually(VISIBLE_MS_MAX, "the queues are empty", async || {
             for url in queues {
                 match self.aws.queued(url).await? {
                     0 => {}

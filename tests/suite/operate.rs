@@ -9,7 +9,7 @@ use bobbin_core::sandbox::Phase;
 
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
@@ -432,7 +432,7 @@ async fn dead_letter(world: World) {
     let (text, mark) = marked("echo: a word from the dead");
     let turn = talk.say_marked(&text, &mark).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the prompt waits in its queue",
         async || match world.aws.queued(&url).await? {
             0 => Err("it is not there yet".to_owned()),
@@ -485,7 +485,7 @@ Send one again with: bobbin --laptop"
     assert_eq!(left.json()["letters"][0]["done"], "left");
     mapping(&world, &dead, true).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the worker takes it away",
         async || match operate(&world, &["dead", "list"]).await.code {
             3 => Ok(()),
@@ -520,7 +520,7 @@ async fn orphan(world: World) {
             let line = lines.iter().find(|line| line["name"] == name.as_str());
             line.map(|line| line["belongs"].as_str().unwrap_or_default().to_owned())
         };
-        let found = eventually(SEEN_MS_MAX, "it is an orphan, or gone", async || {
+        let found = eventually(VISIBLE_MS_MAX, "it is an orphan, or gone", async || {
             let listed = operate(&world, &["sandbox", "list", "--json"]).await.json();
             match is(&listed).as_deref() {
                 Some("orphan") => Ok(true),

@@ -48,7 +48,7 @@ pub struct Button {
 
 /// A message as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ChatMessage {
     /// Discord's id, Slack's `ts`.
     pub id: String,
     /// The name that the bot gave it when it posted it (Discord's nonce, Slack's metadata).
@@ -60,19 +60,19 @@ pub struct Seen {
     /// The bot wrote it.
     pub by_bot: bool,
     /// Files that came with it.
-    pub files: Vec<SeenFile>,
+    pub files: Vec<ChatFile>,
 }
 
 /// A file of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenFile {
+pub struct ChatFile {
     /// The name that people read.
     pub name: String,
     /// Where it can be fetched.
     pub url: String,
 }
 
-impl Seen {
+impl ChatMessage {
     /// The button with this label, which must be there.
     pub(super) fn must_have(&self, label: &str) -> Result<&Button, String> {
         self.button(label)

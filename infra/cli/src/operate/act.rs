@@ -23,7 +23,7 @@ use crate::output::{CommandError, Output, Status};
 use crate::time::{pause, span};
 
 /// Between two looks at the record.
-const LOOK_MS: u64 = 500;
+const POLL_MS: u64 = 500;
 /// Who ends a turn, as its card names them.
 const OPERATOR: &str = "the operator";
 
@@ -161,7 +161,7 @@ pub async fn ask(
             eprintln!("{}: {}", thread, session.sandbox.phase.word());
             told = Some(session.sandbox.phase);
         }
-        pause(LOOK_MS).await;
+        pause(POLL_MS).await;
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::arguments::Sandboxes;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::span;
 
 /// Records that one call reads.
@@ -202,6 +202,6 @@ pub fn shown(lines: &[&Line]) -> String {
     table(
         ["SANDBOX", "THREAD", "STATE", "AGE", "IS"],
         &rows,
-        Look::of_output(),
+        Style::of_output(),
     )
 }

@@ -96,7 +96,7 @@ impl Stack {
     }
 
     /// Where Bobbin may be used at all, by the stack's lists; not who may.
-    pub fn places(&self) -> Policy {
+    pub fn policy(&self) -> Policy {
         Policy::from_lists(
             self.parameter("AllowedGuilds"),
             self.parameter("AllowedTeams"),
@@ -141,7 +141,7 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    pub fn letters(&self) -> Result<DeadLetters, CommandError> {
+    pub fn dead_letters(&self) -> Result<DeadLetters, CommandError> {
         Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
     }
 

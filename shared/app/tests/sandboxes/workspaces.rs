@@ -22,7 +22,7 @@ use bobbin_sandbox::Provider as _;
 use super::{GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, at, clone, models, now_ms, runtime};
 
 /// One look at what is waited for takes no longer.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 /// Time for git.
 const MAKE_MS_MAX: u64 = 30_000;
 
@@ -65,7 +65,7 @@ async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn Ru
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
     while !holds(&**watch) {
         assert!(Instant::now() < bound, "waited too long for {what}");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -78,7 +78,7 @@ async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
             return answer.end;
         }
         assert!(Instant::now() < bound, "the run never ended");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -151,7 +151,7 @@ async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
 /// The sessions that something was told of on a stream, until it has been silent for a while.
 async fn told_of(stream: &mut reqwest::Response) -> BTreeSet<String> {
     let mut text = String::new();
-    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(LOOK, stream.chunk()).await {
+    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(POLL, stream.chunk()).await {
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
     assert!(text.contains("server.connected"), "{text}");

@@ -150,10 +150,10 @@ impl Harness {
 
     /// Other builds of the worker and the sweeper, if the environment names a folder with them.
     #[must_use]
-    pub fn functions_beside(&self) -> Vec<Program> {
-        let folder = env::var_os("BOBBIN_BENCH_BESIDE_FUNCTIONS").map(PathBuf::from);
+    pub fn compared_functions(&self) -> Vec<Program> {
+        let folder = env::var_os("BOBBIN_BENCH_COMPARED_FUNCTIONS").map(PathBuf::from);
         let found = folder.into_iter().flat_map(|folder| {
-            ["worker", "sweeper"].map(|name| self.program(&beside(name), folder.join(name)))
+            ["worker", "sweeper"].map(|name| self.program(&compared(name), folder.join(name)))
         });
         found.collect()
     }
@@ -162,11 +162,11 @@ impl Harness {
     ///
     /// # Errors
     /// A sentence, if there is nothing that it can trust.
-    pub fn beside(&self) -> Result<Option<Program>, String> {
-        let Some(executable) = env::var_os("BOBBIN_BENCH_BESIDE") else {
+    pub fn compared(&self) -> Result<Option<Program>, String> {
+        let Some(executable) = env::var_os("BOBBIN_BENCH_COMPARED") else {
             return Ok(None);
         };
-        let mut program = self.program("beside", executable.into());
+        let mut program = self.program("compared", executable.into());
         // Builds before the first bench trusted the machine's roots.
         let roots = all_roots(&self.authority, self.folder.path())?;
         let roots = ("SSL_CERT_FILE".to_owned(), roots.display().to_string());
@@ -180,7 +180,7 @@ impl Harness {
     /// # Errors
     /// A call that was refused.
     pub fn taken(&self, name: &str) -> Result<u64, String> {
-        let calls = self.relays.seen().calls;
+        let calls = self.relays.recorded().calls;
         match calls.iter().find(|call| call.status != 200) {
             Some(refused) => Err(format!(
                 "{} was answered with {}",
@@ -292,8 +292,8 @@ impl Harness {
 
 /// What another build of a program is called.
 #[must_use]
-pub fn beside(name: &str) -> String {
-    format!("{name} beside")
+pub fn compared(name: &str) -> String {
+    format!("{name} compared")
 }
 
 /// Milliseconds since the epoch.

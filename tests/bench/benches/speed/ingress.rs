@@ -32,7 +32,7 @@ const KIB: f64 = 1024.0;
 fn compared(harness: &Harness, report: &mut Report) -> Result<Vec<Program>, String> {
     let mut compared = vec![harness.ours(OURS)?];
     compared.extend(harness.peer(report)?);
-    compared.extend(harness.beside()?);
+    compared.extend(harness.compared()?);
     Ok(compared)
 }
 
