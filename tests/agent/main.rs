@@ -45,7 +45,7 @@ const EVENTS_AT_ONCE: u32 = 20;
 
 struct Agent {
     client: reqwest::Client,
-    /// `…/v1/chat/completions`.
+    /// Address of the model, which ends in `/v1/chat/completions`.
     model_url: String,
     events: broadcast::Sender<Value>,
     sessions: Mutex<BTreeMap<String, Session>>,
@@ -57,7 +57,7 @@ struct Session {
     messages: Vec<Value>,
     /// Prompts that wait or run: message id, model, text.
     prompts: Vec<(String, String, String)>,
-    /// What runs them.
+    /// The task that works on the prompts, to be aborted by a stop.
     run: Option<AbortHandle>,
 }
 

@@ -21,7 +21,7 @@ const PARTS_MAX: u32 = 10;
 /// What was accepted for a thread, in that order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The turn's id.
+    /// Id of the turn, which is that of its message.
     pub turn: String,
     /// Words that stand in this prompt alone; none for a reset.
     pub mark: Option<String>,
@@ -41,7 +41,7 @@ impl Accepted {
 /// What was observed of one thread.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// Its record.
+    /// The thread's record as the table has it.
     pub session: Session,
     /// Its sandboxes at the provider, of any generation.
     pub sandboxes: Vec<Sandbox>,

@@ -32,7 +32,7 @@ const FORM_BYTES_MAX: usize = 8 * 1024;
 /// Sealing and storing a key of a platform's form take no longer: what is left of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
-/// What stores keys.
+/// Stores a tenant's own key: the table it goes into, and KMS, which seals it first.
 #[derive(Debug)]
 pub struct Setup {
     stack: String,
@@ -45,7 +45,6 @@ pub struct Setup {
 pub type Told = (HttpAnswer, &'static str);
 
 impl Setup {
-    /// From configuration.
     #[must_use]
     pub fn new(aws: &Aws, config: &Config) -> Self {
         let key = config.credentials_key.as_str();

@@ -35,11 +35,9 @@ fn columns_of(out: impl std::os::fd::AsFd) -> usize {
 pub enum Tone {
     /// A head, or a name.
     Strong,
-    /// Good.
     Good,
-    /// Worth a look.
+    /// Somebody should look at it, though nothing is wrong.
     Notice,
-    /// Bad.
     Bad,
     /// Less important than the rest.
     Faint,

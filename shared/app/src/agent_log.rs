@@ -42,7 +42,7 @@ pub struct Position {
 pub enum From<'a> {
     /// Only the newest lines.
     End {
-        /// How many lines.
+        /// Lines from the end of the newest file.
         lines: u32,
     },
     /// What has come since; of another file everything.

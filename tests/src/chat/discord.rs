@@ -27,11 +27,11 @@ pub struct Discord {
 /// What came of an act: Discord's answer as the person sees it.
 #[derive(Debug, Clone)]
 pub struct Acted {
-    /// Names the turn.
+    /// Id of the interaction, which is also the turn's.
     pub interaction: String,
     /// Answers it for fifteen minutes.
     pub token: String,
-    /// The whole outcome.
+    /// What ingress answered and the platform did of it, as the local chat tells it.
     pub outcome: Value,
 }
 

@@ -3,17 +3,17 @@
 use bobbin_core::ids::ThreadKey;
 use serde_json::Value;
 
-/// Which platform.
+/// The platform that a test talks on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// Discord.
+    /// Threads below messages of a server's channel.
     Discord,
-    /// Slack.
+    /// Threads by the `ts` of their first message.
     Slack,
 }
 
 impl Platform {
-    /// Both.
+    /// Both, for tests whose promise holds on each.
     pub const ALL: [Self; 2] = [Self::Discord, Self::Slack];
 
     /// Its name in the names of tests.

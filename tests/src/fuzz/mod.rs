@@ -33,7 +33,7 @@ pub struct Target {
     seeds: fn(&Path) -> Vec<Seed>,
 }
 
-/// All of them.
+/// Each entry point that takes bytes from outside.
 pub const TARGETS: [Target; 12] = [
     Target {
         name: "discord_verifier",

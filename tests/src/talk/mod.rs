@@ -21,9 +21,9 @@ use crate::world::World;
 pub struct Talk<'w> {
     /// Where it takes place.
     pub world: &'w World,
-    /// On which platform.
+    /// The platform that the thread is on.
     pub platform: Platform,
-    /// Its thread.
+    /// The thread that is talked in.
     pub thread: Thread,
     /// What was accepted, in that order.
     pub accepted: Vec<Accepted>,

@@ -47,7 +47,6 @@ struct Agent {
     is_stand_in: bool,
     /// Kill points a platform without `BOBBIN_KILLS`.
     sample: usize,
-    /// Threads at once.
     at_once: usize,
 }
 

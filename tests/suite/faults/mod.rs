@@ -11,7 +11,6 @@ mod slow_queue;
 
 use libtest_mimic::Trial;
 
-/// All of them.
 pub fn trials() -> Vec<Trial> {
     [
         kills::trials(),

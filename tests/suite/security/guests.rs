@@ -1,5 +1,5 @@
-//! Somebody who is no full member of a Slack workspace at every door of it: nothing that they say or press has an effect,
-//! and they are told why. One rule for all doors, so that who becomes a member passes all of them.
+//! Somebody who is no full member of a Slack workspace at every endpoint: nothing that they say or press has an effect,
+//! and they are told why. One rule for all of them, so that who becomes a member passes all of them.
 
 use bobbin_core::access::Refusal;
 use bobbin_core::outcome::Outcome;
@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         on(
             &COMMON,
-            "security::a_guest_of_a_slack_workspace_is_refused_at_every_door",
+            "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint",
             refused,
         ),
         on(

@@ -228,7 +228,6 @@ async fn copies_are_old() {
     .await;
 }
 
-/// The functions' processes.
 fn running(stack: &Stack) -> BTreeSet<u32> {
     let all = processes::marked(stack.folder().path()).into_iter();
     all.filter(|(_, command)| command.contains("/functions/") && command.contains("bootstrap"))

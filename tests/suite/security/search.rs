@@ -15,14 +15,11 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// A secret under its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// What it is.
     pub name: String,
-    /// Its value.
     pub value: String,
 }
 
 impl Secret {
-    /// A secret.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -52,7 +49,6 @@ pub struct Searched {
 }
 
 impl Searched {
-    /// Such a text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -64,16 +60,12 @@ impl Searched {
 /// A secret that was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
-    /// Where.
     pub place: String,
-    /// Which secret.
     pub secret: String,
-    /// In which form.
     pub form: &'static str,
 }
 
 impl Search {
-    /// For these secrets.
     pub fn new(secrets: &[Secret]) -> Self {
         let mut needles = Vec::new();
         for Secret { name, value } in secrets {

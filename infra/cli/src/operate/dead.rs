@@ -50,7 +50,6 @@ struct Judged {
     line: Line,
 }
 
-/// Lists them.
 pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
     let (queues, judged) = taken(stack).await?;
     put_back(&queues, judged.iter().map(|one| &one.dead_letter)).await;

@@ -31,7 +31,7 @@ const FAILED_POLLS_MAX: u32 = 10;
 /// After this long without a worker somebody is told where to look.
 const TAKEN: Duration = Duration::from_secs(45);
 
-/// What is followed.
+/// The turn that is followed, and until when.
 pub struct Wanted<'a> {
     pub thread: &'a ThreadKey,
     pub turn: &'a TurnId,
@@ -87,7 +87,7 @@ pub fn command(stack: &Stack, thread: &ThreadKey, turn: &TurnId) -> String {
     format!("bobbin {} thread follow {thread} --turn {turn}", stack.said)
 }
 
-/// `thread follow`.
+/// Runs `thread follow`: the turn that is named, else the one that runs, else the last.
 pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, CommandError> {
     let (session, flags) = show::record(stack, &what.thread).await?;
     let present = session.turn.as_ref().map(|turn| &turn.id);

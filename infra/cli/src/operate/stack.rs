@@ -24,7 +24,6 @@ pub struct Stack {
     pub name: String,
     /// Its own id: a label of every sandbox.
     pub id: String,
-    /// The stack's table.
     pub store: Store,
     /// The bounds that it runs with.
     pub limits: Limits,

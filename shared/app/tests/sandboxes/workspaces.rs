@@ -23,7 +23,7 @@ use super::{GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, at, clone, models, 
 
 /// One look at what is waited for takes no longer.
 const POLL: Duration = Duration::from_millis(250);
-/// Time for git.
+/// A worktree takes git a fraction of a second; a busy machine needs more.
 const MAKE_MS_MAX: u64 = 30_000;
 
 /// A thread with its workspace, as the one server of the sandbox is asked about it.

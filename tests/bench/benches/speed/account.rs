@@ -47,7 +47,6 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// All calls.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.values().sum()
@@ -70,7 +69,6 @@ struct State {
     is_many: bool,
 }
 
-/// The account.
 pub struct Account {
     address: SocketAddr,
     inner: Arc<Inner>,

@@ -25,11 +25,9 @@ use crate::programs;
 use crate::relay::Relays;
 use crate::trips::Peer;
 
-/// The Node function.
 pub const PEER: &str = "peer";
 /// The name of the stack whose functions are measured; the stack's own sweeper leaves its sandboxes alone.
 pub const STACK: &str = "bench";
-/// Its id.
 pub const STACK_ID: &str = "this-one";
 
 const REGION: &str = "us-east-1";
@@ -43,7 +41,6 @@ const TURN_MAX: Duration = Duration::from_secs(120);
 pub struct Harness {
     /// Between the programs and the stack.
     pub relays: Arc<Relays>,
-    /// Whose commands come.
     pub application: Application,
     /// The stack, as tests see it.
     pub world: World,

@@ -178,7 +178,6 @@ pub fn turn(count: usize, round: u64) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| (index + first) % count)
 }
 
-/// In milliseconds.
 #[must_use]
 pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3

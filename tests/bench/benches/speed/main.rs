@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), String> {
-    // Cargo gives `--bench`.
+    // Cargo passes `--bench` to whatever it runs as a bench.
     let wanted: Vec<String> = env::args()
         .skip(1)
         .filter(|word| !word.starts_with('-'))

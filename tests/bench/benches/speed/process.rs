@@ -28,15 +28,12 @@ const FUNCTION_TIMEOUT: Duration = Duration::from_secs(900);
 pub struct Program {
     /// As it stands in the table.
     pub name: String,
-    /// The executable.
     pub executable: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// All of its environment but what differs from run to run.
     pub environment: Vec<(String, String)>,
 }
 
-/// A started program.
 pub struct Running {
     /// Just before it was started.
     pub started: Instant,

@@ -163,7 +163,6 @@ fn find(folder: &Path, depth: u32, logs: &mut Vec<PathBuf>) {
 struct Spans(Vec<(Duration, Duration)>);
 
 impl Spans {
-    /// In milliseconds.
     fn covered(&self) -> f64 {
         let mut spans = self.0.clone();
         spans.sort();

@@ -89,7 +89,6 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The next turn.
 fn one(
     running: &mut Running,
     harness: &Harness,
@@ -334,7 +333,6 @@ fn draw(turns: &[Turn]) -> Result<(), String> {
     programs::picture("turn.svg", &picture.svg())
 }
 
-/// In milliseconds.
 pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
