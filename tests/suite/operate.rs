@@ -58,14 +58,6 @@ pub fn trials() -> Vec<Trial> {
             async move |world| busy(world, platform).await,
         ));
     }
-    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
-    trials.push(alone(
-        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
-        async || {
-            let stack = OPERATED.get();
-            dead_letter(World::of(&stack)).await;
-        },
-    ));
     trials.push(on(
         &OPERATED,
         "operate::an_orphan_is_found_by_a_dry_run_and_destroyed_by_the_second_word",
@@ -79,6 +71,14 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(
         "operate::without_a_stack_it_says_how_one_is_named",
         nowhere,
+    ));
+    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
+    trials.push(alone(
+        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
+        async || {
+            let stack = OPERATED.get();
+            dead_letter(World::of(&stack)).await;
+        },
     ));
     trials
 }
