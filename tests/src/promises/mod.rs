@@ -14,9 +14,9 @@ const REFUSALS_MIN: usize = 5;
 /// A promise: its number in the design, its words, and what breaks it.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
-    /// Its number.
+    /// The number by which DESIGN and PROTOCOL name it.
     pub number: u8,
-    /// Its words.
+    /// What is promised, in a sentence.
     pub words: &'static str,
     /// The history breaks it with an error that says what does.
     pub holds: fn(&History) -> Result<(), String>,
