@@ -76,7 +76,6 @@ fn main() -> ExitCode {
         faults::trials(),
         manners::trials(),
         named::trials(),
-        operate::trials(),
         own_keys::trials(),
         send::trials(),
         browser::trials(),
