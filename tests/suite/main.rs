@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod fuzz;
 mod manners;
+mod named;
 mod observe;
 mod operate;
 mod own_keys;
@@ -69,9 +70,12 @@ fn main() -> ExitCode {
         observe::trials(),
         upgrade::trials(),
         waiting::trials(),
+        // Tests that run alone end the one and begin the other: before the first of them all others have to come to
+        // their end, and that is waited for once.
+        operate::trials(),
         faults::trials(),
         manners::trials(),
-        operate::trials(),
+        named::trials(),
         own_keys::trials(),
         send::trials(),
         browser::trials(),

@@ -11,6 +11,9 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 /// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
 pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
+/// What the providers are called, the stack's first one first.
+pub const PROVIDERS: [&str; 1] = ["daytona"];
+
 /// Which provider, and what its sandboxes are made of.
 #[derive(Clone, Copy)]
 pub struct ProviderSettings<'a> {

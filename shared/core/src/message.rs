@@ -56,6 +56,11 @@ impl Body {
         match self {
             Self::Message(message) => match &message.work {
                 Work::Prompt(prompt) if prompt.standing.operates => None,
+                Work::Name { standing, .. } | Work::Connect { standing, .. }
+                    if standing.operates =>
+                {
+                    None
+                }
                 Work::Prompt(prompt) => Some((&message.thread, &prompt.by)),
                 Work::Reset { by, .. } | Work::Name { by, .. } | Work::Connect { by, .. } => {
                     Some((&message.thread, by))
@@ -65,6 +70,7 @@ impl Body {
             Self::Announce(announce) => Some((&announce.thread, &announce.by)),
             Self::Control(control) => match control.want {
                 Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
+                _ if control.standing.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
             Self::Candidate(candidate) => candidate.said.asker(),

@@ -31,6 +31,8 @@ pub struct Listed {
     pub provider: Option<String>,
     /// Where it is in its life.
     pub phase: Phase,
+    /// Which of the provider's sandboxes that it has had it is in now.
+    pub generation: u32,
     /// The repository that it was made with.
     pub repo: Option<String>,
     /// When a turn last began or ended in it.
@@ -59,6 +61,7 @@ impl Listed {
             name: record.name.clone(),
             provider: record.provider.clone(),
             phase: record.phase,
+            generation: record.generation,
             repo: record.repo.clone(),
             last_used_ms: record.last_activity_ms,
             threads: record.threads.iter().cloned().collect(),
