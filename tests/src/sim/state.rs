@@ -458,11 +458,8 @@ pub fn settled(inner: &Inner) -> bool {
 }
 
 fn has_orphan(place: &SimThread) -> bool {
-    let session = place.home.record.clone().map(|sandbox| Session {
-        sandbox,
-        ..Session::new(place.thread.clone(), 0)
-    });
-    let orphan = |generation: &u32| is_orphan(session.as_ref(), *generation, 0, 1, 0);
+    let record = place.home.record.as_ref();
+    let orphan = |generation: &u32| is_orphan(record, *generation, 0, 1, 0);
     place.home.sandboxes.keys().any(orphan)
 }
 

@@ -110,7 +110,8 @@ impl World {
                 for (generation, created_ms) in listed {
                     world.pause(wait_ms).await;
                     let now_ms = world.lock().now_ms;
-                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                    let judged = record.as_ref().map(|session| &session.sandbox);
+                    if !is_orphan(judged, generation, created_ms, now_ms, grace_ms) {
                         continue;
                     }
                     world.hunts(token, false).await;
