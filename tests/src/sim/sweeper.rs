@@ -5,6 +5,7 @@ use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
 
+use super::home::Caller;
 use super::plan::{Late, Trouble};
 use super::queue::Group;
 use super::state::Inner;
@@ -126,7 +127,8 @@ impl World {
                             generation,
                             by_person,
                         };
-                        inner.land((place, place), delete);
+                        let is_turn = false;
+                        inner.land((Caller { place, is_turn }, place), delete);
                     }
                     world.hunts(token, true).await;
                 }
