@@ -297,7 +297,7 @@ async fn look_at_sandbox(
             )));
         }
         return match &wants.snapshot {
-            Some(snapshot) => create::look_at_snapshot(stack, snapshot).await,
+            Some(snapshot) => create::look_at_snapshot(stack, tenant, snapshot).await,
             None => Ok(()),
         };
     };
@@ -305,7 +305,7 @@ async fn look_at_sandbox(
     if record.closing.is_some() {
         return Err(format!(
             "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",
-            wants.sandbox.as_deref().unwrap_or_default()
+            wants.sandbox.as_ref().map_or("", |name| name.as_str())
         )
         .into());
     }

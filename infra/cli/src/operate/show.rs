@@ -104,6 +104,12 @@ pub async fn record(
     stack: &Stack,
     thread: &ThreadKey,
 ) -> Result<(Session, ControlFlags), CommandError> {
+    if !thread.is_conversation() {
+        return Err(CommandError::not_found(format!(
+            "{thread} is the group of a sandbox and no thread. Sandboxes are listed by: bobbin {} sandbox list",
+            stack.said
+        )));
+    }
     let (session, flags) = stack.store.record(thread).await.map_err(|e| {
         format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
     })?;

@@ -140,7 +140,7 @@ impl Stack {
         }
         let base = match &self.page_url {
             said if said.is_empty() => self.deployed.output("IngressAddress")?,
-            said => said,
+            said => said.as_str(),
         };
         Ok(Some(format!("{}/setup/", base.trim_end_matches('/'))))
     }

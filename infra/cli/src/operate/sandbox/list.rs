@@ -57,9 +57,10 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
             unreadable.join(", ")
         ));
     }
-    let status = match rows.is_empty() && unreadable.is_empty() {
-        true => Status::Notice,
-        false => Status::Done,
+    let status = if rows.is_empty() && unreadable.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
     };
     let answer = Answer {
         sandboxes: rows.into_iter().map(|row| row.line).collect(),

@@ -54,19 +54,21 @@ pub async fn run(stack: &Stack, what: &Setup) -> Result<Output, CommandError> {
     let page = stack.keys_page()?.ok_or(NOT_ON)?;
     let settings = settings(stack, tenant).await?;
     let Some(provider) = &what.provider else {
-        let (text, status) = match settings.own_keys.is_empty() {
-            true => (
-                format!("{tenant} has no key of its own: its sandboxes and models are the operator's."),
-                Status::Notice,
-            ),
-            false => (shown(&settings), Status::Done),
+        let (text, status) = if settings.own_keys.is_empty() {
+            let text = format!(
+                "{tenant} has no key of its own: its sandboxes and models are the operator's."
+            );
+            (text, Status::Notice)
+        } else {
+            (shown(&settings), Status::Done)
         };
         return output(text, tenant, &settings, None, "shown", status);
     };
     let key = Key::of_tenant(provider).ok_or("There is no such provider.")?;
-    match what.remove {
-        true => remove(stack, what, provider, &settings).await,
-        false => enter(stack, what, (provider, key), &page).await,
+    if what.remove {
+        remove(stack, what, provider, &settings).await
+    } else {
+        enter(stack, what, (provider, key), &page).await
     }
 }
 

@@ -87,7 +87,8 @@ async fn list(
         let of = records
             .iter()
             .find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
-        if of.is_none() && (which.is_some() || what.tenant.is_some()) {
+        let is_other = what.tenant.as_ref().is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
+        if is_other || of.is_none() && which.is_some() {
             continue;
         }
         let id = snapshot.name.to_string();
