@@ -210,14 +210,21 @@ fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String 
             span(now_ms().saturating_sub(turn.accepted_at_ms)),
             turn.id,
         ),
-        None => format!("The turn {} of {} is under way there", at_work.turn, at_work.thread),
+        None => format!(
+            "The turn {} of {} is under way there",
+            at_work.turn, at_work.thread
+        ),
     };
     let all: Vec<String> = turns.iter().map(one).collect();
     let them = if turns.len() == 1 { "it" } else { "them" };
     format!(
         "{}. Nothing was done.\nTry again when {} ended, or end {them} first: bobbin {} sandbox {} {said} --even-if-busy",
         all.join(". "),
-        if turns.len() == 1 { "it has" } else { "they have" },
+        if turns.len() == 1 {
+            "it has"
+        } else {
+            "they have"
+        },
         stack.said,
         verb(want),
     )
@@ -323,7 +330,10 @@ pub fn shown(
     halted: Vec<TurnId>,
 ) -> Result<Output, CommandError> {
     let phase = record.phase.word();
-    let made = record.snapshots.iter().find(|one| one.at_ms == *asked_at_ms);
+    let made = record
+        .snapshots
+        .iter()
+        .find(|one| one.at_ms == *asked_at_ms);
     let made = made.filter(|_| want == Operation::Snapshot);
     let snapshot = made.map(|one| one.name.clone());
     let look = match chosen.thread() {
@@ -370,12 +380,7 @@ pub fn shown(
 }
 
 /// What it means that it is done; `before` is the record as it was when it was asked for.
-fn done(
-    stack: &Stack,
-    want: Operation,
-    before: &SandboxRecord,
-    snapshot: Option<&str>,
-) -> String {
+fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
     match (want, before.threads.len()) {
         (Operation::Pause, _) => {
             "It is stopped; its disk is kept, and the next message brings it back.".to_owned()

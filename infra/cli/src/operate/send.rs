@@ -228,7 +228,9 @@ pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, Comma
         Channel::Slack(channel) => {
             let slack = stack.slack().await?;
             let again = "repeat the command.";
-            Ok(Tenant::slack(&team_of(stack, &slack, channel, again).await?))
+            Ok(Tenant::slack(
+                &team_of(stack, &slack, channel, again).await?,
+            ))
         }
     }
 }
@@ -310,7 +312,9 @@ async fn look_at_sandbox(
         .into());
     }
     if wants.provider.is_some() || wants.snapshot.is_some() {
-        eprintln!("There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here.");
+        eprintln!(
+            "There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here."
+        );
     }
     Ok(())
 }

@@ -366,7 +366,11 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
     let others = answer.in_use.iter();
     let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
     let words = others.map(|one| {
-        let place = if one.common { "common checkout" } else { "worktree" };
+        let place = if one.common {
+            "common checkout"
+        } else {
+            "worktree"
+        };
         let since = span(now_ms.saturating_sub(one.since_ms));
         format!("{} ({place}, for {since})", one.thread)
     });
@@ -375,7 +379,11 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
 }
 
 fn waiting_words(answer: &Answer) -> Option<String> {
-    let threads: Vec<ThreadKey> = answer.in_line.iter().map(|one| one.thread.clone()).collect();
+    let threads: Vec<ThreadKey> = answer
+        .in_line
+        .iter()
+        .map(|one| one.thread.clone())
+        .collect();
     listed(&threads)
 }
 

@@ -118,7 +118,9 @@ impl Stack {
         let guilds = ids("AllowedGuilds").into_iter();
         let teams = ids("AllowedTeams").into_iter();
         let guilds = guilds.map(|guild| Tenant::discord(&guild));
-        guilds.chain(teams.map(|team| Tenant::slack(&team))).collect()
+        guilds
+            .chain(teams.map(|team| Tenant::slack(&team)))
+            .collect()
     }
 
     /// Whose labels its sandboxes and snapshots carry.

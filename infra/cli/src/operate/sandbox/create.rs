@@ -157,9 +157,10 @@ async fn wanted(
             })?;
         }
         if new.repo.is_none() {
-            new.repo = asked("Repository, owner/name or an https address (Enter: none)", |word| {
-                Kind::Repo.usable(word).map_err(|bad| bad.to_string())
-            })?;
+            new.repo = asked(
+                "Repository, owner/name or an https address (Enter: none)",
+                |word| Kind::Repo.usable(word).map_err(|bad| bad.to_string()),
+            )?;
         }
         if new.snapshot.is_none() {
             new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
@@ -238,11 +239,15 @@ pub async fn look_at_snapshot(
     }
     let state = stack.provider().await?.find_snapshot(&name).await;
     let state = state.map_err(|e| {
-        format!("The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute.")
+        format!(
+            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
+        )
     })?;
     match state {
         SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
-        SnapshotState::Underway => Err("The snapshot is still being made, so nothing was done: try again in a minute.".into()),
+        SnapshotState::Underway => Err(
+            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
+        ),
         SnapshotState::Absent => Err(CommandError::not_found(format!(
             "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
         ))),

@@ -77,9 +77,8 @@ fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
         .collect();
     let mut rows = Vec::new();
     for listed in named {
-        let is_its = |one: &Found| {
-            one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key)
-        };
+        let is_its =
+            |one: &Found| one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key);
         let row = match found.iter().position(is_its) {
             Some(at) => {
                 let Found { line, sandbox, .. } = found.remove(at);
