@@ -409,3 +409,38 @@ fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option
         (Operation::Create, _) => "It is made, and its server is healthy.".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::sandbox::Phase;
+
+    use super::*;
+
+    #[test]
+    fn what_would_come_to_nothing_is_said_before_it_is_asked_for() {
+        let own = |phase| SandboxRecord {
+            phase,
+            ..SandboxRecord::default()
+        };
+        let named = |phase| SandboxRecord {
+            name: Some("frontend".parse().expect("a name")),
+            ..own(phase)
+        };
+        let why = pointless(&own(Phase::Paused), Operation::Pause);
+        assert_eq!(why, Some("it is paused already"));
+        let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
+        assert_eq!(why, Some("the thread has no sandbox"));
+        // A name is something to be destroyed, too.
+        assert_eq!(
+            pointless(&named(Phase::Destroyed), Operation::Destroy),
+            None
+        );
+        let closing = SandboxRecord {
+            closing: Some(Person::default()),
+            ..named(Phase::Active)
+        };
+        let why = pointless(&closing, Operation::Snapshot);
+        assert_eq!(why, Some("somebody has asked for its end"));
+        assert_eq!(pointless(&closing, Operation::Destroy), None);
+    }
+}
