@@ -70,10 +70,12 @@ fn main() -> ExitCode {
         observe::trials(),
         upgrade::trials(),
         waiting::trials(),
+        // Tests that run alone end the one and begin the other: before the first of them all others have to come to
+        // their end, and that is waited for once.
+        operate::trials(),
         faults::trials(),
         manners::trials(),
         named::trials(),
-        operate::trials(),
         own_keys::trials(),
         send::trials(),
         browser::trials(),

@@ -9,7 +9,7 @@ use bobbin_core::sandbox::Phase;
 
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
@@ -58,14 +58,6 @@ pub fn trials() -> Vec<Trial> {
             async move |world| busy(world, platform).await,
         ));
     }
-    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
-    trials.push(alone(
-        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
-        async || {
-            let stack = OPERATED.get();
-            dead_letter(World::of(&stack)).await;
-        },
-    ));
     trials.push(on(
         &OPERATED,
         "operate::an_orphan_is_found_by_a_dry_run_and_destroyed_by_the_second_word",
@@ -79,6 +71,14 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(
         "operate::without_a_stack_it_says_how_one_is_named",
         nowhere,
+    ));
+    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
+    trials.push(alone(
+        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
+        async || {
+            let stack = OPERATED.get();
+            dead_letter(World::of(&stack)).await;
+        },
     ));
     trials
 }
@@ -437,7 +437,7 @@ async fn dead_letter(world: World) {
     let (text, mark) = marked("echo: a word from the dead");
     let turn = talk.say_marked(&text, &mark).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the prompt waits in its queue",
         async || match world.aws.queued(&url).await? {
             0 => Err("it is not there yet".to_owned()),
@@ -490,7 +490,7 @@ Send one again with: bobbin --laptop"
     assert_eq!(left.json()["letters"][0]["done"], "left");
     mapping(&world, &dead, true).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the worker takes it away",
         async || match operate(&world, &["dead", "list"]).await.code {
             3 => Ok(()),
@@ -525,7 +525,7 @@ async fn orphan(world: World) {
             let line = lines.iter().find(|line| line["name"] == name.as_str());
             line.map(|line| line["belongs"].as_str().unwrap_or_default().to_owned())
         };
-        let found = eventually(SEEN_MS_MAX, "it is an orphan, or gone", async || {
+        let found = eventually(VISIBLE_MS_MAX, "it is an orphan, or gone", async || {
             let listed = operate(&world, &["sandbox", "list", "--json"]).await.json();
             match is(&listed).as_deref() {
                 Some("orphan") => Ok(true),

@@ -5,7 +5,7 @@ use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::{Phase, TimelineEntry};
 use bobbin_core::session::{EndedTurn, Session};
-use bobbin_tests::chat::{Button, Seen};
+use bobbin_tests::chat::{Button, ChatMessage};
 use bobbin_tests::model::Call;
 use bobbin_tests::observed::{Accepted, Observed, check};
 use bobbin_tests::promises::ALL;
@@ -155,7 +155,7 @@ fn good() -> Observed {
         seen.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {
             let key = Some(post_key(&thread, &turn.into(), &kind));
-            seen.posts.push(Seen {
+            seen.posts.push(ChatMessage {
                 id: format!("{turn}-{text}"),
                 key,
                 text: text.into(),

@@ -14,6 +14,7 @@ mod sandboxes;
 mod send;
 mod show;
 mod stack;
+mod task;
 mod threads;
 
 use bobbin_core::message::Operation;

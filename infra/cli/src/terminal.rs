@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::table::{cut, visible};
+use crate::columns::{cut, visible};
 use crate::time::clock;
 
 /// Columns of a terminal that does not say how many it has.
@@ -37,11 +37,9 @@ fn columns_of(out: impl std::os::fd::AsFd) -> usize {
 pub enum Tone {
     /// A head, or a name.
     Strong,
-    /// Good.
     Good,
-    /// Worth a look.
+    /// Somebody should look at it, though nothing is wrong.
     Notice,
-    /// Bad.
     Bad,
     /// Less important than the rest.
     Faint,
@@ -133,13 +131,13 @@ impl Screen {
         }
     }
 
-    /// How far it is: drawn again in a terminal; elsewhere a line when `coarse`, which holds less, has changed.
-    pub fn progress(&mut self, line: &str, coarse: &str, elapsed: Duration) {
+    /// How far it is: drawn again in a terminal; elsewhere a line when `step`, which holds less, has changed.
+    pub fn progress(&mut self, line: &str, step: &str, elapsed: Duration) {
         let elapsed = clock(elapsed);
         if !self.draws {
-            if self.told != coarse {
-                coarse.clone_into(&mut self.told);
-                eprintln!("{elapsed}  {}", visible(coarse));
+            if self.told != step {
+                step.clone_into(&mut self.told);
+                eprintln!("{elapsed}  {}", visible(step));
             }
             return;
         }

@@ -19,7 +19,7 @@ use bobbin_core::decide::queue::{Steering, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest};
+use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId, digest};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};

@@ -143,7 +143,7 @@ impl Scene {
             .unwrap_or_else(|_| panic!("{effect:?} took too long"))
     }
 
-    async fn until(&self, coarse: SandboxState) {
+    async fn until(&self, state: SandboxState) {
         for _ in 0..200 {
             let seen = self
                 .perform(Effect::Sandbox(SandboxEffect::Observe {
@@ -152,12 +152,12 @@ impl Scene {
                     watch: None,
                 }))
                 .await;
-            if seen == Event::Observed(coarse.clone()) {
+            if seen == Event::Observed(state.clone()) {
                 return;
             }
             assert!(matches!(seen, Event::Observed(_)), "{seen:?}");
         }
-        panic!("the sandbox never became {coarse:?}");
+        panic!("the sandbox never became {state:?}");
     }
 
     async fn ensure_server(&self, restart: bool) -> Event {
@@ -924,13 +924,13 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
 /// A run into which a prompt was sent is ended while it works on the first one.
 async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     let ids = scene.send("s3", "run: sleep 60", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 2_500,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -1141,13 +1141,13 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let ids = scene
         .send("t3", "run: echo working\nslow: 60 a b c d", FIRST)
         .await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_500,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -1184,12 +1184,12 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     scene.desk.flags.lock().unwrap().cancelled.clear();
     // What comes late for that turn does not hit the next one.
     let next = scene.send("t3-next", "slow: 40 a b c d", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 2_000,
         ..scene.follow(&next)
     };
     let still = scene
-        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
     assert_eq!(still, Event::StillRunning);
     assert_eq!(scene.perform(abort).await, Event::Aborted);
@@ -1208,12 +1208,12 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     };
     assert_eq!(scene.perform(run(&ids)).await, Event::RunEnded);
     assert_eq!(scene.find(&next).await, PromptState::Taken);
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_000,
         ..scene.follow(&next)
     };
     let still = scene
-        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
     assert_eq!(still, Event::StillRunning, "it was hit");
     // What is meant for it ends it, and says so only when it is over.
@@ -1535,13 +1535,13 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
     let ids = scene
         .send("t10", "write: before.txt x\nslow: 8 went on", FIRST)
         .await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 3_000,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -1842,13 +1842,13 @@ async fn a_stream_that_breaks_is_caught_up(scene: &mut Scene) {
 
 async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
     let ids = scene.send("f3", "slow: 60 one two", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_000,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );

@@ -65,7 +65,7 @@ impl Direct {
 pub struct Entered {
     /// Whose key it is.
     pub key: Key,
-    /// The key itself.
+    /// The key as it was typed, not sealed yet.
     pub value: Secret,
     /// Under which id it is stored.
     pub link: String,

@@ -90,7 +90,7 @@ pub enum CardState {
     Stopping,
     /// The turn has ended.
     Ended {
-        /// How it ended.
+        /// Answered, failed, cancelled or lost, with the reason.
         outcome: Outcome,
         /// Time, tokens and money that it took.
         usage: Usage,

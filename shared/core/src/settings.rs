@@ -66,11 +66,11 @@ pub struct Changed {
     /// Id of the word that wanted it, so that its repeat is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// When that was.
+    /// When it was changed (Unix milliseconds).
     pub at_ms: Ms,
     /// Who made the change.
     pub by: Person,
-    /// What was changed.
+    /// The setting, and what it became.
     pub change: Change,
 }
 
@@ -84,7 +84,7 @@ pub enum Change {
     Default {
         /// Of this channel; none: of the tenant.
         channel: Option<String>,
-        /// Which default.
+        /// The default that was changed.
         of: Kind,
         /// The value; none clears it.
         value: Option<String>,

@@ -110,7 +110,8 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
         // Who runs the stack does something, whatever runs or waits.
         if dice.falls(250) {
             let want = Operation::ALL[usize::try_from(dice.below(4)).unwrap_or(0)];
-            let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
+            let work = Work::Operate { want, by: None };
+            let message = world.message(place, &format!("t{place}o"), work);
             world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
         }
         for _ in 0..dice.below(3) {

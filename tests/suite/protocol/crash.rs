@@ -122,7 +122,7 @@ fn sweep(world: &World) {
 }
 
 fn vanished(world: &World) {
-    world.lock().places[0].lose();
+    world.lock().places[0].home.lose();
     second(world);
 }
 
@@ -130,7 +130,7 @@ fn vanished(world: &World) {
 fn parked(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
-    inner.places[0].stops_by_itself(now_ms);
+    inner.places[0].home.stops_by_itself(now_ms);
     drop(inner);
     second(world);
 }
@@ -139,7 +139,7 @@ fn parked(world: &World) {
 fn died(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
-    inner.places[0].server_dies(now_ms);
+    inner.places[0].home.server_dies(now_ms);
     drop(inner);
     second(world);
 }
@@ -170,7 +170,7 @@ fn kills(world: &World) {
 
 /// It takes what it is sent and never answers.
 fn hangs(world: &World) {
-    world.lock().places[0].hangs();
+    world.lock().places[0].home.hangs();
     second(world);
 }
 
@@ -179,7 +179,7 @@ fn orphaned(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
     inner.hunts_crash = true;
-    inner.places[0].create(9, now_ms, 0, false);
+    inner.places[0].home.create(9, now_ms, 0, false);
 }
 
 fn reset_now(world: &World) {
@@ -187,7 +187,8 @@ fn reset_now(world: &World) {
 }
 
 fn operate(world: &World, want: Operation) {
-    send(world, "o1", Work::Operate { want });
+    let by = None;
+    send(world, "o1", Work::Operate { want, by });
 }
 
 const SCENARIOS: [Scenario; 24] = [
@@ -287,7 +288,7 @@ const SCENARIOS: [Scenario; 24] = [
         name: "cut while the agent goes on",
         before: answered,
         then: is_cut,
-        proves: |place| ended(place, 1, Ending::Answered) && place.cut_ms(0) > 0,
+        proves: |place| ended(place, 1, Ending::Answered) && place.home.cut_ms(0) > 0,
     },
     Scenario {
         name: "cut with two prompts",
@@ -296,7 +297,7 @@ const SCENARIOS: [Scenario; 24] = [
         proves: |place| {
             ended(place, 1, Ending::Answered)
                 && ended(place, 2, Ending::Joined)
-                && place.cut_ms(0) > 0
+                && place.home.cut_ms(0) > 0
         },
     },
     Scenario {
@@ -342,7 +343,7 @@ const SCENARIOS: [Scenario; 24] = [
         name: "operator pauses what vanished",
         before: answered,
         then: |world| {
-            world.lock().places[0].lose();
+            world.lock().places[0].home.lose();
             operate(world, Operation::Pause);
         },
         proves: |place| {
@@ -378,7 +379,7 @@ const SCENARIOS: [Scenario; 24] = [
         name: "orphan",
         before: answered,
         then: orphaned,
-        proves: |place| place.deleted.contains(&9) && place.phase() == Some((Phase::Active, 1)),
+        proves: |place| place.home.deleted.contains(&9) && place.phase() == Some((Phase::Active, 1)),
     },
 ];
 

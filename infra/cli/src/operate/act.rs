@@ -26,7 +26,7 @@ use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
 
 /// Between two looks at the record.
-const LOOK_MS: u64 = 500;
+const POLL_MS: u64 = 500;
 /// Who ends a turn, as its card names them.
 const OPERATOR: &str = "the operator";
 
@@ -317,7 +317,7 @@ pub async fn followed(
             eprintln!("{said}: {stands}");
             told = Some(stands);
         }
-        pause(LOOK_MS).await;
+        pause(POLL_MS).await;
     }
 }
 

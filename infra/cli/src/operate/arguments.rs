@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 pub use self::sandbox::{
     Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Which,
 };
-use super::send::{Channel, SendId, channel};
+use super::task::{Channel, SendId, channel};
 use crate::time::duration_ms;
 
 /// The commands of operation: a noun, then what is to be done with it.

@@ -87,7 +87,6 @@ impl Words {
         self.said.is_empty()
     }
 
-    /// All of them.
     pub fn all(&self) -> String {
         self.said.join("\n\n")
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::stack::Stack;
 use crate::output::CommandError;
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::span;
 
 /// A sandbox, as it is told to programs.
@@ -194,5 +194,5 @@ pub fn shown(found: &[Found]) -> String {
     };
     let rows: Vec<[String; 5]> = found.iter().map(row).collect();
     let heads = ["SANDBOX", "OF", "STATE", "AGE", "IS"];
-    table(heads, &rows, Look::of_output())
+    table(heads, &rows, Style::of_output())
 }

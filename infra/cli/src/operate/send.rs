@@ -7,10 +7,7 @@
 //! workspaces and channels hold for a terminal too; those of people do not, nor do a tenant's settings: who may write into
 //! the queues is who runs the stack.
 
-use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read as _;
-use std::str::FromStr;
 
 use bobbin_app::providers::PROVIDERS;
 use bobbin_chat::discord::{Discord, DiscordError};
@@ -26,6 +23,7 @@ use super::arguments::Send;
 use super::follow;
 use super::sandbox::{self, create};
 use super::stack::Stack;
+use super::task::{Channel, SendId};
 use crate::output::{CommandError, Output, Status};
 
 /// Kinds of channels on whose messages threads hang: text and announcements.
@@ -40,67 +38,6 @@ const DISCORD_SITE: &str = "https://discord.com/";
 const NOBODY: &str = "the operator";
 /// Bytes that are read from standard input: far beyond what a prompt may have.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
-
-/// A channel, and the platform that it is on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Channel {
-    /// A channel of Discord.
-    Discord(String),
-    /// A channel of Slack.
-    Slack(String),
-}
-
-/// Tells the platform by the id: Discord's are numbers, Slack's begin with C or G.
-pub fn channel(word: &str) -> Result<Channel, String> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
-    if digits(word) && (15..=20).contains(&word.len()) {
-        return Ok(Channel::Discord(word.to_owned()));
-    }
-    if word.len() > 2 && word.starts_with(['C', 'G']) && word.bytes().all(upper) {
-        return Ok(Channel::Slack(word.to_owned()));
-    }
-    Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
-}
-
-/// Names one invocation, and says when it was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SendId {
-    at_ms: Ms,
-    chance: u32,
-}
-
-impl SendId {
-    fn mint() -> Self {
-        let chance = RandomState::new().hash_one(std::process::id());
-        Self {
-            at_ms: now_ms(),
-            chance: (chance >> 32) as u32,
-        }
-    }
-}
-
-impl fmt::Display for SendId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "send-{}-{:08x}", self.at_ms, self.chance)
-    }
-}
-
-impl FromStr for SendId {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let parsed = || {
-            let (at_ms, chance) = word.strip_prefix("send-")?.split_once('-')?;
-            Some(Self {
-                at_ms: at_ms.parse().ok()?,
-                chance: u32::from_str_radix(chance, 16).ok()?,
-            })
-        };
-        let same = parsed().filter(|id| id.to_string() == word);
-        same.ok_or_else(|| "it is the id that an earlier send has shown: send-…".to_owned())
-    }
-}
 
 /// A task that has its thread.
 struct Opened {
@@ -249,7 +186,7 @@ async fn guild_of(
         format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
     })?;
     admitted(
-        stack.places().discord(&guild, &[channel], &[]),
+        stack.policy().discord(&guild, &[channel], &[]),
         "AllowedGuilds",
         &guild,
         channel,
@@ -428,48 +365,5 @@ fn slack_trouble(error: &SlackError, channel: &str, again: &str) -> CommandError
             format!("{error}. Install the app again with the manifest of this version, and store its token with bobbin secrets. Nothing was sent.").into()
         }
         _ => format!("{error}. Whether the task was posted is not known: {}", again).into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
-        let discord = Channel::Discord("123456789012345678".to_owned());
-        assert_eq!(channel("123456789012345678"), Ok(discord));
-        assert_eq!(
-            channel("C0BUILD0001"),
-            Ok(Channel::Slack("C0BUILD0001".to_owned()))
-        );
-        for wrong in [
-            "",
-            "#general",
-            "general",
-            "C",
-            "c0build0001",
-            "12",
-            "D0123ABC",
-        ] {
-            let told = channel(wrong).expect_err(wrong);
-            assert!(told.contains("Copy Channel ID"), "{told}");
-        }
-    }
-
-    #[test]
-    fn an_id_is_read_as_it_was_shown_and_no_two_are_the_same() {
-        let (one, other) = (SendId::mint(), SendId::mint());
-        assert_ne!(one, other);
-        assert_eq!(one.to_string().parse(), Ok(one.clone()));
-        for wrong in [
-            "send-1",
-            "send-x-00000001",
-            "send-1-1",
-            "pause-1-00000001",
-            "send-1-+0000001",
-        ] {
-            assert!(wrong.parse::<SendId>().is_err(), "{wrong}");
-        }
     }
 }

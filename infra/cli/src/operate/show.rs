@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::arguments::Show;
 use super::stack::Stack;
 use super::threads::{Line, line, stage};
+use crate::columns::cut;
 use crate::output::{CommandError, Output, Status};
-use crate::table::cut;
 use crate::terminal::width;
 use crate::time::{span, when};
 

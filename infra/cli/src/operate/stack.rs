@@ -26,7 +26,6 @@ pub struct Stack {
     pub name: String,
     /// Its own id: a label of every sandbox.
     pub id: String,
-    /// The stack's table.
     pub store: Store,
     /// The bounds that it runs with.
     pub limits: Limits,
@@ -100,7 +99,7 @@ impl Stack {
     }
 
     /// Where Bobbin may be used at all, by the stack's lists; not who may.
-    pub fn places(&self) -> Policy {
+    pub fn policy(&self) -> Policy {
         Policy::from_lists(
             self.parameter("AllowedGuilds"),
             self.parameter("AllowedTeams"),
@@ -183,7 +182,7 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    pub fn letters(&self) -> Result<DeadLetters, CommandError> {
+    pub fn dead_letters(&self) -> Result<DeadLetters, CommandError> {
         Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
     }
 

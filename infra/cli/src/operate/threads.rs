@@ -13,7 +13,7 @@ use super::arguments::Threads;
 use super::sandbox::all_named;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::{span, when};
 
 /// Records that one call reads.
@@ -248,7 +248,7 @@ fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
             .map(|line| row(line, now_ms))
             .collect();
         let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
-        table(heads, &rows, Look::of_output())
+        table(heads, &rows, Style::of_output())
     };
     if !answer.unreadable.is_empty() {
         text.push_str(&format!(

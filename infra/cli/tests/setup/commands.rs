@@ -1,4 +1,4 @@
-//! `discord commands`
+//! The command `discord commands`: what is registered, shown and taken back at Discord.
 
 use reqwest::Method;
 use serde_json::json;

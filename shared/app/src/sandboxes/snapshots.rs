@@ -7,8 +7,8 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::sandbox::SnapshotSeen;
 use bobbin_sandbox::labels::Stack;
-use bobbin_sandbox::snapshot::{SnapshotName, SnapshotState};
-use bobbin_sandbox::{ErrorKind, ProviderError};
+
+use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState};
 use tokio::time::sleep;
 
 use super::Sandboxes;

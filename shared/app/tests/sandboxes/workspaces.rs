@@ -27,8 +27,8 @@ use super::{
 };
 
 /// One look at what is waited for takes no longer.
-const LOOK: Duration = Duration::from_millis(250);
-/// Time for git.
+const POLL: Duration = Duration::from_millis(250);
+/// A worktree takes git a fraction of a second; a busy machine needs more.
 const MAKE_MS_MAX: u64 = 30_000;
 
 /// A thread with its workspace, as the one server of the sandbox is asked about it.
@@ -70,7 +70,7 @@ async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn Ru
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
     while !holds(&**watch) {
         assert!(Instant::now() < bound, "waited too long for {what}");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -83,7 +83,7 @@ async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
             return answer.end;
         }
         assert!(Instant::now() < bound, "the run never ended");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -169,7 +169,7 @@ pub(super) async fn heard(stream: &mut reqwest::Response, kind: &str) {
 /// The sessions that something was told of on a stream, until it has been silent for a while.
 async fn told_of(stream: &mut reqwest::Response) -> BTreeSet<String> {
     let mut text = String::new();
-    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(LOOK, stream.chunk()).await {
+    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(POLL, stream.chunk()).await {
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
     assert!(text.contains("server.connected"), "{text}");

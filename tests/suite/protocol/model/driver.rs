@@ -187,7 +187,10 @@ impl Driver {
                     },
                     ..Prompt::default()
                 }),
-                Kind::Operate(want) => Work::Operate { want: *want },
+                Kind::Operate(want) => Work::Operate {
+                    want: *want,
+                    by: None,
+                },
                 Kind::Reset => Work::Reset {
                     by: person(),
                     standing: Membership::default(),
@@ -282,10 +285,14 @@ impl Driver {
         let mut machine = (*self.machine(number)).clone();
         match &mut machine {
             Machine::Start | Machine::End(_) => {}
-            Machine::Look { known, .. } | Machine::Act { known, .. } => {
+            Machine::Look { known, .. }
+            | Machine::Overtaken { known, .. }
+            | Machine::Act { known, .. } => {
                 shift(&mut known.session, by_ms);
             }
-            Machine::Write { known, decision } => {
+            Machine::Write {
+                known, decision, ..
+            } => {
                 shift(&mut known.session, by_ms);
                 shift(&mut decision.session, by_ms);
             }
@@ -371,6 +378,22 @@ impl Driver {
                 Cause::Done(_, event) => Some((Some(event.clone()), known.session.clone())),
                 Cause::Delivered | Cause::Both { .. } => None,
             },
+            // The same is decided on the sandbox as somebody else has left it.
+            (Machine::Overtaken { known, cause }, Outcome::Loaded(Ok(found))) => {
+                let stored = found.session.as_ref();
+                let sandbox = stored.map(|stored| stored.sandbox.clone());
+                let seen = Session {
+                    sandbox: sandbox.unwrap_or_default(),
+                    ..known.session.clone()
+                };
+                match &**cause {
+                    Cause::Delivered => Some((None, seen)),
+                    Cause::Done(_, event)
+                    | Cause::Both {
+                        work: (_, event), ..
+                    } => Some((Some(event.clone()), seen)),
+                }
+            }
             // What is decided is decided on the work; the card beside it is told of like any.
             (Machine::Act { known, .. }, Outcome::Done(event))
             | (Machine::Act { known, .. }, Outcome::BothDone { work: event, .. }) => {
@@ -384,7 +407,9 @@ impl Driver {
         let mut minted = false;
         // How often it has decided would tell places apart that are the same.
         let decided = match &mut after {
-            Machine::Write { known, decision } => {
+            Machine::Write {
+                known, decision, ..
+            } => {
                 known.decisions = 0;
                 Some((&mut decision.session, &mut decision.next))
             }
@@ -392,7 +417,10 @@ impl Driver {
                 known.decisions = 0;
                 Some((&mut known.session, &mut **next))
             }
-            Machine::Start | Machine::Look { .. } | Machine::End(_) => None,
+            Machine::Start
+            | Machine::Look { .. }
+            | Machine::Overtaken { .. }
+            | Machine::End(_) => None,
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
@@ -473,6 +501,9 @@ fn shift(session: &mut Session, by_ms: u64) {
     if let Some(lease) = &mut session.sandbox.lease {
         back(&mut lease.until_ms);
     }
+    for one in &mut session.sandbox.waiting {
+        back(&mut one.until_ms);
+    }
     session.observed.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {
         turn.card_since_ms.as_mut().map(back);
@@ -521,6 +552,10 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
     }
     for ended in &mut session.ended {
         ended.at_ms = 0;
+    }
+    // How long it has worked there matters after days alone.
+    for one in &mut session.sandbox.in_use {
+        one.since_ms = NOW;
     }
     session.fresh_since_ms = 0;
     session.observed.entries.clear();

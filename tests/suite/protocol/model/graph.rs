@@ -143,7 +143,7 @@ impl Model for Walk {
             Property::always("promise 5", |_, s| !breaks(s, 5)),
             Property::always("promise 6", |_, s| !breaks(s, 6)),
             Property::always("promise 10", |_, s| !breaks(s, 10)),
-            Property::always("promise 11", |_, s| !breaks(s, 11)),
+            Property::always("promise 12", |_, s| !breaks(s, 12)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
             Property::always(ANSWERED, |w: &Self, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Self, s: &State| {
@@ -603,7 +603,7 @@ const PLANTED: [Planted; 18] = [
         Fault::RunsAreLeft,
         &[Kind::Prompt, Kind::Prompt],
         Budget { cuts: 2, ..NONE },
-        "promise 11",
+        "promise 10",
     ),
     (
         "an_abort_that_hits_anything",

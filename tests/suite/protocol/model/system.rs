@@ -466,7 +466,7 @@ impl System {
         });
         let accepted = self.kinds.iter().map(|kind| match kind {
             Kind::Prompt => Request::Prompt,
-            Kind::Reset => Request::Reset,
+            Kind::Reset => Request::Notice,
             Kind::Operate(_) => Request::Operation,
         });
         History {
@@ -697,7 +697,7 @@ impl System {
             actions.push(Action::Kill(slot));
         }
         match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation })
+            Effect::Sandbox(SandboxEffect::Create { generation, .. })
             | Effect::Sandbox(SandboxEffect::Stop { generation })
             | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
                 let there = s.sandboxes[*generation as usize - 1].copies > 0;

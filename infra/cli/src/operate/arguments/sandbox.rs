@@ -7,7 +7,7 @@ use bobbin_core::sandboxes::Beside;
 use bobbin_core::settings::Kind;
 use clap::{Args, Subcommand};
 
-use super::super::send::{Channel, channel};
+use super::super::task::{Channel, channel};
 use super::{beside, provider, usable};
 use crate::time::duration_ms;
 

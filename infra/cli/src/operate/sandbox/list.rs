@@ -11,7 +11,7 @@ use super::super::sandboxes::{self, Found, Line};
 use super::super::stack::Stack;
 use super::{Named, all_named};
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::when;
 
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
         let heads = [
             "NAME", "OF", "PROVIDER", "STATE", "USED", "THREADS", "IN USE", "IS",
         ];
-        table(heads, &cells, Look::of_output())
+        table(heads, &cells, Style::of_output())
     };
     let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     if !unreadable.is_empty() {

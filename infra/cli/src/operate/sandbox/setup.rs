@@ -17,7 +17,7 @@ use super::super::send::terminal_name;
 use super::super::stack::Stack;
 use super::unread;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::{pause, span, when};
 
 /// Between two looks at the settings.
@@ -242,7 +242,7 @@ fn shown(settings: &Settings) -> String {
     };
     let rows: Vec<[String; 6]> = settings.own_keys.iter().map(row).collect();
     let heads = ["PROVIDER", "KEY", "STATE", "STORED", "BY", "CHECKED"];
-    table(heads, &rows, Look::of_output())
+    table(heads, &rows, Style::of_output())
 }
 
 fn output(

@@ -673,7 +673,7 @@ fn an_oversized_body_is_refused_before_it_is_hashed() {
 }
 
 #[test]
-fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
+fn every_endpoint_refuses_what_is_not_signed_and_reads_nothing_of_it() {
     for name in [
         "app_mention",
         "block_actions_stop",

@@ -1,17 +1,81 @@
-//! A thread's sandboxes at the provider, and the servers in them.
+//! One of our sandboxes, and all that belongs to it: its record, the group in which its life cycle travels, what the provider
+//! has of it, and the servers in there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::sandbox::{Phase, SandboxState};
+use bobbin_core::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 
-use super::SimThread;
+use super::plan::Late;
+use super::queue::Entry;
+use super::sandbox::{Sandbox, down};
+use super::thread::SimThread;
 use crate::promises::Fact;
-use crate::sim::agent::Agent;
-use crate::sim::plan::Late;
-use crate::sim::sandbox::{Sandbox, down};
 
-impl SimThread {
+/// A sandbox of ours.
+#[derive(Default)]
+pub struct Home {
+    pub record: Option<SandboxRecord>,
+    pub queue: VecDeque<Entry>,
+    /// The provider's, by generation.
+    pub sandboxes: BTreeMap<u32, Sandbox>,
+    /// Generations that were deleted.
+    pub deleted: BTreeSet<u32>,
+    /// Snapshots that stand at the provider, and from when each is ready.
+    pub snapshots: BTreeMap<String, Ms>,
+    /// The wake-up that was last asked for.
+    pub wake_ms: Option<Ms>,
+    /// Threads (by place) that have worked in it.
+    pub users: BTreeSet<usize>,
+    /// What happened to it, whoever works in it.
+    pub facts: Vec<Fact>,
+    /// What the index says, and from when.
+    index: Vec<(Ms, Option<Ms>)>,
+    /// Nobody reaches its servers before this time.
+    cut_until_ms: Ms,
+}
+
+impl Home {
+    /// The one of this place's thread.
+    pub fn of(place: usize) -> Self {
+        Self {
+            users: [place].into(),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps a record that was written, as the table does: what was only seen is not kept.
+    pub fn keep(&mut self, record: &SandboxRecord, now_ms: Ms, lag_ms: u64) {
+        let stored = SandboxRecord::decode(&record.encode());
+        self.record = Some(stored.expect("a record can be read"));
+        self.index.push((now_ms + lag_ms, record.due_at_ms));
+    }
+
+    /// The index's word: the newest that has arrived.
+    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
+        newest(&mut self.index, now_ms)
+    }
+
+    /// How many sandboxes of the record's present generation exist.
+    pub fn live(&self) -> usize {
+        let generation = self.record.as_ref().map_or(0, |record| record.generation);
+        let all = self.sandboxes.keys();
+        all.filter(|one| **one == generation).count()
+    }
+
+    /// The snapshot that was asked for at this time.
+    pub fn snapshot(&mut self, generation: u32, at_ms: Ms, (now_ms, takes_ms): (Ms, u64)) -> Event {
+        if !self.sandboxes.contains_key(&generation) {
+            return Event::Failed(Failure::SandboxGone);
+        }
+        let name = format!("snapshot-{generation}-{at_ms}");
+        let ready_ms = *self.snapshots.entry(name.clone()).or_insert(now_ms + takes_ms);
+        let seen = if ready_ms <= now_ms { SnapshotSeen::Ready } else { SnapshotSeen::UnderWay };
+        Event::SnapshotSeen { name, seen }
+    }
+
     pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
         Event::Observed(match self.sandboxes.get(&generation) {
             None => SandboxState::Gone,
@@ -35,8 +99,9 @@ impl SimThread {
             cloned: false,
             server: false,
             hangs: false,
-            session: false,
-            agent: Agent::default(),
+            sessions: BTreeSet::new(),
+            workspaces: BTreeSet::new(),
+            agents: BTreeMap::new(),
         });
     }
 
@@ -51,36 +116,51 @@ impl SimThread {
         }
     }
 
-    /// A call reaches the provider. A stop or delete may hit what it must not.
-    pub fn land(&mut self, call: Late, now_ms: Ms) {
-        let session = self.record.as_ref();
-        let hit = |generation: u32| {
-            session.is_some_and(|session| {
-                let under_way = session.turn.as_ref().filter(|turn| !turn.stage.is_ending());
-                let wanted = matches!(
-                    session.sandbox.phase,
-                    Phase::Creating | Phase::Active | Phase::Resuming
-                );
-                session.sandbox.generation == generation && wanted && under_way.is_some()
-            })
-        };
+    /// A call reaches the provider. A stop or delete may hit what it must not: a turn of one of these threads.
+    pub fn land(&mut self, place: usize, call: Late, threads: &mut [SimThread], now_ms: Ms) {
         match call {
             Late::Create(generation) => self.create(generation, now_ms, 1_000, false),
-            Late::Stop(generation) | Late::Delete(generation) if hit(generation) => {
-                self.history.facts.push(Fact::Hit {
-                    generation,
-                    turn: 0,
-                });
+            Late::Stop(generation) => {
+                self.hits(generation, threads, now_ms);
+                self.park(generation, now_ms);
             }
-            Late::Stop(generation) => self.park(generation, now_ms),
-            Late::Delete(generation) => {
+            Late::Delete {
+                generation,
+                by_person,
+            } => {
+                if !by_person {
+                    self.hits(generation, threads, now_ms);
+                }
                 self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
             }
             Late::Abort(generation, messages) => {
                 if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
-                    sandbox.agent.abort(&messages, now_ms);
+                    sandbox.agent(place).abort(&messages, now_ms);
                 }
+            }
+        }
+    }
+
+    /// What works in this generation, by its record or in truth.
+    fn hits(&mut self, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
+        let record = self.record.as_ref();
+        let present = record.filter(|record| record.generation == generation);
+        for place in self.users.clone() {
+            let thread = &mut threads[place];
+            let turn = thread.record.as_ref().and_then(|session| session.turn.as_ref());
+            let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
+                continue;
+            };
+            let in_use = present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
+            let number = thread.turn(&turn.id);
+            let sandbox = self.sandboxes.get(&generation);
+            let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&place));
+            let mut runs = agent.into_iter().flat_map(|agent| agent.runs());
+            let works = runs.any(|run| Some(run.turn) == number && run.goes_on(now_ms));
+            if in_use || works {
+                let turn = number.unwrap_or(0);
+                thread.history.facts.push(Fact::Hit { generation, turn });
             }
         }
     }
@@ -88,13 +168,13 @@ impl SimThread {
     fn park(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
             (sandbox.stopped, sandbox.server) = (true, false);
-            sandbox.agent.dies(now_ms);
+            sandbox.dies(now_ms);
         }
     }
 
     pub fn lose(&mut self) {
         if let Some((generation, _)) = self.sandboxes.pop_last() {
-            self.history.facts.push(Fact::Disturbed { generation });
+            self.facts.push(Fact::Disturbed { generation });
         }
     }
 
@@ -102,7 +182,7 @@ impl SimThread {
         if let Some(mut sandbox) = self.sandboxes.last_entry() {
             let sandbox = sandbox.get_mut();
             sandbox.server = false;
-            sandbox.agent.dies(now_ms);
+            sandbox.dies(now_ms);
         }
     }
 
@@ -114,7 +194,7 @@ impl SimThread {
     /// A server is ended and started anew, also where nobody can hear from it.
     pub fn restart(&mut self, generation: u32, now_ms: Ms) {
         if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
-            sandbox.agent.dies(now_ms);
+            sandbox.dies(now_ms);
         }
     }
 
@@ -141,7 +221,7 @@ impl SimThread {
             .map(|(generation, _)| *generation)
         {
             self.park(generation, now_ms);
-            self.history.facts.push(Fact::Disturbed { generation });
+            self.facts.push(Fact::Disturbed { generation });
         }
     }
 
@@ -194,7 +274,7 @@ impl SimThread {
     pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
         let bare = |sandbox: &Sandbox| !sandbox.cloned;
         if self.sandboxes.get(&generation).is_some_and(bare) {
-            self.history.facts.push(Fact::Spent {
+            self.facts.push(Fact::Spent {
                 what: "servers in a sandbox without its repository",
                 times: 1,
                 bound: 0,
@@ -205,7 +285,7 @@ impl SimThread {
             Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 // One that does not answer is ended and started anew.
                 if std::mem::take(&mut sandbox.hangs) {
-                    sandbox.agent.dies(now_ms);
+                    sandbox.dies(now_ms);
                 }
                 sandbox.server = true;
                 Event::Healthy
@@ -213,4 +293,11 @@ impl SimThread {
             Some(_) => down(),
         }
     }
+}
+
+/// What the index says: the newest word that has arrived.
+pub(super) fn newest(index: &mut Vec<(Ms, Option<Ms>)>, now_ms: Ms) -> Option<Ms> {
+    let arrived = index.iter().rposition(|(at, _)| *at <= now_ms)?;
+    index.drain(..arrived);
+    index[0].1
 }
