@@ -319,7 +319,9 @@ async fn acts(world: World, platform: Platform) {
     );
     eventually(SEEN_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
-        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
+        let told = messages
+            .iter()
+            .filter(|one| one.text.contains(&destroyed_by("")));
         match told.count() {
             1 => Ok(()),
             n => Err(format!("{n} times")),
