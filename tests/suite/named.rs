@@ -4,7 +4,7 @@
 use bobbin_core::decide::words::destroyed_by;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{Ran, operate};
 use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
@@ -192,7 +192,7 @@ async fn lived(world: World, platform: Platform) {
     assert_eq!(listed(&world, &name).await, Value::Null);
     let again = operate(&world, &["sandbox", "stop", &name]).await;
     assert_eq!(again.code, 3, "{again:?}");
-    eventually(SEEN_MS_MAX, "the thread is told once", async || {
+    eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
         let told = messages
             .iter()

@@ -317,7 +317,7 @@ async fn acts(world: World, platform: Platform) {
         ),
         "{destroyed:?}"
     );
-    eventually(SEEN_MS_MAX, "the thread is told once", async || {
+    eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
         let told = messages
             .iter()

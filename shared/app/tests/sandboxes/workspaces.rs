@@ -202,7 +202,7 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
 async fn with_repository(scene: &Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
-            generation: GENERATION,
+            generation: GENERATION, snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
