@@ -14,7 +14,7 @@ use bobbin_chat::discord::{Discord, DiscordError};
 use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;

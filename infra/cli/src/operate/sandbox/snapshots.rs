@@ -16,7 +16,7 @@ use super::super::arguments::{Snapshot, Which};
 use super::super::stack::Stack;
 use super::{all_named, chosen, unread};
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::when;
 
 /// Snapshots of one list, the newest first.
@@ -183,7 +183,7 @@ fn words(stack: &Stack, lines: &[Line], more: bool) -> String {
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
     let heads = ["SNAPSHOT", "OF", "MADE", "BY", "STATE", "SIZE"];
-    let mut text = table(heads, &rows, Look::of_output());
+    let mut text = table(heads, &rows, Style::of_output());
     if more {
         text.push_str(&format!(
             "\nThere are more: those of one sandbox are listed by: bobbin {} sandbox snapshot NAME --list",
