@@ -55,7 +55,9 @@ async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> 
 async fn told(talk: &Talk<'_>, id: &str) -> String {
     let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
     let named = |one: &Seen| one.key.as_deref() == Some(&key);
-    talk.see(ANSWER_MS_MAX, "it is told in the thread", named).await.text
+    talk.see(ANSWER_MS_MAX, "it is told in the thread", named)
+        .await
+        .text
 }
 
 /// What one person alone was told in the thread, with these words in it.
@@ -70,9 +72,17 @@ async fn whispered(talk: &Talk<'_>, words: &str) -> Seen {
 
 /// A thread whose sandbox has the name, and a file in it.
 async fn named(world: &World, platform: Platform) -> Talk<'_> {
-    let (talk, turn) = world.begin(platform, "write: note.txt from the first thread").await;
+    let (talk, turn) = world
+        .begin(platform, "write: note.txt from the first thread")
+        .await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    let id = wants(&talk, "sandbox-name", &json!({"name": "frontend"}), "sandbox name frontend").await;
+    let id = wants(
+        &talk,
+        "sandbox-name",
+        &json!({"name": "frontend"}),
+        "sandbox name frontend",
+    )
+    .await;
     let told = told(&talk, &id).await;
     assert!(told.contains("is called frontend now"), "{told}");
     talk
@@ -83,7 +93,13 @@ async fn connected(world: &World, platform: Platform) -> Talk<'_> {
     let (talk, turn) = world.begin(platform, "echo: the second thread").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let options = json!({"name": "frontend"});
-    let id = wants(&talk, "sandbox-connect", &options, "sandbox connect frontend").await;
+    let id = wants(
+        &talk,
+        "sandbox-connect",
+        &options,
+        "sandbox connect frontend",
+    )
+    .await;
     let told = told(&talk, &id).await;
     assert!(told.contains("frontend"), "{told}");
     talk
@@ -94,14 +110,20 @@ async fn shared(platform: Platform) {
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;
-    assert_eq!(second.session().await.sandbox_key(), first.thread.key.sandbox());
+    assert_eq!(
+        second.session().await.sandbox_key(),
+        first.thread.key.sandbox()
+    );
 
     let turn = second.say("run: cat note.txt").await;
     assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
     let answer = second.answer(&turn).await;
     assert!(answer.contains("from the first thread"), "{answer}");
     let status = second.status().await;
-    assert!(status.contains("frontend") && status.contains("one other thread"), "{status}");
+    assert!(
+        status.contains("frontend") && status.contains("one other thread"),
+        "{status}"
+    );
 
     wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
     let list = whispered(&second, "One sandbox has a name here.").await;
@@ -110,22 +132,38 @@ async fn shared(platform: Platform) {
     }
     second.press(&list, "Stop").await;
     whispered(&second, "Stopping frontend has been asked for.").await;
-    eventually(ANSWER_MS_MAX, "the list says that it is stopped", async || {
-        wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
-        let seen = second.whispers().await?;
-        let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
-        stopped.then_some(()).ok_or("it is not stopped")
-    })
+    eventually(
+        ANSWER_MS_MAX,
+        "the list says that it is stopped",
+        async || {
+            wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
+            let seen = second.whispers().await?;
+            let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
+            stopped.then_some(()).ok_or("it is not stopped")
+        },
+    )
     .await;
 
     let (third, turn) = world.begin(platform, "echo: the third thread").await;
     assert_eq!(third.ended(&turn).await.outcome, Outcome::Answered);
-    let id = wants(&third, "sandbox-name", &json!({"name": "frontend"}), "sandbox name frontend").await;
+    let id = wants(
+        &third,
+        "sandbox-name",
+        &json!({"name": "frontend"}),
+        "sandbox name frontend",
+    )
+    .await;
     let taken = words::name_taken(&frontend());
     let told = told(&third, &id).await;
     assert!(told.contains(&taken), "{told}");
     let options = json!({"name": "backend"});
-    wants(&third, "sandbox-connect", &options, "sandbox connect backend").await;
+    wants(
+        &third,
+        "sandbox-connect",
+        &options,
+        "sandbox connect backend",
+    )
+    .await;
     whispered(&third, "There is no sandbox named backend here.").await;
     stack.end().unwrap();
 }
@@ -140,13 +178,24 @@ async fn destroyed(platform: Platform) {
 
     wants(&first, "sandbox-destroy", &json!({}), "sandbox destroy").await;
     let asked = whispered(&first, "Destroy").await;
-    assert!(asked.text.contains("The task that runs in it is stopped"), "{}", asked.text);
-    assert!(asked.text.contains("2 threads work in it"), "{}", asked.text);
+    assert!(
+        asked.text.contains("The task that runs in it is stopped"),
+        "{}",
+        asked.text
+    );
+    assert!(
+        asked.text.contains("2 threads work in it"),
+        "{}",
+        asked.text
+    );
     first.press(&asked, "Destroy").await;
     whispered(&first, "Destroying frontend has been asked for.").await;
 
     let ended = second.ended(&slow).await;
-    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{ended:?}");
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{ended:?}"
+    );
     for talk in [&first, &second] {
         let told = |one: &Seen| one.text.contains("have been deleted by");
         talk.see(ANSWER_MS_MAX, "each thread is told", told).await;
@@ -154,14 +203,18 @@ async fn destroyed(platform: Platform) {
     eventually(ANSWER_MS_MAX, "the sandbox is gone", async || {
         let left = world.provider.of(&first.thread.key).await?;
         let live = left.iter().filter(|one| one.live()).count();
-        (live == 0).then_some(()).ok_or_else(|| format!("{live} are left"))
+        (live == 0)
+            .then_some(())
+            .ok_or_else(|| format!("{live} are left"))
     })
     .await;
     if platform == Platform::Discord {
         eventually(SEEN_MS_MAX, "the threads are archived", async || {
             let active = world.discord.active_threads().await?;
             let open = [&first, &second].map(|talk| active.contains(&talk.thread.channel));
-            (open == [false, false]).then_some(()).ok_or_else(|| format!("{open:?}"))
+            (open == [false, false])
+                .then_some(())
+                .ok_or_else(|| format!("{open:?}"))
         })
         .await;
     }
@@ -170,6 +223,9 @@ async fn destroyed(platform: Platform) {
     whispered(&second, "There is no sandbox with a name here.").await;
     let turn = second.say("echo: it goes on").await;
     assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
-    assert_eq!(second.session().await.sandbox_key(), second.thread.key.sandbox());
+    assert_eq!(
+        second.session().await.sandbox_key(),
+        second.thread.key.sandbox()
+    );
     stack.end().unwrap();
 }

@@ -145,7 +145,8 @@ impl Lane<'_> {
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
             Want::Sandboxes { page, in_thread } => {
-                self.list(control, (*page, *in_thread), &found, now_ms).await
+                self.list(control, (*page, *in_thread), &found, now_ms)
+                    .await
             }
             Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
             Want::AskDestroy { sandbox } => {

@@ -24,6 +24,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{AgentOptions, Settings};
@@ -206,6 +207,21 @@ impl Live {
         self.parts
             .metrics
             .put(&metrics::of(&signals, &ended), now_ms());
+    }
+
+    /// Notes for suggestions how the sandbox stands at the end of the delivery, where it has a name.
+    pub async fn note_sandbox(&self) {
+        let recorded = {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            recorded.as_ref().and_then(|session| {
+                let (key, sandbox) = (session.sandbox_key(), &session.sandbox);
+                let glance = Listed::of(&key, sandbox).glance();
+                Some((key.tenant(), sandbox.name.clone()?, glance))
+            })
+        };
+        if let Some((tenant, name, glance)) = recorded {
+            catalogue::note_sandbox(&self.parts.store, &tenant, &name, glance).await;
+        }
     }
 
     /// The turn that is under way, as the record has it; empty between turns.

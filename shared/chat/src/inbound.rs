@@ -5,7 +5,6 @@ use bobbin_core::keys::Key;
 use bobbin_core::message::{Body, Candidate};
 use bobbin_core::own_keys::SetupLink;
 use bobbin_core::person::Membership;
-use bobbin_core::sandboxes::Listed;
 use bobbin_core::secret::Secret;
 use bobbin_core::settings::{Catalogue, Kind, Settings};
 use bobbin_http::HttpAnswer;
@@ -120,8 +119,8 @@ pub enum Sought {
 pub struct Known {
     /// What there is and what was used of late.
     pub catalogue: Catalogue,
-    /// The tenant's sandboxes that have a name; without what is known of one beside that.
-    pub sandboxes: Vec<(SandboxName, Option<Listed>)>,
+    /// The names of the tenant's sandboxes; how each stands is in the catalogue.
+    pub names: Vec<SandboxName>,
     /// When that was read.
     pub now_ms: Ms,
 }

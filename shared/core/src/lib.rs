@@ -20,6 +20,7 @@ pub mod effect;
 pub mod endpoint;
 pub mod event;
 pub mod failure;
+pub mod glance;
 pub mod ids;
 pub mod images;
 pub mod keys;

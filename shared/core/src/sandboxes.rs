@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::message::Operation;
 use crate::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
@@ -106,11 +107,16 @@ impl Listed {
     /// When it was used last.
     #[must_use]
     pub fn used(&self, now_ms: Ms) -> String {
-        match (self.in_use.len(), self.last_used_ms) {
-            (0, 0) => "never used".to_owned(),
-            (0, at_ms) => format!("used {} ago", span(now_ms.saturating_sub(at_ms))),
-            (1, _) => "one task works in it".to_owned(),
-            (n, _) => format!("{n} tasks work in it"),
+        used(self.in_use.len(), self.last_used_ms, now_ms)
+    }
+
+    /// What is noted of it for suggestions.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        Glance {
+            state: self.state().to_owned(),
+            last_used_ms: self.last_used_ms,
+            in_use: self.in_use.len(),
         }
     }
 

@@ -10,7 +10,7 @@ use bobbin_core::person::Person;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
-use super::home::Home;
+use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
 use super::thread::SimThread;
@@ -63,8 +63,8 @@ pub struct Inner {
     pub(super) next_wake_ms: Ms,
     pub(super) tokens: u64,
     pub(super) deeds: Vec<(Ms, usize, Deed)>,
-    /// Calls on their way that nobody waits for any more: of which thread, and to whose sandbox.
-    pub later: Vec<(Ms, (usize, usize), Late)>,
+    /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
+    pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
 
 impl Inner {
@@ -179,10 +179,10 @@ impl Inner {
     }
 
     /// A call reaches the provider.
-    pub fn land(&mut self, (place, at): (usize, usize), call: Late) {
+    pub fn land(&mut self, (from, at): (Caller, usize), call: Late) {
         let now_ms = self.now_ms;
         let mut home = std::mem::take(&mut self.places[at].home);
-        home.land(place, call, &mut self.places, now_ms);
+        home.land(from, call, &mut self.places, now_ms);
         self.places[at].home = home;
     }
 
@@ -383,10 +383,11 @@ impl Inner {
                 } else {
                     0
                 };
-                let at = self.home_of(place);
+                let is_turn = false;
+                let spot = (Caller { place, is_turn }, self.home_of(place));
                 match late_ms {
-                    0 => self.land((place, at), abort),
-                    _ => self.later.push((now_ms + late_ms, (place, at), abort)),
+                    0 => self.land(spot, abort),
+                    _ => self.later.push((now_ms + late_ms, spot, abort)),
                 }
             }
         }
@@ -458,11 +459,8 @@ pub fn settled(inner: &Inner) -> bool {
 }
 
 fn has_orphan(place: &SimThread) -> bool {
-    let session = place.home.record.clone().map(|sandbox| Session {
-        sandbox,
-        ..Session::new(place.thread.clone(), 0)
-    });
-    let orphan = |generation: &u32| is_orphan(session.as_ref(), *generation, 0, 1, 0);
+    let record = place.home.record.as_ref();
+    let orphan = |generation: &u32| is_orphan(record, *generation, 0, 1, 0);
     place.home.sandboxes.keys().any(orphan)
 }
 

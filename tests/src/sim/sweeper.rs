@@ -5,6 +5,7 @@ use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
 
+use super::home::Caller;
 use super::plan::{Late, Trouble};
 use super::queue::Group;
 use super::state::Inner;
@@ -110,7 +111,8 @@ impl World {
                 for (generation, created_ms) in listed {
                     world.pause(wait_ms).await;
                     let now_ms = world.lock().now_ms;
-                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                    let judged = record.as_ref().map(|session| &session.sandbox);
+                    if !is_orphan(judged, generation, created_ms, now_ms, grace_ms) {
                         continue;
                     }
                     world.hunts(token, false).await;
@@ -125,7 +127,8 @@ impl World {
                             generation,
                             by_person,
                         };
-                        inner.land((place, place), delete);
+                        let is_turn = false;
+                        inner.land((Caller { place, is_turn }, place), delete);
                     }
                     world.hunts(token, true).await;
                 }

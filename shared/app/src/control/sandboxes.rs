@@ -21,8 +21,7 @@ use super::Lane;
 const LISTED_MAX: usize = 200;
 /// Said where a button is of a sandbox that is not there any more.
 const GONE: &str = "That sandbox does not exist any more. /sandbox-list shows those that do.";
-const NO_SANDBOX: &str =
-    "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
+const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
 
 /// The sandbox that somebody means, or words for them.
 type Meant = Result<(SandboxKey, SandboxRecord), String>;
@@ -38,7 +37,11 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let tenant = control.thread.tenant();
         let names = self.store.names(&tenant).await.map_err(|e| e.failure())?;
-        let keys: BTreeSet<_> = names.iter().take(LISTED_MAX).map(|(_, key)| key.clone()).collect();
+        let keys: BTreeSet<_> = names
+            .iter()
+            .take(LISTED_MAX)
+            .map(|(_, key)| key.clone())
+            .collect();
         let records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
         let mut all = Vec::new();
         for (key, record) in records {
@@ -81,7 +84,10 @@ impl Lane<'_> {
             standing: control.standing.clone(),
         };
         self.send(control, work, None, now_ms).await?;
-        let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
+        let runs = found
+            .session
+            .as_ref()
+            .is_some_and(|session| session.turn.is_some());
         let words = if runs {
             "This has been asked for: the thread goes there when what runs and waits here is done, and says so."
         } else {
@@ -137,7 +143,9 @@ impl Lane<'_> {
         };
         self.send(control, work, Some(&key), now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was asked for in the chat");
-        self.chat.tell(&control.reply, &asked_for(&listed, want)).await
+        self.chat
+            .tell(&control.reply, &asked_for(&listed, want))
+            .await
     }
 
     async fn send(
@@ -174,7 +182,11 @@ impl Lane<'_> {
                 };
                 let is_there = session.sandbox.is_alive() || session.sandbox.is_shared();
                 let meant = (session.sandbox_key(), session.sandbox.clone());
-                return Ok(if is_there { Ok(meant) } else { Err(NO_SANDBOX.to_owned()) });
+                return Ok(if is_there {
+                    Ok(meant)
+                } else {
+                    Err(NO_SANDBOX.to_owned())
+                });
             }
             Which::Named(name) => {
                 let found = self.store.name(&tenant, name).await;
@@ -191,10 +203,15 @@ impl Lane<'_> {
         let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
         // What nobody named is no business of other threads than its own.
         let record = record.flatten().filter(|record| {
-            let of_this_thread = found.session.as_ref().is_some_and(|own| own.sandbox_key() == key);
+            let of_this_thread = found
+                .session
+                .as_ref()
+                .is_some_and(|own| own.sandbox_key() == key);
             record.is_shared() || of_this_thread
         });
-        Ok(record.map(|record| (key, record)).ok_or_else(|| GONE.to_owned()))
+        Ok(record
+            .map(|record| (key, record))
+            .ok_or_else(|| GONE.to_owned()))
     }
 }
 

@@ -140,18 +140,29 @@ pub fn commands() -> Value {
             vec![option(5, ALL, "Also drop everything that waits behind it")],
         ),
         slash(RESET, "Give this thread a fresh sandbox", Vec::new()),
-        slash(NAME_SANDBOX, "Give this thread's sandbox a name, so that other threads can share it", {
-            let mut name = option(3, NAME, "1 to 40 of a-z, 0-9 and -, for example frontend-2");
-            name["required"] = json!(true);
-            name["min_length"] = json!(1);
-            name["max_length"] = json!(NAME_CHARS_MAX);
-            vec![name]
-        }),
-        slash(LIST, "The sandboxes of this server that have a name", Vec::new()),
+        slash(
+            NAME_SANDBOX,
+            "Give this thread's sandbox a name, so that other threads can share it",
+            {
+                let mut name = option(3, NAME, "1 to 40 of a-z, 0-9 and -, for example frontend-2");
+                name["required"] = json!(true);
+                name["min_length"] = json!(1);
+                name["max_length"] = json!(NAME_CHARS_MAX);
+                vec![name]
+            },
+        ),
+        slash(
+            LIST,
+            "The sandboxes of this server that have a name",
+            Vec::new(),
+        ),
         slash(
             CONNECT,
             "Let this thread work in another sandbox",
-            vec![suggested(NAME, "Which one; leave it out for one of the thread's own")],
+            vec![suggested(
+                NAME,
+                "Which one; leave it out for one of the thread's own",
+            )],
         ),
         slash(
             DESTROY,
@@ -204,15 +215,22 @@ fn choice(kind: Kind) -> Value {
 /// The options that say in which sandbox a task is done.
 fn sandbox_options() -> [Value; 4] {
     let mut shared = option(3, IN, "Where in a shared sandbox the work is done");
-    shared["choices"] = json!([{"name": "shared: in the common checkout, not in a worktree", "value": IN_SHARED}]);
+    shared["choices"] =
+        json!([{"name": "shared: in the common checkout, not in a worktree", "value": IN_SHARED}]);
     let text = |name: &str, about: &str| {
         let mut text = option(3, name, about);
         text["max_length"] = json!(VALUE_BYTES_MAX);
         text
     };
     [
-        suggested(SANDBOX_OPTION, "A sandbox that has a name; leave it out for one of the thread's own"),
-        text(PROVIDER, "Provider of a new sandbox; with a new name beside it one of that name is made"),
+        suggested(
+            SANDBOX_OPTION,
+            "A sandbox that has a name; leave it out for one of the thread's own",
+        ),
+        text(
+            PROVIDER,
+            "Provider of a new sandbox; with a new name beside it one of that name is made",
+        ),
         text(SNAPSHOT, "Snapshot that a new sandbox begins with"),
         shared,
     ]

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use bobbin_core::ids::SandboxName;
-use bobbin_core::sandboxes::Listed;
 use bobbin_core::settings::{Catalogue, Kind, Settings};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
@@ -48,23 +47,24 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAns
 /// The sandboxes whose names hold what is typed, those in use and used of late first.
 fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
     let typed = typed.trim().to_ascii_lowercase();
-    let mut named: Vec<_> = known
-        .sandboxes
+    let glance = |name: &SandboxName| known.catalogue.sandboxes.get(name);
+    let mut names: Vec<&SandboxName> = known
+        .names
         .iter()
-        .filter(|(name, _)| name.as_str().contains(&typed))
+        .filter(|name| name.as_str().contains(&typed))
         .collect();
-    named.sort_by_key(|(name, listed)| {
-        let used = listed.as_ref().map(|one| (one.in_use.is_empty(), Reverse(one.last_used_ms)));
-        (used.is_none(), used, name.clone())
+    names.sort_by_key(|name| {
+        let used = glance(name).map(|one| (one.in_use == 0, Reverse(one.last_used_ms)));
+        (used.is_none(), used, name.as_str())
     });
-    let shown = |(name, listed): &(SandboxName, Option<Listed>)| {
-        let shown = match listed {
-            Some(one) => format!("{name} · {} · {}", one.state(), one.used(known.now_ms)),
+    let shown = |name: &SandboxName| {
+        let shown = match glance(name) {
+            Some(one) => format!("{name} · {}", one.words(known.now_ms)),
             None => name.to_string(),
         };
         json!({"name": shorten(&shown, CHOICE_UNITS_MAX), "value": name.as_str()})
     };
-    named.into_iter().take(CHOICES_MAX).map(shown).collect()
+    names.into_iter().take(CHOICES_MAX).map(shown).collect()
 }
 
 fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
@@ -84,9 +84,9 @@ fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::ids::{Tenant, ThreadKey};
+    use bobbin_core::glance::Glance;
+    use bobbin_core::ids::Tenant;
     use bobbin_core::person::Membership;
-    use bobbin_core::sandbox::{Phase, SandboxRecord};
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
@@ -166,25 +166,20 @@ mod tests {
 
     #[test]
     fn sandboxes_are_suggested_with_their_state_and_last_use_and_to_nobody_who_may_not_see_them() {
-        let listed = |name: &str, phase, last_activity_ms| {
-            let record = SandboxRecord {
-                name: Some(name.parse().expect("a name")),
-                phase,
-                last_activity_ms,
-                ..SandboxRecord::default()
-            };
-            let thread = ThreadKey::discord("1", "2").expect("a key");
-            let listed = Listed::of(&thread.sandbox(), &record);
-            (name.parse().expect("a name"), Some(listed))
+        let name = |name: &str| name.parse::<SandboxName>().expect("a name");
+        let glance = |state: &str, last_used_ms| Glance {
+            state: state.to_owned(),
+            last_used_ms,
+            in_use: 0,
         };
+        let mut catalogue = Catalogue::default();
+        catalogue.note_sandbox(&name("backend"), glance("stopped", 1_000));
+        catalogue.note_sandbox(&name("frontend"), glance("running", 61_000));
+        catalogue.note_sandbox(&name("gone"), glance("running", 71_000));
         let known = Known {
-            sandboxes: vec![
-                listed("backend", Phase::Paused, 1_000),
-                ("admin".parse().expect("a name"), None),
-                listed("frontend", Phase::Active, 61_000),
-            ],
+            catalogue,
+            names: ["backend", "admin", "frontend"].map(name).to_vec(),
             now_ms: 121_000,
-            ..Known::default()
         };
         let lookup = |typed: &str| Lookup {
             sought: Sought::Sandbox,

@@ -11,9 +11,9 @@ use super::direct::{self, Threads, is_direct};
 use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
+use super::sandboxes;
 use super::types::{Envelope, Event, File, Id};
 use super::who::Admission;
-use super::sandboxes;
 use super::words::{Command, HELP, chosen, command, mentions, of_sandboxes, typed};
 use crate::{HttpAnswer, Inbound};
 

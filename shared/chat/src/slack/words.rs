@@ -123,7 +123,9 @@ pub(super) enum BadChoice {
     Name(#[from] BadSandboxName),
     #[error(transparent)]
     Beside(#[from] Unusable),
-    #[error("`in:` takes the word shared: the task is done in the common checkout of a shared sandbox then")]
+    #[error(
+        "`in:` takes the word shared: the task is done in the common checkout of a shared sandbox then"
+    )]
     In,
 }
 
@@ -356,8 +358,9 @@ mod tests {
     #[test]
     fn leading_words_choose_the_sandbox_and_a_bad_name_is_refused_with_what_one_looks_like() {
         let read = |words| chosen(words).map(|(chosen, rest)| (chosen, rest.to_owned()));
-        let (chosen, task) = read("sandbox:frontend in:shared provider:Daytona snapshot:base-1 fix it")
-            .expect("usable");
+        let (chosen, task) =
+            read("sandbox:frontend in:shared provider:Daytona snapshot:base-1 fix it")
+                .expect("usable");
         let expected = Selection {
             sandbox: Some("frontend".parse().expect("a name")),
             provider: Some("daytona".to_owned()),
@@ -372,7 +375,10 @@ mod tests {
             "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
         );
         assert_eq!(read("in:here fix it"), Err(BadChoice::In));
-        assert_eq!(read("in: the api fix it").map(|(_, rest)| rest), Ok("in: the api fix it".to_owned()));
+        assert_eq!(
+            read("in: the api fix it").map(|(_, rest)| rest),
+            Ok("in: the api fix it".to_owned())
+        );
     }
 
     #[test]
@@ -382,15 +388,29 @@ mod tests {
             ("sandbox list", OfSandboxes::List),
             ("Sandboxes LIST", OfSandboxes::List),
             ("sandbox name frontend", OfSandboxes::Name(name())),
-            ("sandbox connect frontend", OfSandboxes::Connect(Some(name()))),
+            (
+                "sandbox connect frontend",
+                OfSandboxes::Connect(Some(name())),
+            ),
             ("sandbox connect", OfSandboxes::Connect(None)),
             ("sandbox destroy", OfSandboxes::Destroy(None)),
-            ("sandbox destroy frontend", OfSandboxes::Destroy(Some(name()))),
+            (
+                "sandbox destroy frontend",
+                OfSandboxes::Destroy(Some(name())),
+            ),
         ] {
             assert_eq!(of_sandboxes(words), Some(Ok(read)), "{words}");
         }
-        assert!(matches!(of_sandboxes("sandbox name Front_End"), Some(Err(_))));
-        for task in ["sandbox", "sandbox name the new thing", "list sandboxes", ""] {
+        assert!(matches!(
+            of_sandboxes("sandbox name Front_End"),
+            Some(Err(_))
+        ));
+        for task in [
+            "sandbox",
+            "sandbox name the new thing",
+            "list sandboxes",
+            "",
+        ] {
             assert_eq!(of_sandboxes(task), None, "{task}");
         }
     }

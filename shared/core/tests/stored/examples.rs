@@ -487,6 +487,7 @@ fn catalogue() -> Catalogue {
             models: one("anthropic/claude"),
             agents: one("plan"),
         },
+        sandboxes: BTreeMap::default(),
         kept: Kept::default(),
     }
 }

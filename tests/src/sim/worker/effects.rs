@@ -7,6 +7,7 @@ use bobbin_core::message::{Operation, Work};
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
+use crate::sim::home::Caller;
 use crate::sim::plan::Late;
 use crate::sim::state::Inner;
 
@@ -103,7 +104,7 @@ impl Worker {
                     });
                 }
                 let call = if stops { Late::Stop(*generation) } else { self.delete(*generation) };
-                inner.land((self.place, self.at()), call);
+                inner.land((self.caller(), self.at()), call);
                 inner.places[self.at()].home.observed(*generation, inner.now_ms)
             }
             Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
@@ -286,6 +287,13 @@ impl Worker {
         event
     }
 
+    fn caller(&self) -> Caller {
+        Caller {
+            place: self.place,
+            is_turn: matches!(self.work, Work::Prompt(_)),
+        }
+    }
+
     /// A delete is a person's where one asked for it.
     fn delete(&self, generation: u32) -> Late {
         let by_person = matches!(
@@ -368,7 +376,7 @@ impl Worker {
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;
-        let spot = (self.place, self.at());
+        let spot = (self.caller(), self.at());
         inner.later.push((at_ms, spot, call));
         true
     }

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use bobbin_core::access::Policy;
 use bobbin_core::ask::{Choice, Field};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{
-    Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work,
-};
+use bobbin_core::message::{Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work};
 use bobbin_core::settings::{Change, Kind};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
@@ -694,7 +692,9 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
 /// A slash command in the thread of the stored events, with these text options.
 fn slash(name: &str, options: &[(&str, &str)]) -> Value {
     let mut event = event("say-in-thread");
-    let options = options.iter().map(|(name, value)| json!({"name": name, "type": 3, "value": value}));
+    let options = options
+        .iter()
+        .map(|(name, value)| json!({"name": name, "type": 3, "value": value}));
     event["data"] = json!({"id": "1240000000000000900", "type": 1, "name": name, "options": options.collect::<Vec<_>>()});
     event
 }
@@ -741,7 +741,11 @@ fn a_name_travels_in_the_threads_group_and_is_seen_by_its_readers() {
     };
     assert_eq!(message.thread.to_string(), THREAD);
     assert!(matches!(&message.work, Work::Name { name, .. } if *name == named("frontend")));
-    assert!(inbound.answer.body.contains("`frontend`"), "{}", inbound.answer.body);
+    assert!(
+        inbound.answer.body.contains("`frontend`"),
+        "{}",
+        inbound.answer.body
+    );
 }
 
 #[test]
@@ -758,9 +762,20 @@ fn commands_about_sandboxes_go_to_the_control_lane_and_only_who_asks_sees_what_c
     assert_eq!(want("sandbox-list", &[]), list);
     assert_eq!(want("sandbox-connect", &[]), Want::Connect { to: None });
     let to = || Which::Named(named("frontend"));
-    assert_eq!(want("sandbox-connect", &[("name", "frontend")]), Want::Connect { to: Some(to()) });
-    assert_eq!(want("sandbox-destroy", &[("name", "frontend")]), Want::AskDestroy { sandbox: to() });
-    assert_eq!(want("sandbox-destroy", &[]), Want::AskDestroy { sandbox: Which::Here });
+    assert_eq!(
+        want("sandbox-connect", &[("name", "frontend")]),
+        Want::Connect { to: Some(to()) }
+    );
+    assert_eq!(
+        want("sandbox-destroy", &[("name", "frontend")]),
+        Want::AskDestroy { sandbox: to() }
+    );
+    assert_eq!(
+        want("sandbox-destroy", &[]),
+        Want::AskDestroy {
+            sandbox: Which::Here
+        }
+    );
 }
 
 #[test]
@@ -777,16 +792,38 @@ fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
     let button = |word: &str| format!("v1:box:{word}:{FRONTEND_KEY}");
     assert_eq!(pressed(&button("stop")), (5, operate(Operation::Pause)));
     assert_eq!(pressed(&button("start")), (5, operate(Operation::Resume)));
-    assert_eq!(pressed(&button("snapshot")), (5, operate(Operation::Snapshot)));
-    assert_eq!(pressed(&button("destroy")), (5, Want::AskDestroy { sandbox: sandbox() }));
-    assert_eq!(pressed(&button("connect")), (5, Want::Connect { to: Some(sandbox()) }));
+    assert_eq!(
+        pressed(&button("snapshot")),
+        (5, operate(Operation::Snapshot))
+    );
+    assert_eq!(
+        pressed(&button("destroy")),
+        (5, Want::AskDestroy { sandbox: sandbox() })
+    );
+    assert_eq!(
+        pressed(&button("connect")),
+        (
+            5,
+            Want::Connect {
+                to: Some(sandbox())
+            }
+        )
+    );
     let page = Want::Sandboxes {
         page: 3,
         in_thread: true,
     };
-    assert_eq!(pressed("v1:boxes:3"), (6, page), "in place of the page that is there");
+    assert_eq!(
+        pressed("v1:boxes:3"),
+        (6, page),
+        "in place of the page that is there"
+    );
     let sure = format!("v1:destroy:{FRONTEND_KEY}");
-    assert_eq!(pressed(&sure), (7, operate(Operation::Destroy)), "its buttons go at once");
+    assert_eq!(
+        pressed(&sure),
+        (7, operate(Operation::Destroy)),
+        "its buttons go at once"
+    );
     let kept = send(&clicked("v1:keep", json!([])));
     assert_eq!(kept.enqueue, None);
     let answer = body(&kept.answer);

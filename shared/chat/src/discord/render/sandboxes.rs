@@ -23,7 +23,11 @@ pub fn sandboxes(page: &Page) -> Value {
             .filter(|action| *action != Action::Connect || page.here.as_ref() != Some(&sandbox.key))
             .map(|action| {
                 let key = sandbox.key.clone();
-                button(style(action), action.label(), &CustomId::Sandbox { action, key })
+                button(
+                    style(action),
+                    action.label(),
+                    &CustomId::Sandbox { action, key },
+                )
             })
             .collect();
         if !buttons.is_empty() {
@@ -33,7 +37,10 @@ pub fn sandboxes(page: &Page) -> Value {
     if page.pages > 1 {
         parts.push(row(&[
             turn("Previous", page.page.checked_sub(1)),
-            turn("Next", Some(page.page + 1).filter(|next| *next < page.pages)),
+            turn(
+                "Next",
+                Some(page.page + 1).filter(|next| *next < page.pages),
+            ),
         ]));
     }
     container(BLURPLE, parts)

@@ -1,6 +1,6 @@
 use bobbin_core::ask::{About, Ask, Opt, Question};
 use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
-use bobbin_core::ids::{PostRef, ThreadKey};
+use bobbin_core::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::message::{Prompt, Reply};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
@@ -800,7 +800,8 @@ fn a_listed(name: &str, phase: Phase) -> Listed {
         last_activity_ms: 60_000,
         ..SandboxRecord::default()
     };
-    Listed::of(&thread("11820000000000000022").sandbox(), &record)
+    let tenant = thread("22").tenant();
+    Listed::of(&SandboxKey::without_thread(&tenant, &name.into()), &record)
 }
 
 fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
@@ -817,7 +818,10 @@ fn words(body: &Value) -> Vec<String> {
     fn walk(value: &Value, into: &mut Vec<String>) {
         into.extend(value["content"].as_str().map(str::to_owned));
         let parts = value["components"].as_array();
-        parts.into_iter().flatten().for_each(|part| walk(part, into));
+        parts
+            .into_iter()
+            .flatten()
+            .for_each(|part| walk(part, into));
     }
     let mut all = Vec::new();
     walk(body, &mut all);
@@ -850,8 +854,12 @@ fn a_full_page_of_the_list_fits_discord_and_leads_to_the_others() {
     for (page, turns) in [(0, [true, false]), (1, [false, false]), (2, [false, true])] {
         let body = sandboxes(&a_page(all.clone(), page, true));
         assert_fits(FOLLOW_UP, "post", &for_one(body.clone()));
-        let rows = body["components"][0]["components"].as_array().expect("parts");
-        let last = rows.last().expect("a row")["components"].as_array().expect("buttons");
+        let rows = body["components"][0]["components"]
+            .as_array()
+            .expect("parts");
+        let last = rows.last().expect("a row")["components"]
+            .as_array()
+            .expect("buttons");
         let disabled: Vec<bool> = last.iter().map(|one| one["disabled"] == true).collect();
         assert_eq!(disabled, turns, "page {page}");
         assert_ne!(last[0]["custom_id"], last[1]["custom_id"], "page {page}");
@@ -866,12 +874,18 @@ fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
     assert_fits(ORIGINAL, "patch", &body);
     assert_eq!(
         words(&body),
-        ["Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
+        [
+            "Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
 - 2 threads work in it: <#22>, <#23>. They are told.\n\
-- What is in it and was not pushed is lost, and its name is free again."]
+- What is in it and was not pushed is lost, and its name is free again."
+        ]
     );
     assert_eq!(labels(&body), ["Destroy", "Cancel"]);
-    assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
+    assert_eq!(
+        body["allowed_mentions"]["parse"],
+        json!([]),
+        "nobody is called"
+    );
 }
 
 #[test]

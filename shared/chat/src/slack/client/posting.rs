@@ -89,7 +89,10 @@ impl Slack {
     async fn rendered(&self, root_ts: Option<&str>, post: &Post, style: CardStyle) -> Rendered {
         if let Post::Card(card) = post
             && let CardState::Shared {
-                holder: Some(ThreadKey::Slack { channel, root_ts, .. }),
+                holder:
+                    Some(ThreadKey::Slack {
+                        channel, root_ts, ..
+                    }),
             } = &card.state
         {
             let link = self.thread_link(channel, root_ts).await;

@@ -198,12 +198,7 @@ pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
 
 /// The arguments of `chat.postEphemeral`: what one person sees.
 #[must_use]
-pub fn ephemeral(
-    channel: &str,
-    thread_ts: Option<&str>,
-    user: &str,
-    rendered: &Rendered,
-) -> Value {
+pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &Rendered) -> Value {
     let Rendered { text, blocks } = rendered;
     let mut arguments = json!({ "channel": channel, "user": user, "text": text, "blocks": blocks });
     if let Some(thread_ts) = thread_ts {

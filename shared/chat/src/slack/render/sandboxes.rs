@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::home::where_it_is;
 use crate::slack::blocks::{Rendered, context, label, section};
 use crate::slack::escape::{line, mrkdwn};
-use crate::slack::limits::{BUTTON_UNITS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX};
+use crate::slack::limits::{
+    BUTTON_UNITS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX,
+};
 use crate::slack::sandboxes::Button;
 
 /// One line about a sandbox.
@@ -50,12 +52,20 @@ pub fn sandboxes(page: &Page) -> Rendered {
     }
     let turns: Vec<Value> = [
         ("Previous", page.page.checked_sub(1)),
-        ("Next", Some(page.page + 1).filter(|next| *next < page.pages)),
+        (
+            "Next",
+            Some(page.page + 1).filter(|next| *next < page.pages),
+        ),
     ]
     .into_iter()
     .filter_map(|(words, to)| {
         let to = Button::Page(u32::try_from(to?).ok()?);
-        Some(button(&to, words, &format!("{words} page of the list"), &page.thread))
+        Some(button(
+            &to,
+            words,
+            &format!("{words} page of the list"),
+            &page.thread,
+        ))
     })
     .collect();
     if !turns.is_empty() {

@@ -768,10 +768,19 @@ fn words_about_sandboxes_are_wanted_in_the_thread_and_a_bad_name_is_refused_at_o
     };
     assert_eq!(control(&mentioned("sandbox list")).want, list);
     let to = Some(Which::Named(name()));
-    assert_eq!(control(&mentioned("sandbox connect frontend")).want, Want::Connect { to });
-    assert_eq!(control(&mentioned("sandbox connect")).want, Want::Connect { to: None });
+    assert_eq!(
+        control(&mentioned("sandbox connect frontend")).want,
+        Want::Connect { to }
+    );
+    assert_eq!(
+        control(&mentioned("sandbox connect")).want,
+        Want::Connect { to: None }
+    );
     let sandbox = Which::Here;
-    assert_eq!(control(&mentioned("sandbox destroy")).want, Want::AskDestroy { sandbox });
+    assert_eq!(
+        control(&mentioned("sandbox destroy")).want,
+        Want::AskDestroy { sandbox }
+    );
     let refused = mentioned("sandbox name Front_End");
     let Want::Say { text } = &control(&refused).want else {
         panic!("a bad name is refused");
@@ -819,7 +828,10 @@ fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
     };
     assert_eq!(pressed("v1:box:stop", &both), operate(Operation::Pause));
     assert_eq!(pressed("v1:box:start", &both), operate(Operation::Resume));
-    assert_eq!(pressed("v1:box:snapshot", &both), operate(Operation::Snapshot));
+    assert_eq!(
+        pressed("v1:box:snapshot", &both),
+        operate(Operation::Snapshot)
+    );
     assert_eq!(pressed("v1:destroy", &both), operate(Operation::Destroy));
     let connect = Want::Connect {
         to: Some(sandbox()),
@@ -832,19 +844,29 @@ fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
         in_thread: true,
     };
     assert_eq!(pressed("v1:boxes:2", &thread), page);
-    assert!(matches!(pressed("v1:keep", &thread), Want::Say { text } if text == "Nothing was destroyed."));
+    assert!(
+        matches!(pressed("v1:keep", &thread), Want::Say { text } if text == "Nothing was destroyed.")
+    );
 }
 
 #[test]
-fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_checked_with_each_click() {
+fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_checked_with_each_click()
+ {
     let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
-    for elsewhere in ["slack:T2:C0BUILD0001:1.1", "slack:T0BOBBIN01:C2:1.1", "slack:T0BOBBIN01:dm:U2"] {
+    for elsewhere in [
+        "slack:T2:C0BUILD0001:1.1",
+        "slack:T0BOBBIN01:C2:1.1",
+        "slack:T0BOBBIN01:dm:U2",
+    ] {
         let inbound = whispered("v1:destroy", &format!("{elsewhere} {key}"), "");
         assert_eq!(inbound.enqueue, None, "{elsewhere}");
     }
     let here = format!("slack:{TEAM}:{CHANNEL}:1.1 {key}");
     let refused = whispered("v1:destroy", &here, "U0NOBODY001");
-    assert!(matches!(&control(&refused).want, Want::Say { .. }), "{refused:?}");
+    assert!(
+        matches!(&control(&refused).want, Want::Say { .. }),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -864,5 +886,9 @@ fn the_list_of_a_command_belongs_to_no_thread() {
     let sandbox = Which::Named("frontend".parse().unwrap());
     assert_eq!(control(&list(&form)).want, Want::AskDestroy { sandbox });
     form["form"]["text"] = json!("sandbox name frontend");
-    assert_eq!(list(&form).enqueue, None, "which thread is meant cannot be known");
+    assert_eq!(
+        list(&form).enqueue,
+        None,
+        "which thread is meant cannot be known"
+    );
 }

@@ -763,7 +763,11 @@ fn listed(name: &str, phase: Phase) -> Listed {
         name: Some(name.parse().unwrap()),
         provider: Some("daytona".to_owned()),
         phase,
-        threads: [in_channel("1.1"), ThreadKey::slack("T1", "D1", "2.2").unwrap()].into(),
+        threads: [
+            in_channel("1.1"),
+            ThreadKey::slack("T1", "D1", "2.2").unwrap(),
+        ]
+        .into(),
         last_activity_ms: 60_000,
         ..SandboxRecord::default()
     };
@@ -794,7 +798,10 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
         read(&shown)
     );
     assert_eq!(labels(&shown), ["Connect", "Stop", "Snapshot", "Destroy"]);
-    assert_eq!(elements(&shown)[0]["value"], "slack:T1:C1:9.9 slack:T1:C1:1.1");
+    assert_eq!(
+        elements(&shown)[0]["value"],
+        "slack:T1:C1:9.9 slack:T1:C1:1.1"
+    );
     let elsewhere = page(vec![listed("frontend", Phase::Paused)], 0, false);
     assert_eq!(labels(&elsewhere), ["Start", "Snapshot", "Destroy"]);
     let none = page(Vec::new(), 0, true);
@@ -806,7 +813,11 @@ fn a_full_page_of_the_list_fits_slack_and_leads_to_the_others() {
     let all: Vec<Listed> = (0..12)
         .map(|n| listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active))
         .collect();
-    for (number, turns) in [(0, vec!["Next"]), (1, vec!["Previous", "Next"]), (2, vec!["Previous"])] {
+    for (number, turns) in [
+        (0, vec!["Next"]),
+        (1, vec!["Previous", "Next"]),
+        (2, vec!["Previous"]),
+    ] {
         let shown = page(all.clone(), number, true);
         assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
         let mut labels = labels(&shown);
@@ -838,7 +849,9 @@ fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_kn
     let link = "https://acme.slack.com/archives/C1/p11";
     let linked = render::card_linked(&waits, CardStyle::Plan, link);
     assert!(
-        read(&linked).contains("Waits until <https://acme.slack.com/archives/C1/p11|another thread> in <#C1> is done"),
+        read(&linked).contains(
+            "Waits until <https://acme.slack.com/archives/C1/p11|another thread> in <#C1> is done"
+        ),
         "{}",
         read(&linked)
     );
