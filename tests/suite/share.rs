@@ -139,7 +139,9 @@ async fn shared(platform: Platform) {
             wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
             let seen = second.whispers().await?;
             let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
-            stopped.then_some(()).ok_or_else(|| "it is not stopped".to_owned())
+            stopped
+                .then_some(())
+                .ok_or_else(|| "it is not stopped".to_owned())
         },
     )
     .await;

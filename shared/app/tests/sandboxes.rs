@@ -476,7 +476,8 @@ fn scene(provider: Provider, model: Model) -> Scene {
 
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
-        generation: GENERATION, snapshot: None,
+        generation: GENERATION,
+        snapshot: None,
     });
     assert!(matches!(
         scene.perform(create.clone()).await,
@@ -630,7 +631,8 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         return;
     }
     let create = Effect::Sandbox(SandboxEffect::Create {
-        generation: GENERATION, snapshot: None,
+        generation: GENERATION,
+        snapshot: None,
     });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
@@ -1703,7 +1705,8 @@ async fn printed(scene: &Scene, command: &str) -> String {
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
-            generation: GENERATION, snapshot: None,
+            generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
@@ -1751,7 +1754,8 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
 
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
-        generation: GENERATION, snapshot: None,
+        generation: GENERATION,
+        snapshot: None,
     });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
@@ -1788,7 +1792,8 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
         .await;
     let made = scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
-            generation: GENERATION, snapshot: None,
+            generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     assert!(

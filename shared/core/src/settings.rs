@@ -441,7 +441,10 @@ impl Catalogue {
         }
         self.sandboxes.insert(name.clone(), glance);
         if self.sandboxes.len() > CATALOGUE_MAX {
-            let longest = self.sandboxes.iter().min_by_key(|(_, one)| one.last_used_ms);
+            let longest = self
+                .sandboxes
+                .iter()
+                .min_by_key(|(_, one)| one.last_used_ms);
             let longest = longest.map(|(name, _)| name.clone());
             longest.and_then(|name| self.sandboxes.remove(&name));
         }

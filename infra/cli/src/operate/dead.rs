@@ -197,7 +197,7 @@ fn kind(body: &Body) -> String {
             Want::Sandboxes { .. } => "sandbox list",
             Want::Connect { .. } => "connect",
             Want::AskDestroy { .. } => "question before a destroy",
-            Want::Sandbox { .. } => "sandbox",
+            Want::Operate { operation, .. } => operation.word(),
         },
     }
     .to_owned()

@@ -202,7 +202,8 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
 async fn with_repository(scene: &Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
-            generation: GENERATION, snapshot: None,
+            generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
