@@ -4,7 +4,7 @@
 use bobbin_core::decide::words::destroyed_by;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{Ran, operate};
 use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
@@ -50,7 +50,15 @@ fn a_name(platform: Platform) -> String {
 async fn worked(world: &World, platform: Platform, lines: &str, more: &[&str]) -> Ran {
     let channel = channel(world, platform);
     let (text, _) = marked(lines);
-    let words = ["send", "--channel", &channel, "--prompt", &text, "--follow", "--json"];
+    let words = [
+        "send",
+        "--channel",
+        &channel,
+        "--prompt",
+        &text,
+        "--follow",
+        "--json",
+    ];
     let ran = operate(world, &[&words, more].concat()).await;
     assert_eq!(ran.code, 0, "{ran:?}");
     ran
@@ -61,7 +69,9 @@ async fn listed(world: &World, name: &str) -> Value {
     let listed = operate(world, &["sandbox", "list", "--json"]).await.json();
     let lines = listed["sandboxes"].as_array().cloned();
     let mut lines = lines.unwrap_or_default().into_iter();
-    lines.find(|line| line["called"] == name).unwrap_or_default()
+    lines
+        .find(|line| line["called"] == name)
+        .unwrap_or_default()
 }
 
 async fn lived(world: World, platform: Platform) {
@@ -101,8 +111,18 @@ async fn lived(world: World, platform: Platform) {
     let first = sent.json()["thread"].as_str().unwrap().to_owned();
     let line = listed(&world, &name).await;
     assert_eq!(
-        (&line["belongs"], &line["phase"], &line["threads"], &line["thread"]),
-        (&json!("live"), &json!("active"), &json!([first]), &json!(key)),
+        (
+            &line["belongs"],
+            &line["phase"],
+            &line["threads"],
+            &line["thread"]
+        ),
+        (
+            &json!("live"),
+            &json!("active"),
+            &json!([first]),
+            &json!(key)
+        ),
         "{line}"
     );
     let shown = operate(&world, &["thread", "show", &first, "--json"]).await;
@@ -119,16 +139,29 @@ async fn lived(world: World, platform: Platform) {
     let connected = operate(&world, &["sandbox", "connect", &other, &name]).await;
     assert_eq!(
         (connected.code, connected.out.as_str()),
-        (0, format!("From now on {other} works in {name}.\n").as_str()),
+        (
+            0,
+            format!("From now on {other} works in {name}.\n").as_str()
+        ),
         "{connected:?}"
     );
     let turn = talk.say("run: cat kept.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("one word"));
-    assert_eq!(listed(&world, &name).await["threads"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        listed(&world, &name).await["threads"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 
     let kept = operate(&world, &["sandbox", "snapshot", &name, "--json"]).await;
-    assert_eq!((kept.code, &kept.json()["result"]), (0, &json!("done")), "{kept:?}");
+    assert_eq!(
+        (kept.code, &kept.json()["result"]),
+        (0, &json!("done")),
+        "{kept:?}"
+    );
     let snapshot = kept.json()["snapshot"].as_str().unwrap().to_owned();
     let snapshots = operate(&world, &["sandbox", "snapshot", &name, "--list", "--json"]).await;
     let line = &snapshots.json()["snapshots"][0];
@@ -140,21 +173,30 @@ async fn lived(world: World, platform: Platform) {
 
     let refused = operate(&world, &["sandbox", "destroy", &name]).await;
     assert_eq!(refused.code, 1, "{refused:?}");
-    for told in ["With --yes it is destroyed:", "2 threads work in it: ", "What is in it and was not pushed is lost"] {
+    for told in [
+        "With --yes it is destroyed:",
+        "2 threads work in it: ",
+        "What is in it and was not pushed is lost",
+    ] {
         assert!(refused.err.contains(told), "{told}: {}", refused.err);
     }
     let destroyed = operate(&world, &["sandbox", "destroy", &name, "--yes"]).await;
     assert_eq!(
         (destroyed.code, destroyed.out.as_str()),
-        (0, "It is deleted with its files, and its name is free again. The 2 threads that worked in it are told.\n"),
+        (
+            0,
+            "It is deleted with its files, and its name is free again. The 2 threads that worked in it are told.\n"
+        ),
         "{destroyed:?}"
     );
     assert_eq!(listed(&world, &name).await, Value::Null);
     let again = operate(&world, &["sandbox", "stop", &name]).await;
     assert_eq!(again.code, 3, "{again:?}");
-    eventually(SEEN_MS_MAX, "the thread is told once", async || {
+    eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
-        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
+        let told = messages
+            .iter()
+            .filter(|one| one.text.contains(&destroyed_by("")));
         match told.count() {
             1 => Ok(()),
             n => Err(format!("{n} times")),
@@ -163,19 +205,50 @@ async fn lived(world: World, platform: Platform) {
     .await;
 
     // What was kept is there in another one.
-    let words = ["sandbox", "create", &second, "--channel", &channel, "--snapshot", &snapshot];
+    let words = [
+        "sandbox",
+        "create",
+        &second,
+        "--channel",
+        &channel,
+        "--snapshot",
+        &snapshot,
+    ];
     let made = operate(&world, &words).await;
     assert_eq!(made.code, 0, "{made:?}");
-    let read = worked(&world, platform, "run: cat kept.txt", &["--sandbox", &second]).await;
+    let read = worked(
+        &world,
+        platform,
+        "run: cat kept.txt",
+        &["--sandbox", &second],
+    )
+    .await;
     let answer = read.json()["turn"]["answer"].to_string();
     assert!(answer.contains("one word"), "{read:?}");
     let destroyed = operate(&world, &["sandbox", "destroy", &second, "--yes"]).await;
     assert_eq!(destroyed.code, 0, "{destroyed:?}");
     let deleted = operate(&world, &["sandbox", "snapshot", "--delete", &snapshot]).await;
     assert_eq!(deleted.code, 0, "{deleted:?}");
-    let gone = operate(&world, &["sandbox", "create", &second, "--tenant", &tenant, "--snapshot", &snapshot]).await;
+    let gone = operate(
+        &world,
+        &[
+            "sandbox",
+            "create",
+            &second,
+            "--tenant",
+            &tenant,
+            "--snapshot",
+            &snapshot,
+        ],
+    )
+    .await;
     assert_eq!(gone.code, 3, "{gone:?}");
-    assert!(gone.err.contains("it has expired, or was deleted. Nothing was done."), "{}", gone.err);
+    assert!(
+        gone.err
+            .contains("it has expired, or was deleted. Nothing was done."),
+        "{}",
+        gone.err
+    );
     let gone = operate(&world, &["sandbox", "snapshot", "--delete", &snapshot]).await;
     assert_eq!(gone.code, 3, "{gone:?}");
 }
@@ -184,18 +257,34 @@ async fn missing(world: World, platform: Platform) {
     let channel = channel(&world, platform);
     let name = a_name(platform);
     let (text, mark) = marked("echo: never");
-    let words = ["send", "--channel", &channel, "--prompt", &text, "--sandbox", &name];
+    let words = [
+        "send",
+        "--channel",
+        &channel,
+        "--prompt",
+        &text,
+        "--sandbox",
+        &name,
+    ];
     let refused = operate(&world, &words).await;
     assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{refused:?}");
     assert!(
-        refused.err.contains(&format!("There is no sandbox named {name} in "))
-            && refused.err.contains("Nothing was sent. With --sandbox-provider beside the name it is made (daytona);"),
+        refused
+            .err
+            .contains(&format!("There is no sandbox named {name} in "))
+            && refused.err.contains(
+                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona);"
+            ),
         "{}",
         refused.err
     );
     let id = refused.err.lines().next().unwrap_or_default();
     let threads = operate(&world, &["thread", "list", "--gone", "--all", "--json"]).await;
-    assert!(!threads.out.contains(id) && !threads.out.contains(&mark), "{}", threads.out);
+    assert!(
+        !threads.out.contains(id) && !threads.out.contains(&mark),
+        "{}",
+        threads.out
+    );
 
     // With a provider it is made.
     let more = ["--sandbox", &name, "--sandbox-provider", "daytona"];

@@ -317,9 +317,11 @@ async fn acts(world: World, platform: Platform) {
         ),
         "{destroyed:?}"
     );
-    eventually(SEEN_MS_MAX, "the thread is told once", async || {
+    eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
-        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
+        let told = messages
+            .iter()
+            .filter(|one| one.text.contains(&destroyed_by("")));
         match told.count() {
             1 => Ok(()),
             n => Err(format!("{n} times")),

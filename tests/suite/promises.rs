@@ -75,7 +75,7 @@ const BREAKS: [(u8, &str, Break); 17] = [
             note: "idle".into(),
         });
     }),
-    (11, "a run that goes on after the end of its turn", |h| {
+    (10, "a run that goes on after the end of its turn", |h| {
         h.calls.push(Call {
             time_ms: 60_000,
             tool_results: 9,

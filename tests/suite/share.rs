@@ -4,8 +4,8 @@
 use bobbin_core::decide::words;
 use bobbin_core::ids::{PostKind, SandboxName, post_key};
 use bobbin_core::outcome::Outcome;
-use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
@@ -54,15 +54,15 @@ async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> 
 /// What the thread is told of something that was asked for by this id.
 async fn told(talk: &Talk<'_>, id: &str) -> String {
     let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
-    let named = |one: &Seen| one.key.as_deref() == Some(&key);
+    let named = |one: &ChatMessage| one.key.as_deref() == Some(&key);
     talk.see(ANSWER_MS_MAX, "it is told in the thread", named)
         .await
         .text
 }
 
 /// What one person alone was told in the thread, with these words in it.
-async fn whispered(talk: &Talk<'_>, words: &str) -> Seen {
-    eventually(SEEN_MS_MAX, &format!("{words:?} is told"), async || {
+async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
+    eventually(VISIBLE_MS_MAX, &format!("{words:?} is told"), async || {
         let seen = talk.whispers().await?;
         let found = seen.iter().rfind(|one| one.text.contains(words)).cloned();
         found.ok_or_else(|| format!("{:?}", seen.iter().map(|one| &one.text).collect::<Vec<_>>()))
@@ -139,7 +139,9 @@ async fn shared(platform: Platform) {
             wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
             let seen = second.whispers().await?;
             let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
-            stopped.then_some(()).ok_or("it is not stopped")
+            stopped
+                .then_some(())
+                .ok_or_else(|| "it is not stopped".to_owned())
         },
     )
     .await;
@@ -197,7 +199,7 @@ async fn destroyed(platform: Platform) {
         "{ended:?}"
     );
     for talk in [&first, &second] {
-        let told = |one: &Seen| one.text.contains("have been deleted by");
+        let told = |one: &ChatMessage| one.text.contains("have been deleted by");
         talk.see(ANSWER_MS_MAX, "each thread is told", told).await;
     }
     eventually(ANSWER_MS_MAX, "the sandbox is gone", async || {
@@ -209,7 +211,7 @@ async fn destroyed(platform: Platform) {
     })
     .await;
     if platform == Platform::Discord {
-        eventually(SEEN_MS_MAX, "the threads are archived", async || {
+        eventually(VISIBLE_MS_MAX, "the threads are archived", async || {
             let active = world.discord.active_threads().await?;
             let open = [&first, &second].map(|talk| active.contains(&talk.thread.channel));
             (open == [false, false])

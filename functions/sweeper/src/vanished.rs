@@ -65,10 +65,7 @@ pub async fn reconcile(
 
 /// Sandboxes by the records that are not `there`, and the last thing that went wrong in reading them. What is in use is not
 /// among them: whoever works in it would notice.
-async fn missing(
-    store: &Store,
-    there: &BTreeSet<SandboxKey>,
-) -> (Vec<SandboxKey>, Option<String>) {
+async fn missing(store: &Store, there: &BTreeSet<SandboxKey>) -> (Vec<SandboxKey>, Option<String>) {
     let (mut missing, mut trouble) = (Vec::new(), None);
     let mut shards = stream::iter(0..DUE_SHARDS)
         .map(|shard| store.armed_sandboxes(shard))

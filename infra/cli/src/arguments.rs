@@ -319,8 +319,14 @@ mod tests {
             ),
             ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),
             ("bobbin thread show nonsense", "nonsense"),
-            ("bobbin sandbox stop Frontend", "take 1 to 40 of a-z, 0-9 and -"),
-            ("bobbin sandbox create a --provider nobody", "there are: daytona"),
+            (
+                "bobbin sandbox stop Frontend",
+                "take 1 to 40 of a-z, 0-9 and -",
+            ),
+            (
+                "bobbin sandbox create a --provider nobody",
+                "there are: daytona",
+            ),
             ("bobbin sandbox snapshot", "<NAME|THREAD>"),
             ("bobbin sandbox connect discord:1:2", "<NAME>"),
             (
@@ -331,7 +337,10 @@ mod tests {
                 "bobbin send --channel C0123ABC --prompt x --sandbox a --new-sandbox",
                 "cannot be used with",
             ),
-            ("bobbin sandbox setup --tenant teams:1", "discord:<guild> or slack:<team>"),
+            (
+                "bobbin sandbox setup --tenant teams:1",
+                "discord:<guild> or slack:<team>",
+            ),
             ("bobbin dead replay", "<ID>"),
             (
                 "bobbin --laptop --stack a thread list",

@@ -115,13 +115,12 @@ ask bobbin sandbox s
 ask bobbin thread list --phase pa
 ask bobbin send --sandbox
 ask bobbin sandbox setup --provider da
-ask bobbin sandbox snapshot --
 ask bobbin completions z
 complete -p bobbin"#;
     let told = asked("bash", &["--noprofile", "--norc"], script).expect("bash is installed");
     let told: Vec<&str> = told.lines().collect();
     assert_eq!(
-        told[..8],
+        told[..7],
         [
             "sandbox",
             "stop start",
@@ -129,14 +128,13 @@ complete -p bobbin"#;
             "pausing paused",
             "--sandbox --sandbox-provider --sandbox-repo --sandbox-snapshot",
             "daytona",
-            SNAPSHOT_OPTIONS,
             "zsh"
         ]
     );
     assert!(
-        told[8].contains("_bobbin") && told[8].ends_with(" bobbin"),
+        told[7].contains("_bobbin") && told[7].ends_with(" bobbin"),
         "{}",
-        told[8]
+        told[7]
     );
 }
 

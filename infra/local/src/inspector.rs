@@ -97,9 +97,9 @@ fn shown_session(
     }
     for ended in shown["ended"].as_array_mut()? {
         let name = format!("turn#{}", ended["id"].as_str()?);
-        let known = items
-            .iter()
-            .find(|one| one["thread"] == item["thread"] && text(one, "item") == Some(&name));
+        let known = items.iter().find(|one| {
+            one["thread"] == item["thread"] && text(one, "item") == Some(name.as_str())
+        });
         let entry = known.and_then(|one| text(one, "entry"));
         if let Some(entry) = entry.and_then(|text| serde_json::from_str::<Entry>(text).ok()) {
             ended["took_ms"] = entry.took_ms().into();

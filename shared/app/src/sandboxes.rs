@@ -193,10 +193,7 @@ impl Sandboxes {
             SandboxEffect::Create {
                 generation,
                 snapshot,
-            } => {
-                self.create(sandbox, *generation, snapshot.as_deref())
-                    .await
-            }
+            } => self.create(sandbox, *generation, snapshot.as_deref()).await,
             SandboxEffect::Observe {
                 generation,
                 after_ms,

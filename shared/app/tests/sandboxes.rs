@@ -429,6 +429,7 @@ fn runtime(models: &ModelSettings) -> Arc<OpenCodeRuntime> {
 fn settings(discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
+        stack_id: STACK_ID.to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
@@ -476,6 +477,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     assert!(matches!(
         scene.perform(create.clone()).await,
@@ -630,6 +632,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     }
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
@@ -1703,6 +1706,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
@@ -1751,6 +1755,7 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
@@ -1788,6 +1793,7 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     let made = scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     assert!(

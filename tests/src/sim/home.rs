@@ -14,6 +14,15 @@ use super::sandbox::{Sandbox, down};
 use super::thread::SimThread;
 use crate::promises::Fact;
 
+/// Who calls the provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    /// For which thread.
+    pub place: usize,
+    /// For that one's turn.
+    pub is_turn: bool,
+}
+
 /// A sandbox of ours.
 #[derive(Default)]
 pub struct Home {
@@ -71,8 +80,15 @@ impl Home {
             return Event::Failed(Failure::SandboxGone);
         }
         let name = format!("snapshot-{generation}-{at_ms}");
-        let ready_ms = *self.snapshots.entry(name.clone()).or_insert(now_ms + takes_ms);
-        let seen = if ready_ms <= now_ms { SnapshotSeen::Ready } else { SnapshotSeen::UnderWay };
+        let ready_ms = *self
+            .snapshots
+            .entry(name.clone())
+            .or_insert(now_ms + takes_ms);
+        let seen = if ready_ms <= now_ms {
+            SnapshotSeen::Ready
+        } else {
+            SnapshotSeen::UnderWay
+        };
         Event::SnapshotSeen { name, seen }
     }
 
@@ -117,11 +133,11 @@ impl Home {
     }
 
     /// A call reaches the provider. A stop or delete may hit what it must not: a turn of one of these threads.
-    pub fn land(&mut self, place: usize, call: Late, threads: &mut [SimThread], now_ms: Ms) {
+    pub fn land(&mut self, from: Caller, call: Late, threads: &mut [SimThread], now_ms: Ms) {
         match call {
             Late::Create(generation) => self.create(generation, now_ms, 1_000, false),
             Late::Stop(generation) => {
-                self.hits(generation, threads, now_ms);
+                self.hits(from, generation, threads, now_ms);
                 self.park(generation, now_ms);
             }
             Late::Delete {
@@ -129,36 +145,42 @@ impl Home {
                 by_person,
             } => {
                 if !by_person {
-                    self.hits(generation, threads, now_ms);
+                    self.hits(from, generation, threads, now_ms);
                 }
                 self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
             }
             Late::Abort(generation, messages) => {
                 if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
-                    sandbox.agent(place).abort(&messages, now_ms);
+                    sandbox.agent(from.place).abort(&messages, now_ms);
                 }
             }
         }
     }
 
     /// What works in this generation, by its record or in truth.
-    fn hits(&mut self, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
+    fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
         let record = self.record.as_ref();
         let present = record.filter(|record| record.generation == generation);
         for place in self.users.clone() {
             let thread = &mut threads[place];
-            let turn = thread.record.as_ref().and_then(|session| session.turn.as_ref());
+            let turn = thread
+                .record
+                .as_ref()
+                .and_then(|session| session.turn.as_ref());
             let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
                 continue;
             };
-            let in_use = present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
+            // Its own turn deletes what it finds half deleted, to make it anew.
+            let is_own = from.is_turn && from.place == place;
+            let in_use =
+                present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
             let number = thread.turn(&turn.id);
             let sandbox = self.sandboxes.get(&generation);
             let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&place));
             let mut runs = agent.into_iter().flat_map(|agent| agent.runs());
             let works = runs.any(|run| Some(run.turn) == number && run.goes_on(now_ms));
-            if in_use || works {
+            if in_use && !is_own || works {
                 let turn = number.unwrap_or(0);
                 thread.history.facts.push(Fact::Hit { generation, turn });
             }

@@ -10,7 +10,7 @@ use bobbin_core::person::Person;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
-use super::home::Home;
+use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
 use super::thread::SimThread;
@@ -63,8 +63,8 @@ pub struct Inner {
     pub(super) next_wake_ms: Ms,
     pub(super) tokens: u64,
     pub(super) deeds: Vec<(Ms, usize, Deed)>,
-    /// Calls on their way that nobody waits for any more: of which thread, and to whose sandbox.
-    pub later: Vec<(Ms, (usize, usize), Late)>,
+    /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
+    pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
 
 impl Inner {
@@ -128,7 +128,11 @@ impl Inner {
 
     /// What is stored of a thread and the sandbox that it works in, or in the group of a sandbox of that alone.
     pub fn stored(&mut self, group: Group) -> Option<Session> {
-        let at = if group.of_sandbox { group.place } else { self.home_of(group.place) };
+        let at = if group.of_sandbox {
+            group.place
+        } else {
+            self.home_of(group.place)
+        };
         let sandbox = self.places[at].home.record.clone();
         if group.of_sandbox {
             let thread = self.places[at].thread.sandbox().group();
@@ -179,10 +183,10 @@ impl Inner {
     }
 
     /// A call reaches the provider.
-    pub fn land(&mut self, (place, at): (usize, usize), call: Late) {
+    pub fn land(&mut self, (from, at): (Caller, usize), call: Late) {
         let now_ms = self.now_ms;
         let mut home = std::mem::take(&mut self.places[at].home);
-        home.land(place, call, &mut self.places, now_ms);
+        home.land(from, call, &mut self.places, now_ms);
         self.places[at].home = home;
     }
 
@@ -205,19 +209,25 @@ impl Inner {
         }
         let workspace = format!("{generation}:{workspace}");
         let who = who.into_iter().collect();
-        self.places[at].home.facts.push(Fact::Working { workspace, who });
+        self.places[at]
+            .home
+            .facts
+            .push(Fact::Working { workspace, who });
     }
 
     pub fn queue(&mut self, group: Group) -> &mut std::collections::VecDeque<Entry> {
         let here = &mut self.places[group.place];
-        if group.of_sandbox { &mut here.home.queue } else { &mut here.queue }
+        if group.of_sandbox {
+            &mut here.home.queue
+        } else {
+            &mut here.queue
+        }
     }
 
     /// Every group of the queue.
     pub fn groups(&self) -> impl Iterator<Item = Group> + use<> {
-        (0..self.places.len()).flat_map(|place| {
-            [false, true].map(|of_sandbox| Group { place, of_sandbox })
-        })
+        (0..self.places.len())
+            .flat_map(|place| [false, true].map(|of_sandbox| Group { place, of_sandbox }))
     }
 
     pub fn note(&mut self, place: usize, what: impl FnOnce() -> String) {
@@ -326,7 +336,11 @@ impl Inner {
         };
         let here = &self.places[receipt.group.place];
         let of_sandbox = receipt.group.of_sandbox;
-        let queue = if of_sandbox { &here.home.queue } else { &here.queue };
+        let queue = if of_sandbox {
+            &here.home.queue
+        } else {
+            &here.queue
+        };
         let head = queue.front();
         head.is_some_and(|entry| entry.holder == Some(token))
     }
@@ -383,10 +397,11 @@ impl Inner {
                 } else {
                     0
                 };
-                let at = self.home_of(place);
+                let is_turn = false;
+                let spot = (Caller { place, is_turn }, self.home_of(place));
                 match late_ms {
-                    0 => self.land((place, at), abort),
-                    _ => self.later.push((now_ms + late_ms, (place, at), abort)),
+                    0 => self.land(spot, abort),
+                    _ => self.later.push((now_ms + late_ms, spot, abort)),
                 }
             }
         }
@@ -454,15 +469,15 @@ pub fn settled(inner: &Inner) -> bool {
     };
     !inner.troubled()
         && !inner.places.iter().any(has_orphan)
-        && !inner.places.iter().any(|place| passing(place) || astray(place))
+        && !inner
+            .places
+            .iter()
+            .any(|place| passing(place) || astray(place))
 }
 
 fn has_orphan(place: &SimThread) -> bool {
-    let session = place.home.record.clone().map(|sandbox| Session {
-        sandbox,
-        ..Session::new(place.thread.clone(), 0)
-    });
-    let orphan = |generation: &u32| is_orphan(session.as_ref(), *generation, 0, 1, 0);
+    let record = place.home.record.as_ref();
+    let orphan = |generation: &u32| is_orphan(record, *generation, 0, 1, 0);
     place.home.sandboxes.keys().any(orphan)
 }
 

@@ -5,6 +5,7 @@ use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
 
+use super::home::Caller;
 use super::plan::{Late, Trouble};
 use super::queue::Group;
 use super::state::Inner;
@@ -72,7 +73,11 @@ impl World {
                 continue;
             };
             let thread = here.thread.clone();
-            let thread = if group.of_sandbox { thread.sandbox().group() } else { thread };
+            let thread = if group.of_sandbox {
+                thread.sandbox().group()
+            } else {
+                thread
+            };
             let id = format!("sweep-{}-{due_ms}", thread.short_hash());
             inner.send(Message {
                 id: id.into(),
@@ -110,7 +115,8 @@ impl World {
                 for (generation, created_ms) in listed {
                     world.pause(wait_ms).await;
                     let now_ms = world.lock().now_ms;
-                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                    let judged = record.as_ref().map(|session| &session.sandbox);
+                    if !is_orphan(judged, generation, created_ms, now_ms, grace_ms) {
                         continue;
                     }
                     world.hunts(token, false).await;
@@ -125,7 +131,8 @@ impl World {
                             generation,
                             by_person,
                         };
-                        inner.land((place, place), delete);
+                        let is_turn = false;
+                        inner.land((Caller { place, is_turn }, place), delete);
                     }
                     world.hunts(token, true).await;
                 }

@@ -236,6 +236,7 @@ fn foreign_key(thread: &Thread) -> ThreadKey {
         ThreadKey::Discord { .. } => ThreadKey::discord(GUILD, &thread.channel),
         ThreadKey::Slack { .. } => ThreadKey::slack(TEAM, &thread.channel, &thread.root),
         ThreadKey::SlackDirect { user, .. } => ThreadKey::slack_direct(TEAM, user),
+        ThreadKey::Sandbox(key) => panic!("nobody talks in the group of {key}"),
     }
     .unwrap()
 }

@@ -210,14 +210,21 @@ fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String 
             span(now_ms().saturating_sub(turn.accepted_at_ms)),
             turn.id,
         ),
-        None => format!("The turn {} of {} is under way there", at_work.turn, at_work.thread),
+        None => format!(
+            "The turn {} of {} is under way there",
+            at_work.turn, at_work.thread
+        ),
     };
     let all: Vec<String> = turns.iter().map(one).collect();
     let them = if turns.len() == 1 { "it" } else { "them" };
     format!(
         "{}. Nothing was done.\nTry again when {} ended, or end {them} first: bobbin {} sandbox {} {said} --even-if-busy",
         all.join(". "),
-        if turns.len() == 1 { "it has" } else { "they have" },
+        if turns.len() == 1 {
+            "it has"
+        } else {
+            "they have"
+        },
         stack.said,
         verb(want),
     )
@@ -323,7 +330,10 @@ pub fn shown(
     halted: Vec<TurnId>,
 ) -> Result<Output, CommandError> {
     let phase = record.phase.word();
-    let made = record.snapshots.iter().find(|one| one.at_ms == *asked_at_ms);
+    let made = record
+        .snapshots
+        .iter()
+        .find(|one| one.at_ms == *asked_at_ms);
     let made = made.filter(|_| want == Operation::Snapshot);
     let snapshot = made.map(|one| one.name.clone());
     let look = match chosen.thread() {
@@ -370,12 +380,7 @@ pub fn shown(
 }
 
 /// What it means that it is done; `before` is the record as it was when it was asked for.
-fn done(
-    stack: &Stack,
-    want: Operation,
-    before: &SandboxRecord,
-    snapshot: Option<&str>,
-) -> String {
+fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
     match (want, before.threads.len()) {
         (Operation::Pause, _) => {
             "It is stopped; its disk is kept, and the next message brings it back.".to_owned()
@@ -402,5 +407,40 @@ fn done(
             None => "The snapshot is made.".to_owned(),
         },
         (Operation::Create, _) => "It is made, and its server is healthy.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::sandbox::Phase;
+
+    use super::*;
+
+    #[test]
+    fn what_would_come_to_nothing_is_said_before_it_is_asked_for() {
+        let own = |phase| SandboxRecord {
+            phase,
+            ..SandboxRecord::default()
+        };
+        let named = |phase| SandboxRecord {
+            name: Some("frontend".parse().expect("a name")),
+            ..own(phase)
+        };
+        let why = pointless(&own(Phase::Paused), Operation::Pause);
+        assert_eq!(why, Some("it is paused already"));
+        let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
+        assert_eq!(why, Some("the thread has no sandbox"));
+        // A name is something to be destroyed, too.
+        assert_eq!(
+            pointless(&named(Phase::Destroyed), Operation::Destroy),
+            None
+        );
+        let closing = SandboxRecord {
+            closing: Some(Person::default()),
+            ..named(Phase::Active)
+        };
+        let why = pointless(&closing, Operation::Snapshot);
+        assert_eq!(why, Some("somebody has asked for its end"));
+        assert_eq!(pointless(&closing, Operation::Destroy), None);
     }
 }

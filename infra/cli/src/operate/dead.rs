@@ -194,6 +194,10 @@ fn kind(body: &Body) -> String {
             Want::Help { .. } => "help",
             Want::Say { .. } => "say",
             Want::Settle { .. } => "decision",
+            Want::Sandboxes { .. } => "sandbox list",
+            Want::Connect { .. } => "connect",
+            Want::AskDestroy { .. } => "question before a destroy",
+            Want::Operate { operation, .. } => operation.word(),
         },
     }
     .to_owned()

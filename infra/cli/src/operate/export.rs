@@ -84,9 +84,10 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
     };
     if let Some(why) = refused {
         // What others may work in is not deleted for one of its threads.
-        let first = match session.sandbox.is_shared() {
-            true => format!("sandbox connect {thread} --own"),
-            false => format!("sandbox destroy {thread}"),
+        let first = if session.sandbox.is_shared() {
+            format!("sandbox connect {thread} --own")
+        } else {
+            format!("sandbox destroy {thread}")
         };
         return Err(format!(
             "Nothing was deleted: {why}. First: bobbin {} {first}",

@@ -53,7 +53,10 @@ fn at_work(session: &Session, turn: &Turn) -> String {
         && !session.sandbox.is_in_use_by(&session.thread, &turn.id)
         && let Some(holder) = session.sandbox.common_in_use_by(&session.thread)
     {
-        return format!("waits for the turn of {} in the same checkout", holder.thread);
+        return format!(
+            "waits for the turn of {} in the same checkout",
+            holder.thread
+        );
     }
     let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
     let words = match (&turn.stage, phase) {

@@ -8,7 +8,6 @@ use bobbin_cloud::store::StoreError;
 use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::sandboxes::Listed;
-use bobbin_core::session::Session;
 use bobbin_sandbox::Sandbox;
 use serde::Serialize;
 
@@ -105,12 +104,12 @@ pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>,
     let owner = |sandbox: &Sandbox| sandbox.owner().map(|(key, _)| key);
     let owners: BTreeSet<SandboxKey> = listed.iter().filter_map(owner).collect();
     let records = stack.store.sandboxes(&owners).await;
-    let mut records = records.map_err(|e| e.to_string())?;
+    let records = records.map_err(|e| e.to_string())?;
     let mut all = Vec::new();
     for sandbox in listed {
         let key = owner(&sandbox);
-        let found = key.as_ref().and_then(|key| records.get_mut(key));
-        let record = match found.map(|found| found.clone()) {
+        let found = key.as_ref().and_then(|key| records.get(key));
+        let record = match found.cloned() {
             None => Ok(None),
             Some(Ok(record)) => Ok(record),
             // What a newer version keeps is not ours to judge.
@@ -134,19 +133,14 @@ fn judge(
     key: Option<SandboxKey>,
     record: Result<Option<SandboxRecord>, ()>,
 ) -> Found {
-    let session = key.as_ref().zip(record.clone().ok().flatten());
-    let session = session.map(|(key, sandbox)| Session {
-        sandbox,
-        ..Session::new(key.thread().clone(), 0)
-    });
-    let judged = match record {
+    let judged = match &record {
         Err(()) => Judged::Unknown,
-        Ok(_) => {
+        Ok(record) => {
             let grace_ms = stack.limits.stale_grace_ms;
-            judged(&sandbox, &stack.id, session.as_ref(), now_ms(), grace_ms)
+            judged(&sandbox, &stack.id, record.as_ref(), now_ms(), grace_ms)
         }
     };
-    let record = session.map(|session| session.sandbox);
+    let record = record.ok().flatten();
     Found {
         line: line(&sandbox, record.as_ref(), &judged),
         sandbox,

@@ -14,7 +14,7 @@ use bobbin_chat::discord::{Discord, DiscordError};
 use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
@@ -165,7 +165,9 @@ pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, Comma
         Channel::Slack(channel) => {
             let slack = stack.slack().await?;
             let again = "repeat the command.";
-            Ok(Tenant::slack(&team_of(stack, &slack, channel, again).await?))
+            Ok(Tenant::slack(
+                &team_of(stack, &slack, channel, again).await?,
+            ))
         }
     }
 }
@@ -204,7 +206,7 @@ async fn team_of(
     let team = installed.identity.team;
     // No list of people holds for a terminal.
     admitted(
-        stack.places().slack(&team, channel, ""),
+        stack.policy().slack(&team, channel, ""),
         "AllowedTeams",
         &team,
         channel,
@@ -234,7 +236,7 @@ async fn look_at_sandbox(
             )));
         }
         return match &wants.snapshot {
-            Some(snapshot) => create::look_at_snapshot(stack, snapshot).await,
+            Some(snapshot) => create::look_at_snapshot(stack, tenant, snapshot).await,
             None => Ok(()),
         };
     };
@@ -242,12 +244,14 @@ async fn look_at_sandbox(
     if record.closing.is_some() {
         return Err(format!(
             "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",
-            wants.sandbox.as_deref().unwrap_or_default()
+            wants.sandbox.as_ref().map_or("", |name| name.as_str())
         )
         .into());
     }
     if wants.provider.is_some() || wants.snapshot.is_some() {
-        eprintln!("There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here.");
+        eprintln!(
+            "There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here."
+        );
     }
     Ok(())
 }

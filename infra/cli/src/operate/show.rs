@@ -104,6 +104,12 @@ pub async fn record(
     stack: &Stack,
     thread: &ThreadKey,
 ) -> Result<(Session, ControlFlags), CommandError> {
+    if !thread.is_conversation() {
+        return Err(CommandError::not_found(format!(
+            "{thread} is the group of a sandbox and no thread. Sandboxes are listed by: bobbin {} sandbox list",
+            stack.said
+        )));
+    }
     let (session, flags) = stack.store.record(thread).await.map_err(|e| {
         format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
     })?;
@@ -360,7 +366,11 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
     let others = answer.in_use.iter();
     let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
     let words = others.map(|one| {
-        let place = if one.common { "common checkout" } else { "worktree" };
+        let place = if one.common {
+            "common checkout"
+        } else {
+            "worktree"
+        };
         let since = span(now_ms.saturating_sub(one.since_ms));
         format!("{} ({place}, for {since})", one.thread)
     });
@@ -369,7 +379,11 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
 }
 
 fn waiting_words(answer: &Answer) -> Option<String> {
-    let threads: Vec<ThreadKey> = answer.in_line.iter().map(|one| one.thread.clone()).collect();
+    let threads: Vec<ThreadKey> = answer
+        .in_line
+        .iter()
+        .map(|one| one.thread.clone())
+        .collect();
     listed(&threads)
 }
 

@@ -117,7 +117,9 @@ impl Stack {
         let guilds = ids("AllowedGuilds").into_iter();
         let teams = ids("AllowedTeams").into_iter();
         let guilds = guilds.map(|guild| Tenant::discord(&guild));
-        guilds.chain(teams.map(|team| Tenant::slack(&team))).collect()
+        guilds
+            .chain(teams.map(|team| Tenant::slack(&team)))
+            .collect()
     }
 
     /// Whose labels its sandboxes and snapshots carry.
@@ -139,7 +141,7 @@ impl Stack {
         }
         let base = match &self.page_url {
             said if said.is_empty() => self.deployed.output("IngressAddress")?,
-            said => said,
+            said => said.as_str(),
         };
         Ok(Some(format!("{}/setup/", base.trim_end_matches('/'))))
     }

@@ -203,6 +203,7 @@ async fn with_repository(scene: &Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;

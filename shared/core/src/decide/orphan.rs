@@ -14,8 +14,7 @@ pub fn is_orphan(
     now_ms: Ms,
     grace_ms: u64,
 ) -> bool {
-    let live =
-        record.is_some_and(|record| record.generation == generation && record.is_alive());
+    let live = record.is_some_and(|record| record.generation == generation && record.is_alive());
     // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
 }

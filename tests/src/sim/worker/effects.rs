@@ -7,6 +7,7 @@ use bobbin_core::message::{Operation, Work};
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
+use crate::sim::home::Caller;
 use crate::sim::plan::Late;
 use crate::sim::state::Inner;
 
@@ -65,7 +66,9 @@ impl Worker {
             sending: Sending::First { within_ms },
             ..
         }) = effect
-            && self.world.lock().places[self.at()].home.is_hanging(*generation)
+            && self.world.lock().places[self.at()]
+                .home
+                .is_hanging(*generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
@@ -77,9 +80,7 @@ impl Worker {
         let mut guard = self.world.lock();
         let inner = &mut *guard;
         match effect {
-            Effect::Sandbox(SandboxEffect::Count { older_than }) => {
-                self.count(inner, *older_than)
-            }
+            Effect::Sandbox(SandboxEffect::Count { older_than }) => self.count(inner, *older_than),
             Effect::FindName { name } => {
                 let key = (inner.places[self.place].thread.tenant(), name.clone());
                 Event::NameFound(inner.names.get(&key).cloned())
@@ -91,7 +92,8 @@ impl Worker {
                 }
             }
             Effect::Sandbox(
-                effect @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
+                effect
+                @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
             ) => {
                 let visible_ms = inner.visible_until_ms(self.token, &self.world.limits);
                 let stops = matches!(effect, SandboxEffect::Stop { .. });
@@ -102,9 +104,15 @@ impl Worker {
                         seen: "too little time is left for a stop".to_owned(),
                     });
                 }
-                let call = if stops { Late::Stop(*generation) } else { self.delete(*generation) };
-                inner.land((self.place, self.at()), call);
-                inner.places[self.at()].home.observed(*generation, inner.now_ms)
+                let call = if stops {
+                    Late::Stop(*generation)
+                } else {
+                    self.delete(*generation)
+                };
+                inner.land((self.caller(), self.at()), call);
+                inner.places[self.at()]
+                    .home
+                    .observed(*generation, inner.now_ms)
             }
             Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
             Effect::Agent(effect) => self.act_on_agent(inner, effect),
@@ -143,7 +151,13 @@ impl Worker {
         let own = older_than.map(|generation| inner.made(self.at(), generation));
         let listed = (0..inner.places.len())
             .filter(|at| inner.places[*at].thread.tenant() == tenant)
-            .flat_map(|at| inner.places[at].home.sandboxes.keys().map(move |one| (at, *one)));
+            .flat_map(|at| {
+                inner.places[at]
+                    .home
+                    .sandboxes
+                    .keys()
+                    .map(move |one| (at, *one))
+            });
         let listed = listed.map(|(at, generation)| inner.made(at, generation));
         let counted = match own {
             Some(_) if inner.counts_once => 0,
@@ -286,6 +300,13 @@ impl Worker {
         event
     }
 
+    fn caller(&self) -> Caller {
+        Caller {
+            place: self.place,
+            is_turn: matches!(self.work, Work::Prompt(_)),
+        }
+    }
+
     /// A delete is a person's where one asked for it.
     fn delete(&self, generation: u32) -> Late {
         let by_person = matches!(
@@ -368,7 +389,7 @@ impl Worker {
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;
-        let spot = (self.place, self.at());
+        let spot = (self.caller(), self.at());
         inner.later.push((at_ms, spot, call));
         true
     }

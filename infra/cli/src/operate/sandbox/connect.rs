@@ -48,7 +48,9 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         )));
     }
     if session.turn.is_some() || !flags.waiting().is_empty() {
-        eprintln!("A turn is under way in the thread, or waits there: it goes to the other sandbox behind that.");
+        eprintln!(
+            "A turn is under way in the thread, or waits there: it goes to the other sandbox behind that."
+        );
     }
     let accepted_at_ms = now_ms();
     let id = TurnId::from(format!("connect-{}-{accepted_at_ms}", thread.short_hash()));

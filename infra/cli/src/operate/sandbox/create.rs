@@ -52,10 +52,10 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
         .into());
     }
     if let Some(snapshot) = &new.snapshot {
-        look_at_snapshot(stack, snapshot).await?;
+        look_at_snapshot(stack, &tenant, snapshot).await?;
     }
     let accepted_at_ms = now_ms();
-    let chance = RandomState::new().hash_one(std::process::id()) as u32;
+    let chance = (RandomState::new().hash_one(std::process::id()) >> 32) as u32;
     let id = TurnId::from(format!("create-{accepted_at_ms}-{chance:08x}"));
     let key = SandboxKey::without_thread(&tenant, &id);
     let message = Message {
@@ -71,7 +71,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
             stack.said
         )
     })?;
-    let (record, operated) = followed(stack, &key, &id, what.wait_ms, &new.name).await?;
+    let (record, operated) = followed(stack, &key, &id, what.wait_ms, new.name.as_str()).await?;
     let phase = record.phase.word();
     let (result, trouble, words, status) = match operated {
         None => (
@@ -157,9 +157,10 @@ async fn wanted(
             })?;
         }
         if new.repo.is_none() {
-            new.repo = asked("Repository, owner/name or an https address (Enter: none)", |word| {
-                Kind::Repo.usable(word).map_err(|bad| bad.to_string())
-            })?;
+            new.repo = asked(
+                "Repository, owner/name or an https address (Enter: none)",
+                |word| Kind::Repo.usable(word).map_err(|bad| bad.to_string()),
+            )?;
         }
         if new.snapshot.is_none() {
             new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
@@ -215,7 +216,11 @@ fn asked<T>(
 }
 
 /// Refuses one that is not there any more, or that no sandbox can begin with.
-pub async fn look_at_snapshot(stack: &Stack, snapshot: &str) -> Result<(), CommandError> {
+pub async fn look_at_snapshot(
+    stack: &Stack,
+    tenant: &Tenant,
+    snapshot: &str,
+) -> Result<(), CommandError> {
     let listed = format!(
         "Those that there are: bobbin {} sandbox snapshot --list",
         stack.said
@@ -225,13 +230,24 @@ pub async fn look_at_snapshot(stack: &Stack, snapshot: &str) -> Result<(), Comma
             "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
         )));
     };
+    // It holds what a sandbox held.
+    if !name.is_of_tenant(tenant) {
+        return Err(format!(
+            "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
+        )
+        .into());
+    }
     let state = stack.provider().await?.find_snapshot(&name).await;
     let state = state.map_err(|e| {
-        format!("The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute.")
+        format!(
+            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
+        )
     })?;
     match state {
         SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
-        SnapshotState::Underway => Err("The snapshot is still being made, so nothing was done: try again in a minute.".into()),
+        SnapshotState::Underway => Err(
+            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
+        ),
         SnapshotState::Absent => Err(CommandError::not_found(format!(
             "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
         ))),

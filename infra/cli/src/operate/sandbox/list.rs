@@ -57,9 +57,10 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
             unreadable.join(", ")
         ));
     }
-    let status = match rows.is_empty() && unreadable.is_empty() {
-        true => Status::Notice,
-        false => Status::Done,
+    let status = if rows.is_empty() && unreadable.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
     };
     let answer = Answer {
         sandboxes: rows.into_iter().map(|row| row.line).collect(),
@@ -76,9 +77,8 @@ fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
         .collect();
     let mut rows = Vec::new();
     for listed in named {
-        let is_its = |one: &Found| {
-            one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key)
-        };
+        let is_its =
+            |one: &Found| one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key);
         let row = match found.iter().position(is_its) {
             Some(at) => {
                 let Found { line, sandbox, .. } = found.remove(at);
@@ -177,4 +177,83 @@ fn state(row: &Row, listed: &Listed) -> String {
         return word.to_owned();
     }
     format!("{word} (at the provider {})", row.line.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::sandbox::{InUse, SandboxRecord};
+
+    use super::*;
+
+    fn row(record: &SandboxRecord, said: &str, state: Option<SandboxState>) -> Row {
+        let thread = ThreadKey::discord("1", "2").expect("a key");
+        let listed = Listed::of(&thread.sandbox(), record);
+        let line = Line {
+            state: said.to_owned(),
+            belongs: "live",
+            ..Line::default()
+        };
+        Row {
+            line: line.with(&listed),
+            listed: Some(listed),
+            state,
+        }
+    }
+
+    #[test]
+    fn a_row_says_name_provider_state_last_use_threads_and_who_works_in_it() {
+        let thread = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
+        let record = SandboxRecord {
+            name: Some("frontend".parse().expect("a name")),
+            provider: Some("daytona".to_owned()),
+            phase: Phase::Active,
+            threads: [thread.clone()].into(),
+            last_activity_ms: 60_000,
+            in_use: vec![InUse {
+                thread,
+                turn: "t".into(),
+                common: true,
+                since_ms: 60_000,
+            }],
+            ..SandboxRecord::default()
+        };
+        let shown = cells(
+            &row(&record, "started", Some(SandboxState::Running)),
+            180_000,
+        );
+        assert_eq!(
+            shown,
+            [
+                "frontend",
+                "discord:1:2",
+                "daytona",
+                "running",
+                "2 min ago",
+                "1",
+                "1",
+                "live"
+            ]
+        );
+    }
+
+    #[test]
+    fn where_the_provider_says_something_else_than_the_record_both_are_shown() {
+        let record = SandboxRecord {
+            phase: Phase::Active,
+            ..SandboxRecord::default()
+        };
+        let shown = |said, state| {
+            let [_, _, _, shown, used, ..] = cells(&row(&record, said, state), 1);
+            (shown, used)
+        };
+        assert_eq!(
+            shown("stopped", Some(SandboxState::Stopped)),
+            (
+                "running (at the provider stopped)".to_owned(),
+                "never".to_owned()
+            )
+        );
+        assert_eq!(shown("unlisted", None).0, "running");
+    }
 }

@@ -54,19 +54,21 @@ pub async fn run(stack: &Stack, what: &Setup) -> Result<Output, CommandError> {
     let page = stack.keys_page()?.ok_or(NOT_ON)?;
     let settings = settings(stack, tenant).await?;
     let Some(provider) = &what.provider else {
-        let (text, status) = match settings.own_keys.is_empty() {
-            true => (
-                format!("{tenant} has no key of its own: its sandboxes and models are the operator's."),
-                Status::Notice,
-            ),
-            false => (shown(&settings), Status::Done),
+        let (text, status) = if settings.own_keys.is_empty() {
+            let text = format!(
+                "{tenant} has no key of its own: its sandboxes and models are the operator's."
+            );
+            (text, Status::Notice)
+        } else {
+            (shown(&settings), Status::Done)
         };
         return output(text, tenant, &settings, None, "shown", status);
     };
     let key = Key::of_tenant(provider).ok_or("There is no such provider.")?;
-    match what.remove {
-        true => remove(stack, what, provider, &settings).await,
-        false => enter(stack, what, (provider, key), &page).await,
+    if what.remove {
+        remove(stack, what, provider, &settings).await
+    } else {
+        enter(stack, what, (provider, key), &page).await
     }
 }
 
@@ -128,7 +130,11 @@ async fn enter(
             entered.as_ref().and_then(|link| link.sealed.as_ref()) == Some(&own.sealed)
         };
         if let Some(own) = own.filter(is_ours) {
-            let text = format!("The {} key counts from now on: {}", key.brand(), own.fingerprint);
+            let text = format!(
+                "The {} key counts from now on: {}",
+                key.brand(),
+                own.fingerprint
+            );
             return output(text, tenant, &settings, Some(address), "done", Status::Done);
         }
         let now_ms = now_ms();
@@ -137,14 +143,28 @@ async fn enter(
                 "A {} key was entered, and does not count: its provider does not take it, cannot be asked, or it is of another account than sandboxes that live. What counted before goes on; the worker's log says which it is.",
                 key.brand()
             );
-            return output(text, tenant, &settings, Some(address), "failed", Status::Failed);
+            return output(
+                text,
+                tenant,
+                &settings,
+                Some(address),
+                "failed",
+                Status::Failed,
+            );
         }
         if entered_at_ms.is_none() && (Instant::now() >= until || now_ms >= link.until_ms) {
             let text = format!(
                 "No key was entered yet. How it stands is told by: bobbin {} sandbox setup --tenant {tenant}",
                 stack.said
             );
-            return output(text, tenant, &settings, Some(address), "waiting", Status::Notice);
+            return output(
+                text,
+                tenant,
+                &settings,
+                Some(address),
+                "waiting",
+                Status::Notice,
+            );
         }
         pause(LOOK_MS).await;
     }
@@ -183,7 +203,14 @@ async fn remove(
         let settings = settings(stack, tenant).await?;
         if !settings.own_keys.contains_key(provider) {
             let text = "It is taken away, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
-            return output(text.to_owned(), tenant, &settings, None, "done", Status::Done);
+            return output(
+                text.to_owned(),
+                tenant,
+                &settings,
+                None,
+                "done",
+                Status::Done,
+            );
         }
         if Instant::now() >= until {
             let text = format!(

@@ -16,7 +16,7 @@ use super::super::arguments::{Snapshot, Which};
 use super::super::stack::Stack;
 use super::{all_named, chosen, unread};
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::when;
 
 /// Snapshots of one list, the newest first.
@@ -87,7 +87,11 @@ async fn list(
         let of = records
             .iter()
             .find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
-        if of.is_none() && (which.is_some() || what.tenant.is_some()) {
+        let is_other = what
+            .tenant
+            .as_ref()
+            .is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
+        if is_other || of.is_none() && which.is_some() {
             continue;
         }
         let id = snapshot.name.to_string();
@@ -126,7 +130,14 @@ async fn list(
         Status::Done
     };
     let text = words(stack, &lines, more);
-    Output::new(text, &Listing { snapshots: lines, more }, status)
+    Output::new(
+        text,
+        &Listing {
+            snapshots: lines,
+            more,
+        },
+        status,
+    )
 }
 
 /// The sandboxes whose snapshots these can be: those that have a name, and those that live.
@@ -172,7 +183,7 @@ fn words(stack: &Stack, lines: &[Line], more: bool) -> String {
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
     let heads = ["SNAPSHOT", "OF", "MADE", "BY", "STATE", "SIZE"];
-    let mut text = table(heads, &rows, Look::of_output());
+    let mut text = table(heads, &rows, Style::of_output());
     if more {
         text.push_str(&format!(
             "\nThere are more: those of one sandbox are listed by: bobbin {} sandbox snapshot NAME --list",
@@ -226,6 +237,8 @@ async fn able(stack: &Stack) -> Result<std::sync::Arc<dyn Provider>, CommandErro
 }
 
 fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
-    format!("The provider did not do it: {error}. Try again in a minute; its status page says more.")
-        .into()
+    format!(
+        "The provider did not do it: {error}. Try again in a minute; its status page says more."
+    )
+    .into()
 }
