@@ -157,6 +157,7 @@ fn runtime() -> Arc<OpenCodeRuntime> {
 fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
+        stack_id: "0".to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,

@@ -183,9 +183,12 @@ async fn two_records_are_written_together_or_neither_is() {
     assert_eq!(write(&session, both(0)).await, Written::Yes(None));
     session.sandbox.phase = Phase::Active;
     session.fresh_since_ms = 7;
-    let (thread, sandbox) = (1, Some(1));
+    let (thread, sandbox) = (Some(1), Some(1));
     for behind in [
-        Versions { thread: 2, sandbox },
+        Versions {
+            thread: Some(2),
+            sandbox,
+        },
         Versions {
             thread,
             sandbox: Some(2),
