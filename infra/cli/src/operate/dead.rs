@@ -194,6 +194,10 @@ fn kind(body: &Body) -> String {
             Want::Help { .. } => "help",
             Want::Say { .. } => "say",
             Want::Settle { .. } => "decision",
+            Want::Sandboxes { .. } => "sandboxes",
+            Want::Connect { .. } => "connect",
+            Want::AskDestroy { .. } => "destroy?",
+            Want::Operate { operation, .. } => operation.word(),
         },
     }
     .to_owned()

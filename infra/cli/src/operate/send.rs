@@ -206,7 +206,7 @@ async fn team_of(
     let team = installed.identity.team;
     // No list of people holds for a terminal.
     admitted(
-        stack.places().slack(&team, channel, ""),
+        stack.policy().slack(&team, channel, ""),
         "AllowedTeams",
         &team,
         channel,
