@@ -194,9 +194,9 @@ fn kind(body: &Body) -> String {
             Want::Help { .. } => "help",
             Want::Say { .. } => "say",
             Want::Settle { .. } => "decision",
-            Want::Sandboxes { .. } => "sandbox list",
+            Want::Sandboxes { .. } => "sandboxes",
             Want::Connect { .. } => "connect",
-            Want::AskDestroy { .. } => "question before a destroy",
+            Want::AskDestroy { .. } => "destroy?",
             Want::Operate { operation, .. } => operation.word(),
         },
     }
