@@ -432,6 +432,7 @@ mod tests {
     fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
+            stack_id: String::new(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
             keys_of: None,

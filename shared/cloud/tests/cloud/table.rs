@@ -261,7 +261,7 @@ async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_writ
     assert_eq!(
         expected,
         Versions {
-            thread: 4,
+            thread: Some(4),
             sandbox: Some(0)
         }
     );
