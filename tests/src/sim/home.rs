@@ -80,8 +80,15 @@ impl Home {
             return Event::Failed(Failure::SandboxGone);
         }
         let name = format!("snapshot-{generation}-{at_ms}");
-        let ready_ms = *self.snapshots.entry(name.clone()).or_insert(now_ms + takes_ms);
-        let seen = if ready_ms <= now_ms { SnapshotSeen::Ready } else { SnapshotSeen::UnderWay };
+        let ready_ms = *self
+            .snapshots
+            .entry(name.clone())
+            .or_insert(now_ms + takes_ms);
+        let seen = if ready_ms <= now_ms {
+            SnapshotSeen::Ready
+        } else {
+            SnapshotSeen::UnderWay
+        };
         Event::SnapshotSeen { name, seen }
     }
 
@@ -164,13 +171,17 @@ impl Home {
         });
         for place in self.users.clone() {
             let thread = &mut threads[place];
-            let turn = thread.record.as_ref().and_then(|session| session.turn.as_ref());
+            let turn = thread
+                .record
+                .as_ref()
+                .and_then(|session| session.turn.as_ref());
             let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
                 continue;
             };
             // Its own turn deletes what it finds half deleted, to make it anew.
             let is_own = from.is_turn && from.place == place;
-            let in_use = present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
+            let in_use =
+                present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
             let number = thread.turn(&turn.id);
             let sandbox = self.sandboxes.get(&generation);
             let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&place));

@@ -35,14 +35,11 @@ impl World {
             let idle = tasks.is_empty()
                 && inner.deeds.is_empty()
                 && inner.later.is_empty()
-                && inner
-                    .places
-                    .iter()
-                    .all(|place| {
-                        place.queue.is_empty()
-                            && place.home.queue.is_empty()
-                            && place.letters.is_empty()
-                    });
+                && inner.places.iter().all(|place| {
+                    place.queue.is_empty()
+                        && place.home.queue.is_empty()
+                        && place.letters.is_empty()
+                });
             if idle && done(&inner) {
                 return Ok(());
             }

@@ -128,7 +128,11 @@ impl Inner {
 
     /// What is stored of a thread and the sandbox that it works in, or in the group of a sandbox of that alone.
     pub fn stored(&mut self, group: Group) -> Option<Session> {
-        let at = if group.of_sandbox { group.place } else { self.home_of(group.place) };
+        let at = if group.of_sandbox {
+            group.place
+        } else {
+            self.home_of(group.place)
+        };
         let sandbox = self.places[at].home.record.clone();
         if group.of_sandbox {
             let thread = self.places[at].thread.sandbox().group();
@@ -205,19 +209,25 @@ impl Inner {
         }
         let workspace = format!("{generation}:{workspace}");
         let who = who.into_iter().collect();
-        self.places[at].home.facts.push(Fact::Working { workspace, who });
+        self.places[at]
+            .home
+            .facts
+            .push(Fact::Working { workspace, who });
     }
 
     pub fn queue(&mut self, group: Group) -> &mut std::collections::VecDeque<Entry> {
         let here = &mut self.places[group.place];
-        if group.of_sandbox { &mut here.home.queue } else { &mut here.queue }
+        if group.of_sandbox {
+            &mut here.home.queue
+        } else {
+            &mut here.queue
+        }
     }
 
     /// Every group of the queue.
     pub fn groups(&self) -> impl Iterator<Item = Group> + use<> {
-        (0..self.places.len()).flat_map(|place| {
-            [false, true].map(|of_sandbox| Group { place, of_sandbox })
-        })
+        (0..self.places.len())
+            .flat_map(|place| [false, true].map(|of_sandbox| Group { place, of_sandbox }))
     }
 
     pub fn note(&mut self, place: usize, what: impl FnOnce() -> String) {
@@ -326,7 +336,11 @@ impl Inner {
         };
         let here = &self.places[receipt.group.place];
         let of_sandbox = receipt.group.of_sandbox;
-        let queue = if of_sandbox { &here.home.queue } else { &here.queue };
+        let queue = if of_sandbox {
+            &here.home.queue
+        } else {
+            &here.queue
+        };
         let head = queue.front();
         head.is_some_and(|entry| entry.holder == Some(token))
     }
@@ -455,7 +469,10 @@ pub fn settled(inner: &Inner) -> bool {
     };
     !inner.troubled()
         && !inner.places.iter().any(has_orphan)
-        && !inner.places.iter().any(|place| passing(place) || astray(place))
+        && !inner
+            .places
+            .iter()
+            .any(|place| passing(place) || astray(place))
 }
 
 fn has_orphan(place: &SimThread) -> bool {

@@ -73,7 +73,11 @@ impl World {
                 continue;
             };
             let thread = here.thread.clone();
-            let thread = if group.of_sandbox { thread.sandbox().group() } else { thread };
+            let thread = if group.of_sandbox {
+                thread.sandbox().group()
+            } else {
+                thread
+            };
             let id = format!("sweep-{}-{due_ms}", thread.short_hash());
             inner.send(Message {
                 id: id.into(),

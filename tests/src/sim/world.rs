@@ -107,7 +107,11 @@ impl World {
         };
         Message {
             id: id.into(),
-            thread: if of_sandbox { thread.sandbox().group() } else { thread },
+            thread: if of_sandbox {
+                thread.sandbox().group()
+            } else {
+                thread
+            },
             accepted_at_ms: inner.now_ms,
             work,
         }
@@ -120,7 +124,10 @@ impl World {
         for at in 0..inner.places.len() {
             let facts = std::mem::take(&mut inner.places[at].home.facts);
             for place in inner.places[at].home.users.clone() {
-                inner.places[place].history.facts.extend(facts.iter().cloned());
+                inner.places[place]
+                    .history
+                    .facts
+                    .extend(facts.iter().cloned());
                 inner.with(place, at, |here, home, _| here.note_strays(home, now_ms));
             }
         }

@@ -276,7 +276,9 @@ const ALONE: [Scenario; 24] = [
         threads: 1,
         before: answered,
         then: stops_all,
-        proves: |places| ended(&places[0], 1, Ending::Cancelled) && ended(&places[0], 2, Ending::Cancelled),
+        proves: |places| {
+            ended(&places[0], 1, Ending::Cancelled) && ended(&places[0], 2, Ending::Cancelled)
+        },
     },
     Scenario {
         name: "roll over",
@@ -341,7 +343,9 @@ const ALONE: [Scenario; 24] = [
         threads: 1,
         before: expired,
         then: sweep,
-        proves: |places| places[0].went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed]),
+        proves: |places| {
+            places[0].went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed])
+        },
     },
     Scenario {
         name: "reset",
@@ -349,7 +353,8 @@ const ALONE: [Scenario; 24] = [
         before: answered,
         then: reset_now,
         proves: |places| {
-            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Destroyed, 1))
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
@@ -389,7 +394,8 @@ const ALONE: [Scenario; 24] = [
         before: answered,
         then: |world| operate(world, Operation::Destroy),
         proves: |places| {
-            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Destroyed, 1))
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
@@ -398,7 +404,8 @@ const ALONE: [Scenario; 24] = [
         before: paused,
         then: |world| operate(world, Operation::Destroy),
         proves: |places| {
-            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Destroyed, 1))
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
@@ -406,7 +413,9 @@ const ALONE: [Scenario; 24] = [
         threads: 1,
         before: answered,
         then: orphaned,
-        proves: |places| places[0].home.deleted.contains(&9) && places[0].phase() == Some((Phase::Active, 1)),
+        proves: |places| {
+            places[0].home.deleted.contains(&9) && places[0].phase() == Some((Phase::Active, 1))
+        },
     },
 ];
 
@@ -460,7 +469,9 @@ fn crashed(
     }
     if at.is_empty() && !(scenario.proves)(&inner.places) {
         let all = inner.places.iter();
-        let all: Vec<_> = all.map(|place| (&place.history.facts, place.in_short())).collect();
+        let all: Vec<_> = all
+            .map(|place| (&place.history.facts, place.in_short()))
+            .collect();
         return Err(format!("{} did not come about: {all:?}", scenario.name));
     }
     let Trouble::Crashes { hit, .. } = &inner.trouble else {

@@ -309,7 +309,10 @@ impl SimThread {
         self.history.end = Some(End {
             phase: sandbox.phase,
             generation: sandbox.generation,
-            turn: self.record.as_ref().is_some_and(|record| record.turn.is_some()),
+            turn: self
+                .record
+                .as_ref()
+                .is_some_and(|record| record.turn.is_some()),
             listed: there
                 .map(|(generation, sandbox)| (*generation, !sandbox.stopped))
                 .collect(),

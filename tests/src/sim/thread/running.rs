@@ -84,7 +84,10 @@ impl SimThread {
         let is_over = |turn: usize| ended.contains(&turn);
         // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
         let together = |run: &Run| !is_over(run.turn);
-        match sandbox.agent(self.place).take(&ids.message, run, together, now_ms) {
+        match sandbox
+            .agent(self.place)
+            .take(&ids.message, run, together, now_ms)
+        {
             Sent::Known => return Event::Prompted,
             Sent::Begins | Sent::BeginsAgain => {}
         }
@@ -109,9 +112,17 @@ impl SimThread {
     }
 
     /// What the agent knows of a prompt.
-    pub fn find_prompt(&self, home: &mut Home, generation: u32, message: &str, now_ms: Ms) -> Event {
+    pub fn find_prompt(
+        &self,
+        home: &mut Home,
+        generation: u32,
+        message: &str,
+        now_ms: Ms,
+    ) -> Event {
         match home.server(generation, now_ms) {
-            Ok(sandbox) if !sandbox.sessions.contains(&self.place) => Event::Failed(Failure::SessionMissing),
+            Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
+                Event::Failed(Failure::SessionMissing)
+            }
             Ok(sandbox) => Event::PromptFound(sandbox.agent(self.place).find(message, now_ms)),
             Err(failed) => failed,
         }

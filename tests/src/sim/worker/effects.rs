@@ -68,7 +68,9 @@ impl Worker {
             sending: Sending::First { within_ms },
             ..
         }) = effect
-            && self.world.lock().places[self.at()].home.is_hanging(*generation)
+            && self.world.lock().places[self.at()]
+                .home
+                .is_hanging(*generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
@@ -80,9 +82,7 @@ impl Worker {
         let mut guard = self.world.lock();
         let inner = &mut *guard;
         match effect {
-            Effect::Sandbox(SandboxEffect::Count { older_than }) => {
-                self.count(inner, *older_than)
-            }
+            Effect::Sandbox(SandboxEffect::Count { older_than }) => self.count(inner, *older_than),
             Effect::FindName { name } => {
                 let key = (inner.places[self.place].thread.tenant(), name.clone());
                 Event::NameFound(inner.names.get(&key).cloned())
@@ -94,7 +94,8 @@ impl Worker {
                 }
             }
             Effect::Sandbox(
-                effect @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
+                effect
+                @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
             ) => {
                 let visible_ms = inner.visible_until_ms(self.token, &self.world.limits);
                 let stops = matches!(effect, SandboxEffect::Stop { .. });
@@ -105,9 +106,15 @@ impl Worker {
                         seen: "too little time is left for a stop".to_owned(),
                     });
                 }
-                let call = if stops { Late::Stop(*generation) } else { self.delete(*generation) };
+                let call = if stops {
+                    Late::Stop(*generation)
+                } else {
+                    self.delete(*generation)
+                };
                 inner.land((self.caller(), self.at()), call);
-                inner.places[self.at()].home.observed(*generation, inner.now_ms)
+                inner.places[self.at()]
+                    .home
+                    .observed(*generation, inner.now_ms)
             }
             Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
             Effect::Agent(effect) => self.act_on_agent(inner, effect),
@@ -146,7 +153,13 @@ impl Worker {
         let own = older_than.map(|generation| inner.made(self.at(), generation));
         let listed = (0..inner.places.len())
             .filter(|at| inner.places[*at].thread.tenant() == tenant)
-            .flat_map(|at| inner.places[at].home.sandboxes.keys().map(move |one| (at, *one)));
+            .flat_map(|at| {
+                inner.places[at]
+                    .home
+                    .sandboxes
+                    .keys()
+                    .map(move |one| (at, *one))
+            });
         let listed = listed.map(|(at, generation)| inner.made(at, generation));
         let counted = match own {
             Some(_) if inner.counts_once => 0,

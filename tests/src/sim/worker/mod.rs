@@ -264,12 +264,23 @@ impl ports::World for Worker {
             let names = &session.observed.names;
             // What the thread goes to is not what the write is about.
             let versions = Versions {
-                thread: Some(inner.places[self.place].record.as_ref().map_or(0, |it| it.version)),
-                sandbox: Some(inner.places[at].home.record.as_ref().map_or(0, |it| it.version)),
+                thread: Some(
+                    inner.places[self.place]
+                        .record
+                        .as_ref()
+                        .map_or(0, |it| it.version),
+                ),
+                sandbox: Some(
+                    inner.places[at]
+                        .home
+                        .record
+                        .as_ref()
+                        .map_or(0, |it| it.version),
+                ),
             };
             let same = |expected: Option<u64>, stored| expected.is_none() || expected == stored;
-            let stands = same(expected.thread, versions.thread)
-                && same(expected.sandbox, versions.sandbox);
+            let stands =
+                same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
             if stands && inner.names_are_free(names) {
                 inner.write_names(names);
                 let written = expected.followed_by(session.clone());

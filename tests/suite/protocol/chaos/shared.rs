@@ -114,7 +114,11 @@ fn begin(world: &World, sandbox: usize) {
         _ => message,
     };
     // A thread that names its sandbox has had one before.
-    let at_ms = if origin(sandbox) == Origin::Named { 90_000 } else { 0 };
+    let at_ms = if origin(sandbox) == Origin::Named {
+        90_000
+    } else {
+        0
+    };
     world.plan(at_ms, sandbox, Deed::Send(message));
 }
 
@@ -141,7 +145,11 @@ fn operations(world: &World, dice: &mut Dice, (sandbox, key): (usize, &SandboxKe
 fn conversation(world: &World, dice: &mut Dice, place: usize) {
     let sandbox = of_thread(place);
     let is_first = origin(sandbox) == Origin::Named && place == sandbox;
-    let mut at_ms = if is_first { 0 } else { 60_000 + dice.below(20 * 60_000) };
+    let mut at_ms = if is_first {
+        0
+    } else {
+        60_000 + dice.below(20 * 60_000)
+    };
     for number in 0..1 + dice.below(3) {
         let id = format!("t{place}m{number}");
         let wants = Selection {

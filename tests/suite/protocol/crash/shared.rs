@@ -121,7 +121,10 @@ fn name_of(place: &SimThread) -> Option<&str> {
 }
 
 fn is_linked(place: &SimThread) -> bool {
-    place.record.as_ref().is_some_and(|record| record.link.is_some())
+    place
+        .record
+        .as_ref()
+        .is_some_and(|record| record.link.is_some())
 }
 
 pub(super) const SCENARIOS: [Scenario; 9] = [
@@ -139,9 +142,7 @@ pub(super) const SCENARIOS: [Scenario; 9] = [
         threads: 3,
         before: named,
         then: connect,
-        proves: |places| {
-            ended(&places[BESIDE], 0, Ending::Answered) && is_linked(&places[BESIDE])
-        },
+        proves: |places| ended(&places[BESIDE], 0, Ending::Answered) && is_linked(&places[BESIDE]),
     },
     Scenario {
         name: "side by side",

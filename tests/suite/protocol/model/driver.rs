@@ -204,7 +204,10 @@ impl Driver {
                 standing: Membership::default(),
             },
         };
-        Self::of(&thread, kinds.iter().map(|kind| (thread.clone(), work(kind))))
+        Self::of(
+            &thread,
+            kinds.iter().map(|kind| (thread.clone(), work(kind))),
+        )
     }
 
     /// For messages of several groups.
@@ -356,7 +359,8 @@ impl Driver {
 
     fn flags(&self, bits: u8) -> ControlFlags {
         let marked = (0..).zip(&self.messages);
-        let marked = marked.filter(|(at, _)| bits.checked_shr(*at).is_some_and(|bits| bits & 1 != 0));
+        let marked =
+            marked.filter(|(at, _)| bits.checked_shr(*at).is_some_and(|bits| bits & 1 != 0));
         ControlFlags {
             cancelled: marked
                 .map(|(_, message)| (message.id.clone(), person()))
@@ -370,7 +374,8 @@ impl Driver {
             Came::Read { record, flags } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
-                    session: (record.version > 0 || record.sandbox.version > 0).then(|| (*record).clone()),
+                    session: (record.version > 0 || record.sandbox.version > 0)
+                        .then(|| (*record).clone()),
                     flags: self.flags(flags),
                     in_ledger: false,
                     settings: Settings::default(),
@@ -444,10 +449,9 @@ impl Driver {
                 known.decisions = 0;
                 Some((&mut known.session, &mut **next))
             }
-            Machine::Start
-            | Machine::Look { .. }
-            | Machine::Overtaken { .. }
-            | Machine::End(_) => None,
+            Machine::Start | Machine::Look { .. } | Machine::Overtaken { .. } | Machine::End(_) => {
+                None
+            }
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;

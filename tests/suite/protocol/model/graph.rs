@@ -79,7 +79,9 @@ impl Explored for System {
             Property::always("promise 10", |_, s| !breaks(s, 10)),
             Property::always("promise 12", |_, s| !breaks(s, 12)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
-            Property::always(ANSWERED, |w: &Walk<Self>, s: &State| !w.system.hides_an_answer(s)),
+            Property::always(ANSWERED, |w: &Walk<Self>, s: &State| {
+                !w.system.hides_an_answer(s)
+            }),
             Property::always(GIVEN_UP, |w: &Walk<Self>, s: &State| {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
                 killed <= (LIMITS.attempts as usize + 1) * w.system.kinds.len()

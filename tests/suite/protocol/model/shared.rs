@@ -156,7 +156,11 @@ fn thread(at: usize) -> ThreadKey {
 }
 
 fn group_key(group: Group) -> ThreadKey {
-    if group < THREADS { thread(group) } else { thread(group - THREADS).sandbox().group() }
+    if group < THREADS {
+        thread(group)
+    } else {
+        thread(group - THREADS).sandbox().group()
+    }
 }
 
 impl Shared {
@@ -290,7 +294,9 @@ impl Shared {
             Kind::Operate(_) => at == 0,
         };
         let all = (0..).zip(&self.kinds);
-        all.filter(|(_, kind)| is_its(kind)).map(|(message, _)| message).collect()
+        all.filter(|(_, kind)| is_its(kind))
+            .map(|(message, _)| message)
+            .collect()
     }
 
     /// What the promises look at: one thread, and the sandbox that was made for it.
@@ -326,7 +332,11 @@ impl Shared {
         let ended = record.ended.iter();
         let ended = ended.map(|ended| (ended.id.as_str(), Ending::from(&ended.outcome)));
         let operated = home.sandbox.operated.iter().map(|one| {
-            let ending = if one.trouble.is_none() { Ending::Answered } else { Ending::Failed };
+            let ending = if one.trouble.is_none() {
+                Ending::Answered
+            } else {
+                Ending::Failed
+            };
             (one.id.as_str(), ending)
         });
         facts.extend(ended.chain(operated).filter_map(|(id, ending)| {
@@ -355,13 +365,17 @@ impl Shared {
             phase: home.sandbox.phase,
             generation,
             turn: record.turn.is_some(),
-            listed: listed.map(|(generation, one)| (generation, one.running)).collect(),
+            listed: listed
+                .map(|(generation, one)| (generation, one.running))
+                .collect(),
             is_settled: true,
         });
-        let accepted = messages.iter().map(|message| match self.kinds[usize::from(*message)] {
-            Kind::Prompt(_) => Request::Prompt,
-            Kind::Operate(_) => Request::Operation,
-        });
+        let accepted = messages
+            .iter()
+            .map(|message| match self.kinds[usize::from(*message)] {
+                Kind::Prompt(_) => Request::Prompt,
+                Kind::Operate(_) => Request::Operation,
+            });
         History {
             accepted: accepted.collect(),
             facts,
@@ -382,9 +396,17 @@ impl Shared {
             let sandbox = &home.sandbox;
             all.extend(sandbox.lease.as_ref().map(|lease| lease.until_ms));
             all.extend(sandbox.waiting.iter().map(|one| one.until_ms));
-            all.extend([record.due_at_ms, sandbox.due_at_ms].into_iter().flatten().filter(|_| rests));
+            all.extend(
+                [record.due_at_ms, sandbox.due_at_ms]
+                    .into_iter()
+                    .flatten()
+                    .filter(|_| rests),
+            );
         }
-        all.into_iter().filter(|at| *at > NOW).min().map(|at| at - NOW)
+        all.into_iter()
+            .filter(|at| *at > NOW)
+            .min()
+            .map(|at| at - NOW)
     }
 
     fn is_due(&self, s: &State, group: Group) -> bool {

@@ -13,8 +13,8 @@ use bobbin_core::session::Session;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::usage::Usage;
 
-use super::super::driver::Item;
 use super::super::super::promises::Ending;
+use super::super::driver::Item;
 use super::{Kind, Known, Provided, Run, Shared, State, THREADS, Worker, thread};
 
 fn down() -> Event {
@@ -124,13 +124,11 @@ impl Shared {
                 breaks(s, (home, *generation), Run::None);
                 observed(s, (home, *generation))
             }
-            SandboxEffect::Clone { generation, .. } => {
-                match s.provided[home][at(*generation)] {
-                    Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                    Provided { running: true, .. } => Event::Cloned,
-                    Provided { .. } => down(),
-                }
-            }
+            SandboxEffect::Clone { generation, .. } => match s.provided[home][at(*generation)] {
+                Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
+                Provided { running: true, .. } => Event::Cloned,
+                Provided { .. } => down(),
+            },
             SandboxEffect::EnsureServer { generation, .. } => {
                 match &mut s.provided[home][at(*generation)] {
                     Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
@@ -141,12 +139,11 @@ impl Shared {
                     _ => down(),
                 }
             }
-            SandboxEffect::MakeWorkspace { generation, .. } => {
-                reached(s, (home, *generation)).unwrap_or(Event::WorkspaceReady {
+            SandboxEffect::MakeWorkspace { generation, .. } => reached(s, (home, *generation))
+                .unwrap_or(Event::WorkspaceReady {
                     directory: "/workspaces/1".to_owned(),
                     branch: None,
-                })
-            }
+                }),
             SandboxEffect::Snapshot { .. } | SandboxEffect::DeleteSnapshot { .. } => down(),
         }
     }
@@ -172,7 +169,8 @@ impl Shared {
             let runs = known.run == Run::Going
                 && (usize::from(known.home), u32::from(known.generation)) == (home, generation);
             // Its own turn deletes what it finds half deleted, to make it anew.
-            let is_own = worker.group == at && worker.item == Item::Message(u8::try_from(message).unwrap_or(0));
+            let is_own = worker.group == at
+                && worker.item == Item::Message(u8::try_from(message).unwrap_or(0));
             let in_use = sandbox.is_in_use_by(&thread(at), &turn.id) && !is_own;
             // One that waits until it is stopped or deleted has nothing at work in it.
             let is_wanted = matches!(
@@ -195,17 +193,16 @@ impl Shared {
     ) -> Event {
         let unreached = |s: &State, generation: u32| reached(s, (home, generation));
         match effect {
-            AgentEffect::CheckServer { generation, .. } => match s.provided[home]
-                [*generation as usize - 1]
-            {
-                Provided { server: true, .. } => Event::Healthy,
-                Provided { .. } => down(),
-            },
-            AgentEffect::FindAgentSession { generation, .. } => {
-                unreached(s, *generation).unwrap_or_else(|| Event::AgentSession {
-                    id: format!("ses_{home}_{generation}_{}", worker.group).into(),
-                })
+            AgentEffect::CheckServer { generation, .. } => {
+                match s.provided[home][*generation as usize - 1] {
+                    Provided { server: true, .. } => Event::Healthy,
+                    Provided { .. } => down(),
+                }
             }
+            AgentEffect::FindAgentSession { generation, .. } => unreached(s, *generation)
+                .unwrap_or_else(|| Event::AgentSession {
+                    id: format!("ses_{home}_{generation}_{}", worker.group).into(),
+                }),
             AgentEffect::Attach { .. } => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),

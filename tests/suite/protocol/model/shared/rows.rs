@@ -93,13 +93,16 @@ impl Explored for Shared {
             Property::sometimes("destroyed", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.phase == Phase::Destroyed
             }),
-            Property::sometimes("a turn that lost its sandbox", |w: &Walk<Self>, s: &State| {
-                let lost = |at| {
-                    let record = w.system.record(s, at);
-                    record.ended.iter().any(|one| one.outcome == Outcome::Lost)
-                };
-                (0..THREADS).any(lost)
-            }),
+            Property::sometimes(
+                "a turn that lost its sandbox",
+                |w: &Walk<Self>, s: &State| {
+                    let lost = |at| {
+                        let record = w.system.record(s, at);
+                        record.ended.iter().any(|one| one.outcome == Outcome::Lost)
+                    };
+                    (0..THREADS).any(lost)
+                },
+            ),
             Property::sometimes("gone to its own", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 1).sandbox.generation > 0
             }),

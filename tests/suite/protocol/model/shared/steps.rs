@@ -18,7 +18,11 @@ impl Shared {
         let others = s.workers.iter().flatten();
         let mut others = others.filter(|worker| worker.item == item);
         let other = others.next().map(|worker| worker.delivery);
-        let at = if group < THREADS { Self::home_of(&self.record(s, group)) } else { group - THREADS };
+        let at = if group < THREADS {
+            Self::home_of(&self.record(s, group))
+        } else {
+            group - THREADS
+        };
         let delivery = self.driver.fresh_delivery(s.homes[at], item, other);
         s.workers[slot] = Some(Worker {
             item,
@@ -62,7 +66,9 @@ impl Shared {
                 sandbox.lease.take_if(|lease| is_foreign(&lease.holder));
             }
             Some(Fault::UncheckedWorkspace) if worker.group < THREADS => {
-                sandbox.in_use.retain(|one| one.thread == thread(worker.group));
+                sandbox
+                    .in_use
+                    .retain(|one| one.thread == thread(worker.group));
                 sandbox.waiting.clear();
             }
             Some(Fault::UnseenUse) if worker.group >= THREADS => sandbox.in_use.clear(),
