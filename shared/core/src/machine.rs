@@ -231,8 +231,13 @@ impl Machine {
             (Self::Overtaken { mut known, cause }, Outcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let stored = found.session.unwrap_or_else(fresh);
-                // Of a thread there is one writer: where it was not this delivery, that has somebody else now.
-                if stored.version != known.session.version || stored.link != known.session.link {
+                // Of a thread there is one writer: where it was not this delivery, that has somebody else now. And what was
+                // seen of one generation says nothing of the next.
+                let before = &known.session;
+                if stored.version != before.version
+                    || stored.link != before.link
+                    || stored.sandbox.generation != before.sandbox.generation
+                {
                     return Self::End(conflict(delivery));
                 }
                 known.session.sandbox = stored.sandbox;

@@ -160,7 +160,13 @@ impl SandboxRecord {
     #[must_use]
     pub fn is_in_use_by(&self, thread: &ThreadKey, turn: &TurnId) -> bool {
         let mut in_use = self.in_use.iter();
-        in_use.any(|one| one.thread == *thread && one.turn == *turn)
+        in_use.any(|one| one.thread == *thread && one.turn == *turn && !one.left)
+    }
+
+    /// Whether a turn works in it.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.in_use.iter().any(|one| !one.left)
     }
 
     /// The turn of another thread that works in the common checkout.
@@ -243,6 +249,10 @@ pub struct InUse {
     pub common: bool,
     /// Since when.
     pub since_ms: Ms,
+    /// The turn has ended, and its run may still go on there: nobody else works there, but the sandbox can be paused, which
+    /// ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
 }
 
 /// A turn that waits for the common checkout.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
+use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 
 use super::plan::Late;
 use super::queue::Entry;
@@ -161,7 +161,14 @@ impl Home {
     /// What works in this generation, by its record or in truth.
     fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
         let record = self.record.as_ref();
-        let present = record.filter(|record| record.generation == generation);
+        // A turn that waits until it is stopped or deleted has nothing at work in it.
+        let present = record.filter(|record| {
+            let is_wanted = matches!(
+                record.phase,
+                Phase::Creating | Phase::Active | Phase::Resuming
+            );
+            record.generation == generation && is_wanted
+        });
         for place in self.users.clone() {
             let thread = &mut threads[place];
             let turn = thread
@@ -294,7 +301,9 @@ impl Home {
     }
 
     pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
-        let bare = |sandbox: &Sandbox| !sandbox.cloned;
+        let record = self.record.as_ref();
+        let wants = record.is_some_and(|record| record.repo.is_some());
+        let bare = |sandbox: &Sandbox| wants && !sandbox.cloned;
         if self.sandboxes.get(&generation).is_some_and(bare) {
             self.facts.push(Fact::Spent {
                 what: "servers in a sandbox without its repository",

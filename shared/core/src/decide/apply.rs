@@ -138,7 +138,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.closed_asks.insert(id, None);
         }
         Event::Aborted => session.observed.abort_sent = true,
-        Event::RunEnded => session.stray = None,
+        Event::RunEnded => {
+            session.stray = None;
+            if session.turn.is_none() {
+                record::leave_workspace(session);
+            }
+        }
         Event::Changed(changes) => results::changed(session, changes),
         Event::Listed(listed) => results::listed(session, listed, context),
         Event::Unshown { why } => {

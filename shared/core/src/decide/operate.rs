@@ -39,10 +39,13 @@ pub(super) fn next(
         && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
     if context.delivery.receive > limits.attempts + 1 && !has_waited {
         session.sandbox.closing = None;
+        if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
+            session.sandbox.lease = None;
+        }
         return end(session, want, Some("it kept failing"), context);
     }
     match want {
-        Operation::Pause => pause(session, context),
+        Operation::Pause => pause(session, by, context),
         Operation::Resume => resume(session, want, context),
         Operation::Destroy => destroy(session, by, context),
         Operation::Forget => forget(session, context),
@@ -193,11 +196,17 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
     }))
 }
 
-fn pause(session: &mut Session, context: &Context<'_>) -> Next {
+/// What the timeline says of it.
+fn note(done: &str, by: Option<&Person>) -> String {
+    let who = by.map_or("the operator", |by| &by.name);
+    format!("{done} by {who}")
+}
+
+fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
     let want = Operation::Pause;
     match session.sandbox.phase {
         Phase::Active | Phase::Resuming => {
-            record::enter(session, Phase::Pausing, "paused by the operator", context);
+            record::enter(session, Phase::Pausing, &note("paused", by), context);
             record::lease(session, context);
         }
         Phase::Pausing => {}
@@ -224,7 +233,7 @@ fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) ->
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Destroying => {}
         Phase::Creating | Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming => {
-            teardown::begin_destroying(session, "deleted by the operator", context);
+            teardown::begin_destroying(session, &note("deleted", by), context);
         }
     }
     match lease::delete(session, context) {
@@ -331,7 +340,7 @@ pub enum Outlook {
 /// What it would meet.
 #[must_use]
 pub fn outlook(session: &Session, want: Operation) -> Outlook {
-    if session.turn.is_some() || !session.sandbox.in_use.is_empty() {
+    if session.turn.is_some() || session.sandbox.is_in_use() {
         return Outlook::Busy;
     }
     match (want, session.sandbox.phase) {

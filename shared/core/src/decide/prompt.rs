@@ -63,10 +63,11 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
         selection,
         card,
     );
-    record::begin(session, turn, context);
+    // Before the workspace is claimed: it is that one which the claim has to be about.
     if prompt.wants.in_common {
         session.in_common = true;
     }
+    record::begin(session, turn, context);
     if waited.is_some_and(|queued| queued.refused) {
         record::fail(session, words::QUEUE_FULL);
     } else if let Some(words) = refusal.or_else(|| share::missing(session, prompt)) {

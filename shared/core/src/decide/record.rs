@@ -34,8 +34,9 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
         session.sandbox.lease = None;
     }
     // Nothing runs in what is stopped, or has just been asked for.
-    if matches!(phase, Phase::Paused | Phase::Creating) {
+    if matches!(phase, Phase::Paused | Phase::Creating | Phase::Destroyed) {
         session.stray = None;
+        session.sandbox.in_use.retain(|one| !one.left);
     }
     arm(session, context);
 }
@@ -127,6 +128,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         turn: id,
         common,
         since_ms: context.now_ms,
+        left: false,
     });
     sandbox.last_activity_ms = context.now_ms;
     arm(session, context);
@@ -146,7 +148,7 @@ fn forget_the_lost(sandbox: &mut crate::sandbox::SandboxRecord, context: &Contex
 /// Whether no turn works in the sandbox.
 pub(super) fn is_idle(session: &mut Session, context: &Context<'_>) -> bool {
     forget_the_lost(&mut session.sandbox, context);
-    session.sandbox.in_use.is_empty()
+    !session.sandbox.is_in_use()
 }
 
 /// Puts the turn in line for the workspace that another one has.
@@ -167,10 +169,22 @@ pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>)
     }
 }
 
+/// Nothing of the thread goes on in the sandbox.
+pub(super) fn leave_workspace(session: &mut Session) {
+    let in_use = &mut session.sandbox.in_use;
+    in_use.retain(|one| one.thread != session.thread);
+}
+
 /// The sandbox is in use by this turn no longer, and the lease under which it was brought up is over.
 fn release(session: &mut Session, id: &TurnId) {
+    if session.sandbox.is_shared() && session.stray.is_some() {
+        let in_use = &mut session.sandbox.in_use;
+        let own = in_use.iter_mut().filter(|one| one.turn == *id);
+        own.for_each(|one| one.left = true);
+    } else {
+        leave_workspace(session);
+    }
     let sandbox = &mut session.sandbox;
-    sandbox.in_use.retain(|one| one.thread != session.thread);
     sandbox.waiting.retain(|one| one.thread != session.thread);
     if sandbox
         .lease
@@ -205,7 +219,7 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         is_left.then_some(now + limits.stop_ms)
     };
     session.sandbox.due_at_ms = match sandbox.phase {
-        _ if !sandbox.in_use.is_empty() => None,
+        _ if sandbox.is_in_use() => None,
         Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
         Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
@@ -405,7 +419,7 @@ pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) 
 /// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
 fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
-        && session.sandbox.in_use.is_empty();
+        && !session.sandbox.is_in_use();
     let at_ms = session
         .sandbox
         .due_at_ms

@@ -27,7 +27,7 @@ pub(super) fn arrive(
 ) -> Option<Next> {
     let Some(name) = &prompt.wants.sandbox else {
         let is_lost = session.link.is_some() && !session.sandbox.is_shared();
-        return is_lost.then(|| go_to(session, None));
+        return is_lost.then(|| go_to(session, None, context));
     };
     if session.sandbox.name.as_ref() == Some(name) {
         join(session, context);
@@ -35,7 +35,7 @@ pub(super) fn arrive(
     }
     match session.observed.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
-        Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key))),
+        Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
         // The name is told of a record that does not have it: the turn says that there is no such sandbox.
         Some(Some(_)) => None,
         Some(None) if prompt.wants.provider.is_none() => None,
@@ -43,7 +43,7 @@ pub(super) fn arrive(
             let id = &context.delivery.message.id;
             let key = SandboxKey::without_thread(&session.thread.tenant(), id);
             if session.sandbox_key() != key {
-                return Some(go_to(session, Some(key)));
+                return Some(go_to(session, Some(key), context));
             }
             give_name(session, name);
             join(session, context);
@@ -92,12 +92,19 @@ pub(super) fn give_up_name(session: &mut Session) {
 }
 
 /// The thread leaves its sandbox for another one, none: its own. It is read with the message's next delivery.
-fn go_to(session: &mut Session, to: Option<SandboxKey>) -> Next {
+fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
     if session.sandbox.phase == Phase::Active
         && let Some(next) = stray::end(session)
     {
         return next;
     }
+    if session.sandbox.phase == Phase::Active && session.stray.is_some() {
+        return Next::Hold {
+            delay_ms: context.delivery.limits.backoff_ms_max,
+            why: "a run of the thread may still go on in the sandbox that it leaves".to_owned(),
+        };
+    }
+    record::leave_workspace(session);
     session.sandbox.threads.remove(&session.thread);
     session
         .sandbox
@@ -128,7 +135,7 @@ pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
 /// The turn cannot have its workspace yet: it stands in line, and looks again.
 pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if session.link.is_some() && !session.sandbox.is_shared() {
-        return Some(go_to(session, None));
+        return Some(go_to(session, None, context));
     }
     let limits = context.delivery.limits;
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
@@ -230,13 +237,13 @@ pub(super) fn connect(
         return end(session, words::CONNECT_GONE, context);
     }
     if !is_there {
-        return go_to(session, Some(target.clone()));
+        return go_to(session, Some(target.clone()), context);
     }
     let lost = !session.sandbox.is_shared() || session.sandbox.closing.is_some();
     if session.link.is_some() && lost {
         // On record first that it came to nothing, so that the next delivery only says so.
         remember(session, context);
-        return go_to(session, None);
+        return go_to(session, None, context);
     }
     join(session, context);
     let word = match &session.sandbox.name {

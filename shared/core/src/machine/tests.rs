@@ -300,10 +300,14 @@ fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it()
         };
         assert_eq!(expected.sandbox, Some(stored.sandbox.version));
 
-        // Whose thread's record was written meanwhile has lost its place.
+        // Whose thread's record was written meanwhile has lost its place; of another generation nothing was seen.
+        let mut other = stored.clone();
+        other.sandbox.generation += 1;
         stored.version += 1;
-        let lost = overtaken.after(loaded(stored), NOW, delivery);
-        assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.backoff_ms);
+        for stored in [other, stored] {
+            let lost = overtaken.clone().after(loaded(stored), NOW, delivery);
+            assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.backoff_ms);
+        }
     });
 }
 

@@ -21,7 +21,9 @@ impl Worker {
         if let Effect::Agent(AgentEffect::Follow(follow)) = effect {
             return self.follow(follow).await;
         }
-        if let Effect::Sandbox(SandboxEffect::Observe { after_ms, .. }) = effect
+        if let Effect::Sandbox(
+            SandboxEffect::Observe { after_ms, .. } | SandboxEffect::Snapshot { after_ms, .. },
+        ) = effect
             && *after_ms > 0
         {
             self.world.pause(*after_ms).await;

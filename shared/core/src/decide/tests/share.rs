@@ -527,3 +527,33 @@ fn every_crash_of_a_deletion_ends_with_it_and_a_free_name() {
     });
     assert!(crashes > 8, "{crashes}");
 }
+
+#[test]
+fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_sandbox_from_a_pause()
+ {
+    let world = shared(None);
+    world.with(|s| {
+        let down = || Failure::SandboxDown {
+            seen: "no answer".to_owned(),
+        };
+        s.fail.insert("follow", (0..4).map(|_| down()).collect());
+        s.fail.insert("end_run", (0..9).map(|_| down()).collect());
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(
+        outcomes(&world).last(),
+        Some(Outcome::Failed { .. })
+    ));
+    let sandbox = record(&world).sandbox;
+    assert!(record(&world).stray.is_some() && sandbox.in_use.len() == 1 && !sandbox.is_in_use());
+    let beside = other("9");
+    let waits = prompt_in("o1", &beside, "front");
+    assert!(matches!(deliver(&world, &waits, 1), Verdict::Hold { .. }));
+    assert!(matches!(deliver(&world, &waits, 2), Verdict::Hold { .. }));
+    // The run is ended by a sweep of its thread, and the checkout is free.
+    world.with(|s| s.fail.clear());
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    assert_eq!(record(&world).stray, None);
+    deliver_until_done(&world, &waits, 3);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+}

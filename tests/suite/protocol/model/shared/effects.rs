@@ -8,7 +8,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef};
 use bobbin_core::message::Operation;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::usage::Usage;
@@ -172,7 +172,12 @@ impl Shared {
             let is_own = worker.group == at
                 && worker.item == Item::Message(u8::try_from(message).unwrap_or(0));
             let in_use = sandbox.is_in_use_by(&thread(at), &turn.id) && !is_own;
-            runs || sandbox.generation == generation && in_use
+            // One that waits until it is stopped or deleted has nothing at work in it.
+            let is_wanted = matches!(
+                sandbox.phase,
+                Phase::Creating | Phase::Active | Phase::Resuming
+            );
+            runs || sandbox.generation == generation && in_use && is_wanted
         });
         if is_hit && !by_person {
             s.hits = 1;
