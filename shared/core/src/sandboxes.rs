@@ -497,6 +497,7 @@ mod tests {
             turn: "t".into(),
             common: true,
             since_ms: 1,
+            left: false,
         });
         record
     }

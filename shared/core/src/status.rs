@@ -317,6 +317,7 @@ mod tests {
                     turn: "t".into(),
                     common: true,
                     since_ms: 1,
+                    left: false,
                 }],
                 ..SandboxRecord::new(0)
             },

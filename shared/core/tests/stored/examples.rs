@@ -354,6 +354,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             turn: "t-1".into(),
             common: true,
             since_ms: T,
+            left: false,
         }],
         waiting: Vec::new(),
         closing: None,

@@ -550,10 +550,14 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
     let waits = prompt_in("o1", &beside, "front");
     assert!(matches!(deliver(&world, &waits, 1), Verdict::Hold { .. }));
     assert!(matches!(deliver(&world, &waits, 2), Verdict::Hold { .. }));
-    // The run is ended by a sweep of its thread, and the checkout is free.
+    // A sweep pauses the sandbox, which ends the run, and the checkout is free.
     world.with(|s| s.fail.clear());
-    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert_eq!(record(&world).stray, None);
+    let due_at_ms = record(&world).sandbox.due_at_ms.unwrap();
+    later(&world, due_at_ms.saturating_sub(world.now_ms()));
+    let group = thread().sandbox().group();
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.phase, sandbox.in_use.len()), (Phase::Paused, 0));
     deliver_until_done(&world, &waits, 3);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
 }
