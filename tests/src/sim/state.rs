@@ -142,7 +142,10 @@ impl Inner {
             });
         }
         self.places[at].home.users.insert(group.place);
-        let record = self.places[group.place].record.clone()?;
+        // What was made in the sandbox's own group can be there before the thread has a record.
+        let fresh = || Session::new(self.places[group.place].thread.clone(), 0);
+        let record = self.places[group.place].record.clone();
+        let record = record.or_else(|| sandbox.is_some().then(fresh))?;
         Some(Session {
             sandbox: sandbox.unwrap_or_default(),
             ..record

@@ -179,6 +179,15 @@ pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, Store
             _ => loaded.in_ledger = true,
         }
     }
+    // What was made in the sandbox's own group can be there before its thread has a record.
+    if loaded.session.is_none()
+        && let Some(item) = sandbox
+    {
+        loaded.session = Some(Session {
+            sandbox: SandboxRecord::decode(record_of(item)?)?,
+            ..Session::new(thread.clone(), 0)
+        });
+    }
     Ok(loaded)
 }
 

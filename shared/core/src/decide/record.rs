@@ -116,8 +116,9 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
     }
-    // A snapshot of it is being made.
-    if sandbox.phase == Phase::Active && foreign_lease_ms(session, context).is_some() {
+    // It is being stopped or deleted, or a snapshot of it is being made.
+    let is_on_its_way_up = matches!(sandbox.phase, Phase::Creating | Phase::Resuming);
+    if !is_on_its_way_up && foreign_lease_ms(session, context).is_some() {
         return false;
     }
     let sandbox = &mut session.sandbox;

@@ -392,7 +392,6 @@ const ROWS: [Row; 17] = [
         budget: Budget {
             crashes: 1,
             lapses: 1,
-            sweeps: 1,
             late: true,
             ..NONE
         },
