@@ -211,12 +211,13 @@ impl Aws {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// A thread's wake-up, as EventBridge Scheduler has it.
+    /// The wake-up of a thread's own sandbox, as EventBridge Scheduler has it.
     ///
     /// # Errors
     /// When there is none.
     pub async fn schedule(&self, group: &str, thread: &ThreadKey) -> Result<Value, String> {
-        let path = format!("/schedules/{}?groupName={group}", wake_name(thread));
+        let of_sandbox = wake_name(&thread.sandbox().group());
+        let path = format!("/schedules/{of_sandbox}?groupName={group}");
         let answer = self.request(Method::GET, "scheduler", &path, "", &[]);
         answer.await?.ok()
     }

@@ -161,6 +161,14 @@ impl Home {
     /// What works in this generation, by its record or in truth.
     fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
         let record = self.record.as_ref();
+        // A person wants it deleted, whoever carries that out in the end.
+        let by_person = |record: &SandboxRecord| {
+            let last = record.timeline.last();
+            record.closing.is_some() || last.is_some_and(|one| one.note.starts_with("deleted by"))
+        };
+        if record.is_some_and(by_person) {
+            return;
+        }
         // A turn that waits until it is stopped or deleted has nothing at work in it.
         let present = record.filter(|record| {
             let is_wanted = matches!(

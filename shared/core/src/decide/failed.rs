@@ -1,9 +1,9 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{Context, Next, aside, operate, outage, record, results, stray, words};
-use crate::effect::{AgentEffect, Effect, SandboxEffect, Sending};
+use crate::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
-use crate::ids::PostKind;
+use crate::ids::{PostKind, ThreadKey};
 use crate::message::Work;
 use crate::outcome::Outcome;
 use crate::sandbox::{Phase, SandboxState};
@@ -19,6 +19,9 @@ pub(super) fn failed(
 ) -> Option<Next> {
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
+    }
+    if let Effect::Chat(ChatEffect::Tell { thread, .. }) = of {
+        return not_told(session, thread, &failure, context);
     }
     if results::could_not_be_read(session, of) {
         return None;
@@ -75,6 +78,35 @@ pub(super) fn failed(
         },
     }
     None
+}
+
+/// Another thread could not be told what became of its sandbox: that is waited for, and given up in the end, because the
+/// sandbox is gone whether anybody hears of it or not. A sweep holds its sandbox's group up no longer than a few deliveries.
+fn not_told(
+    session: &mut Session,
+    thread: &ThreadKey,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let message = context.delivery.message;
+    let is_waited_for = match message.work {
+        Work::Sweep => context.delivery.receive <= limits.attempts,
+        _ => context.now_ms < message.accepted_at_ms + limits.telling_ms,
+    };
+    match failure {
+        Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } if is_waited_for => {
+            let delay_ms = limits.outage_backoff(context.delivery.receive);
+            Some(Next::Hold {
+                delay_ms: delay_ms.max(*after_ms),
+                why: seen.clone(),
+            })
+        }
+        _ => {
+            session.observed.told.insert(thread.clone());
+            None
+        }
+    }
 }
 
 /// It may work on a repeat: a bounded number of them.

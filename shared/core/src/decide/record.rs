@@ -216,7 +216,13 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         Some(now + sign_of_life_ms + limits.stale_grace_ms)
     } else {
         // What nobody answers for is not left at work until the sandbox is paused.
-        let is_left = session.stray.is_some() && sandbox.phase == Phase::Active;
+        // Others may bring a shared one up again, and the run with it.
+        let is_up = match sandbox.phase {
+            Phase::Active => true,
+            Phase::Resuming => sandbox.is_shared(),
+            _ => false,
+        };
+        let is_left = session.stray.is_some() && is_up;
         is_left.then_some(now + limits.stop_ms)
     };
     session.sandbox.due_at_ms = match sandbox.phase {

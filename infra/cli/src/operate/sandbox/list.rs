@@ -215,7 +215,7 @@ mod tests {
                 turn: "t".into(),
                 common: true,
                 since_ms: 60_000,
-            left: false,
+                left: false,
             }],
             ..SandboxRecord::default()
         };

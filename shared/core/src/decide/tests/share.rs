@@ -561,3 +561,32 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
     deliver_until_done(&world, &waits, 3);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
 }
+
+#[test]
+fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
+    let world = shared(None);
+    let key = thread().sandbox();
+    let destroy = operate(&world, "d1", &key, Operation::Destroy);
+    world.with(|s| {
+        let away = || Failure::Outage {
+            after_ms: 0,
+            seen: "the chat does not answer".to_owned(),
+        };
+        s.fail.insert("tell", (0..3).map(|_| away()).collect());
+    });
+    let receive = deliver_until_done(&world, &destroy, 1);
+    assert_eq!((receive, world.with(|s| s.told_threads.len())), (4, 1));
+
+    let world = shared(None);
+    let destroy = operate(&world, "d1", &key, Operation::Destroy);
+    world.with(|s| {
+        let away = || Failure::Outage {
+            after_ms: 0,
+            seen: "the chat does not answer".to_owned(),
+        };
+        s.fail.insert("tell", (0..500).map(|_| away()).collect());
+    });
+    deliver_until_done(&world, &destroy, 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    assert!(world.with(|s| s.told_threads.is_empty()));
+}
