@@ -266,8 +266,8 @@ const WORKER: &[(&str, bool, &[&str])] = &[
     ("dead-letter", true, &["DynamoDB_20120810.BatchGetItem", "AmazonSQS.SendMessage"]),
     ("elsewhere", true, &[]),
     ("newer", true, &[]),
-    // The turn alone is written first: there is nothing to be said of a sandbox before it is made.
-    ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.UpdateItem", "GET /daytona/sandbox",
+    // The turn is written with its place in the sandbox's record.
+    ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.TransactWriteItems", "GET /daytona/sandbox",
         "DynamoDB_20120810.TransactWriteItems", "POST /daytona/sandbox"]),
     ("stop", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postEphemeral"]),
     ("sweep", false, &["DynamoDB_20120810.BatchGetItem"]),
