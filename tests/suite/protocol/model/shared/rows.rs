@@ -133,7 +133,7 @@ const NONE: Budget = Budget {
     ages: 0,
 };
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 2] = [
     Row {
         name: "a_private_sandbox_swept_beside_its_threads_prompts",
         share: Share::Private,
@@ -146,13 +146,6 @@ const ROWS: [Row; 5] = [
         reaches: &["paused", "resumed", "two at work on it", "converged"],
     },
     Row {
-        name: "two_threads_that_take_turns",
-        share: Share::Common,
-        kinds: &[Kind::Prompt(0), Kind::Prompt(1)],
-        budget: Budget { crashes: 1, ..NONE },
-        reaches: &["one in line", "converged"],
-    },
-    Row {
         name: "a_pause_beside_a_turn_of_another_thread",
         share: Share::Common,
         kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
@@ -162,36 +155,6 @@ const ROWS: [Row; 5] = [
             ..NONE
         },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
-    },
-    Row {
-        name: "two_threads_side_by_side_and_a_destroy_in_the_middle",
-        share: Share::Worktrees,
-        kinds: &[
-            Kind::Prompt(1),
-            Kind::Operate(Operation::Destroy),
-            Kind::Prompt(0),
-        ],
-        budget: Budget { ages: 1, ..NONE },
-        reaches: &[
-            "both at work",
-            "destroyed",
-            "a turn that lost its sandbox",
-            "gone to its own",
-            "told",
-            "two at work on it",
-            "converged",
-        ],
-    },
-    Row {
-        name: "a_destroy_under_a_turn_with_zombies",
-        share: Share::Common,
-        kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy)],
-        budget: Budget {
-            lapses: 1,
-            ages: 1,
-            ..NONE
-        },
-        reaches: &["destroyed", "told", "two at work on it", "converged"],
     },
 ];
 
