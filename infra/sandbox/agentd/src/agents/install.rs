@@ -1,0 +1,177 @@
+//! Fetching an agent: npm's own client downloads, the hash that is pinned here decides.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_agent::opencode::VERSION as OPENCODE_VERSION;
+use sha2::{Digest, Sha512};
+use tokio::process::Command;
+
+use super::{Kind, Missing};
+use crate::limits::INSTALL_MS_MAX;
+
+/// A package that holds an agent's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Package {
+    name: &'static str,
+    version: &'static str,
+    /// In npm's notation.
+    hash: &'static str,
+    /// The program's place in it.
+    program: &'static str,
+}
+
+/// Why an agent was not installed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    #[error("{0}")]
+    Unsupported(Missing),
+    #[error("no package of {id} is pinned for this system; install it yourself on PATH or in {}", .folder.join("bin").display())]
+    NotPinned { id: String, folder: PathBuf },
+    #[error("{step} failed: {said}")]
+    Step { step: String, said: String },
+    #[error("{package} is not what is pinned: its hash is {found}; it was not installed")]
+    Integrity { package: String, found: String },
+}
+
+const OPENCODE: Package = Package {
+    name: "opencode-linux-x64",
+    version: OPENCODE_VERSION,
+    hash: "sha512-q/t/3p2CTxOT9y2kvjesb/LZab2+1eqlhhWA02Be6mjTtmYtNBcBsrI5yDo4Fw7ZSPBW2oyIMGMNRqiKQjiAWw==",
+    program: "bin/opencode",
+};
+/// For processors without AVX2.
+const OPENCODE_BASELINE: Package = Package {
+    name: "opencode-linux-x64-baseline",
+    version: OPENCODE_VERSION,
+    hash: "sha512-1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==",
+    program: "bin/opencode",
+};
+
+/// What is pinned for this system.
+pub(super) fn package(kind: Kind) -> Option<Package> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return None;
+    }
+    match kind {
+        Kind::OpenCode => Some(if has_avx2() {
+            OPENCODE
+        } else {
+            OPENCODE_BASELINE
+        }),
+        // Their licences leave the choice of them to whoever builds the sandbox.
+        Kind::Claude | Kind::Codex | Kind::Amp | Kind::Acp => None,
+    }
+}
+
+fn has_avx2() -> bool {
+    std::fs::read_to_string("/proc/cpuinfo")
+        .is_ok_and(|text| text.split_whitespace().any(|word| word == "avx2"))
+}
+
+/// Downloads, checks, unpacks and puts the program into `folder/bin`.
+pub(super) async fn install(
+    package: &Package,
+    folder: &Path,
+    program: &str,
+) -> Result<(), InstallError> {
+    let staging = folder.join(format!("staging-{}", uuid::Uuid::new_v4()));
+    let bin = folder.join("bin");
+    let unusable = |error: std::io::Error| InstallError::Step {
+        step: format!("writing below {}", folder.display()),
+        said: error.to_string(),
+    };
+    tokio::fs::create_dir_all(&staging).await.map_err(unusable)?;
+    tokio::fs::create_dir_all(&bin).await.map_err(unusable)?;
+    let unpacked = fetch(package, &staging).await;
+    let placed = match unpacked {
+        Ok(file) => place(&file, &bin.join(program)).await.map_err(unusable),
+        Err(error) => Err(error),
+    };
+    // What is left over takes room, and harms nothing.
+    let _ = tokio::fs::remove_dir_all(&staging).await;
+    placed
+}
+
+/// The program's file, unpacked.
+async fn fetch(package: &Package, staging: &Path) -> Result<PathBuf, InstallError> {
+    let named = format!("{}@{}", package.name, package.version);
+    let mut pack = Command::new("npm");
+    pack.args(["pack", &named, "--ignore-scripts", "--silent"]);
+    let printed = run(pack, staging, &format!("npm pack {named}")).await?;
+    let file = staging.join(printed.lines().last().unwrap_or_default().trim());
+    let found = {
+        let file = file.clone();
+        tokio::task::spawn_blocking(move || hash_of(&file)).await
+    };
+    let found = match found {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => {
+            return Err(InstallError::Step {
+                step: format!("reading {named}"),
+                said: error.to_string(),
+            });
+        }
+        Err(error) => {
+            return Err(InstallError::Step {
+                step: format!("reading {named}"),
+                said: error.to_string(),
+            });
+        }
+    };
+    if found != package.hash {
+        return Err(InstallError::Integrity {
+            package: named,
+            found,
+        });
+    }
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(&file);
+    run(tar, staging, &format!("unpacking {named}")).await?;
+    Ok(staging.join("package").join(package.program))
+}
+
+fn hash_of(file: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(file)?;
+    let mut hash = Sha512::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            read => hash.update(&buffer[..read]),
+        }
+    }
+    Ok(format!("sha512-{}", STANDARD.encode(hash.finalize())))
+}
+
+/// Makes a file the program of this name, whole or not at all.
+async fn place(file: &Path, program: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    tokio::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).await?;
+    tokio::fs::rename(file, program).await
+}
+
+async fn run(mut command: Command, folder: &Path, step: &str) -> Result<String, InstallError> {
+    let failed = |said: String| InstallError::Step {
+        step: step.to_owned(),
+        said,
+    };
+    command
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let bound = Duration::from_millis(INSTALL_MS_MAX);
+    let output = tokio::time::timeout(bound, command.output()).await;
+    let output = output
+        .map_err(|_| failed("it took too long".to_owned()))?
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(said.trim().chars().take(500).collect()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
