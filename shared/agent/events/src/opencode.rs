@@ -43,8 +43,14 @@ struct Turn {
 }
 
 impl Converter {
-    /// Makes events of the data of one server-sent event.
+    /// Makes events of the data of one server-sent event; of a message as `GET /session/{id}/message` lists it (`info` and
+    /// `parts`) those that the stream tells of it.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
+        if let (Some(info), Some(Value::Array(parts))) = (raw.get("info"), raw.get("parts")) {
+            let session = text_at(info, "/sessionID");
+            let understood = self.listed(info, parts);
+            return finish(session, understood, raw);
+        }
         // The stream of all directories wraps each event.
         let event = raw.get("payload").unwrap_or(&raw);
         let session = text_at(event, "/properties/sessionID");
@@ -118,6 +124,25 @@ impl Converter {
         })
     }
 
+    fn listed(&mut self, info: &Value, parts: &[Value]) -> Understood {
+        let mut all = self.head(decode(info)?);
+        all.extend(parts.iter().map(|part| {
+            let message = self.part(part).unwrap_or_else(|_| {
+                let id = text_at(info, "/id");
+                let role = id.as_deref().map(|id| self.role_of(id));
+                let raw = part.clone();
+                let parts = vec![UniversalMessagePart::Unknown { raw }];
+                let role = role.unwrap_or_else(|| ROLE_UNKNOWN.to_owned());
+                UniversalMessageParsed {
+                    parts,
+                    ..UniversalMessageParsed::of(&role, id)
+                }
+            });
+            UniversalEventData::from(message)
+        }));
+        Ok(all)
+    }
+
     fn role_of(&self, message: &str) -> String {
         let role = self.roles.get(message).map(String::as_str);
         role.unwrap_or(ROLE_UNKNOWN).to_owned()
@@ -130,7 +155,10 @@ impl Converter {
             turn.failure = None;
             turn.finish = None;
         } else {
-            turn.finish = head.finish.clone().or(turn.finish);
+            if head.finish.is_some() {
+                turn.finish.clone_from(&head.finish);
+                turn.failure = None;
+            }
             turn.failure = head.error.as_ref().map(failure).or(turn.failure);
         }
         self.turns.set(&head.session_id, turn);
@@ -225,7 +253,7 @@ impl Converter {
         CrashInfo {
             message,
             kind: Some(kind),
-            details: what.get("data").cloned(),
+            details: what.get("data").filter(|data| !data.is_null()).cloned(),
         }
     }
 
@@ -315,7 +343,7 @@ fn tool(
     let mut parts = vec![UniversalMessagePart::ToolCall {
         id: Some(call_id.clone()),
         name: name.clone(),
-        input: state.input,
+        input: state.input.unwrap_or_default(),
     }];
     let (output, is_error) = match state.status.as_str() {
         "completed" => (Some(state.output.unwrap_or_default()), is_unusable),

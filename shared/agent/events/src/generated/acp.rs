@@ -1,4 +1,4 @@
-// Made by typify of `schemas/*.json` with `cargo run -p bobbin-agent-events --example generate`: change the schema instead.
+// Made by typify of `schemas/*.json` with `cargo run -p bobbin-agent-events-generator`: change the schema instead.
 ///Bytes.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct BlobContents {

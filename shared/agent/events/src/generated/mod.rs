@@ -1,4 +1,4 @@
-//! The types that typify made of `schemas/*.json` (`examples/generate.rs`); a test holds the two against each other.
+//! The types that typify made of `schemas/*.json` (`generator`); a test there holds the two against each other.
 #![allow(
     missing_docs,
     dead_code,

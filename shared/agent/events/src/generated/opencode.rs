@@ -1,4 +1,4 @@
-// Made by typify of `schemas/*.json` with `cargo run -p bobbin-agent-events --example generate`: change the schema instead.
+// Made by typify of `schemas/*.json` with `cargo run -p bobbin-agent-events-generator`: change the schema instead.
 ///A file.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct FilePart {
@@ -282,7 +282,8 @@ pub struct ToolRef {
 ///How a tool call stands.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug)]
 pub struct ToolState {
-    pub input: ::serde_json::Value,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub input: ::std::option::Option<::serde_json::Value>,
     ///`exit` of bash, `sessionId` of task.
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub metadata: ::std::option::Option<
