@@ -15,7 +15,7 @@ use crate::event::{
 use crate::form;
 use crate::generated::acp as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
-use crate::recent::Recent;
+use crate::recent::{Recent, remembered};
 use crate::rpc::{Rpc, answer_to, ask_id, id_text};
 
 /// The only part of a message that grows by chunks.
@@ -176,10 +176,10 @@ impl Converter {
         let id = update.tool_call_id;
         let had = self.calls.remove(&id).unwrap_or_default();
         let call = Call {
-            title: update.title.or(had.title),
-            name: update.name.or(had.name),
-            kind: update.kind.or(had.kind),
-            status: update.status.or(had.status),
+            title: update.title.as_deref().map(remembered).or(had.title),
+            name: update.name.as_deref().map(remembered).or(had.name),
+            kind: update.kind.as_deref().map(remembered).or(had.kind),
+            status: update.status.as_deref().map(remembered).or(had.status),
             input: update.raw_input.unwrap_or(had.input),
         };
         let name = call.name.clone().or_else(|| call.kind.clone());

@@ -15,7 +15,7 @@ use crate::event::{
 };
 use crate::generated::claude as wire;
 use crate::message::UniversalMessageParsed;
-use crate::recent::Recent;
+use crate::recent::{Recent, remembered};
 use crate::stream_json::{self, Blocks, block_name};
 
 /// The tool that asks people questions.
@@ -47,7 +47,7 @@ impl Converter {
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/session_id");
         if let Some(session) = &session {
-            self.session.clone_from(session);
+            self.session = remembered(session);
         }
         let understood = self.understand(&raw);
         finish(session, understood, raw)
@@ -108,7 +108,7 @@ impl Converter {
         match tag(&line.event, "type") {
             "message_start" => {
                 let wire::MessageStart { message } = decode(&line.event)?;
-                self.streamed.set(&of, message.id);
+                self.streamed.set(&of, remembered(&message.id));
             }
             "message_stop" => {
                 self.streamed.remove(&of);

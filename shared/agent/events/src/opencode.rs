@@ -14,10 +14,13 @@ use crate::event::{
 };
 use crate::generated::opencode as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
-use crate::recent::Recent;
+use crate::recent::{Recent, remembered};
 
 /// The role of a message whose head was never seen.
 const ROLE_UNKNOWN: &str = "unknown";
+
+/// Text parts of a message that are remembered, should they become void.
+const TEXTS_MAX: usize = 64;
 
 /// Makes universal events of what OpenCode tells.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,6 +30,8 @@ pub struct Converter {
     roles: Recent<String>,
     /// Whether a part is text, which its deltas do not tell.
     texts: Recent<bool>,
+    /// Text parts of messages since the last beginning of a step in them.
+    written: Recent<Vec<String>>,
     /// How the turns of sessions stand.
     turns: Recent<Turn>,
 }
@@ -67,7 +72,9 @@ impl Converter {
             }
             "message.updated" => {
                 let wire::MessageUpdated { info } = decode(properties)?;
-                self.head(info)
+                let (mut all, error) = self.head(info);
+                all.extend(error.map(UniversalEventData::from));
+                all
             }
             "message.removed" => {
                 let gone: wire::MessageRemoved = decode(properties)?;
@@ -77,7 +84,7 @@ impl Converter {
             }
             "message.part.updated" => {
                 let wire::PartUpdated { part } = decode(properties)?;
-                vec![self.part(&part)?.into()]
+                self.part(&part)?.into_iter().map(Into::into).collect()
             }
             "message.part.removed" => {
                 let gone: wire::PartRemoved = decode(properties)?;
@@ -125,21 +132,19 @@ impl Converter {
     }
 
     fn listed(&mut self, info: &Value, parts: &[Value]) -> Understood {
-        let mut all = self.head(decode(info)?);
-        all.extend(parts.iter().map(|part| {
-            let message = self.part(part).unwrap_or_else(|_| {
-                let id = text_at(info, "/id");
-                let role = id.as_deref().map(|id| self.role_of(id));
+        let (mut all, error) = self.head(decode(info)?);
+        let (id, role) = (text_at(info, "/id"), text_at(info, "/role"));
+        for part in parts {
+            let known = self.part(part).unwrap_or_else(|_| {
+                let role = role.as_deref().unwrap_or(ROLE_UNKNOWN);
                 let raw = part.clone();
                 let parts = vec![UniversalMessagePart::Unknown { raw }];
-                let role = role.unwrap_or_else(|| ROLE_UNKNOWN.to_owned());
-                UniversalMessageParsed {
-                    parts,
-                    ..UniversalMessageParsed::of(&role, id)
-                }
+                let message = UniversalMessageParsed::of(role, id.clone());
+                vec![UniversalMessageParsed { parts, ..message }]
             });
-            UniversalEventData::from(message)
-        }));
+            all.extend(known.into_iter().map(UniversalEventData::from));
+        }
+        all.extend(error.map(UniversalEventData::from));
         Ok(all)
     }
 
@@ -148,85 +153,73 @@ impl Converter {
         role.unwrap_or(ROLE_UNKNOWN).to_owned()
     }
 
-    fn head(&mut self, head: wire::MessageHead) -> Vec<UniversalEventData> {
-        self.roles.set(&head.id, head.role.clone());
+    /// The head, and the part that says why the message broke off: the last of its parts.
+    fn head(
+        &mut self,
+        head: wire::MessageHead,
+    ) -> (Vec<UniversalEventData>, Option<UniversalMessageParsed>) {
+        self.roles.set(&head.id, remembered(&head.role));
         let mut turn = self.turn(&head.session_id);
         if head.role == "user" {
             turn.failure = None;
             turn.finish = None;
         } else {
             if head.finish.is_some() {
-                turn.finish.clone_from(&head.finish);
+                turn.finish = head.finish.as_deref().map(remembered);
                 turn.failure = None;
             }
-            turn.failure = head.error.as_ref().map(failure).or(turn.failure);
+            turn.failure = head.error.as_ref().map(failed).or(turn.failure);
         }
         self.turns.set(&head.session_id, turn);
 
         let usage = usage(&head);
-        let mut message = UniversalMessageParsed::of(&head.role, Some(head.id));
-        if let Some(error) = &head.error {
-            let (_, message_of_it) = failure(error);
-            let parts = vec![UniversalMessagePart::Error {
-                message: message_of_it,
-            }];
-            message = message
-                .with_part("error", parts)
-                .with("error", text_at(error, "/name"));
-        }
+        let id = Some(head.id);
+        let error = head.error.as_ref().map(|error| {
+            let (_, message) = failure(error);
+            let parts = vec![UniversalMessagePart::Error { message }];
+            UniversalMessageParsed::of(&head.role, id.clone()).with_part("error", parts)
+        });
         let is_summary =
             head.summary == Some(Value::Bool(true)) || head.mode.as_deref() == Some("compaction");
         let completed = head.time.as_ref().and_then(|time| time.get("completed"));
-        let message = message
+        let message = UniversalMessageParsed::of(&head.role, id)
             .with("parent", head.parent_id)
             .with("provider", head.provider_id)
             .with("model", head.model_id)
             .with("finish", head.finish)
+            .with("error", head.error.and_then(|it| text_at(&it, "/name")))
             .with("summary", is_summary.then_some(true))
             .with("completed", completed.cloned());
         let mut all = vec![message.into()];
         all.extend(usage.map(UniversalEventData::from));
-        all
+        (all, error)
     }
 
-    fn part(&mut self, part: &Value) -> Result<UniversalMessageParsed, serde_json::Error> {
-        let wire::PartHead {
-            id,
-            message_id,
-            type_: kind,
-            ..
-        } = decode(part)?;
-        self.texts.set(&id, kind == "text");
-        let role = self.role_of(&message_id);
-        let message = UniversalMessageParsed::of(&role, Some(message_id));
-        Ok(match kind.as_str() {
-            "text" => {
-                let text: wire::TextPart = decode(part)?;
-                let parts = vec![UniversalMessagePart::Text { text: text.text }];
-                let metadata = Value::Object(text.metadata.unwrap_or_default());
-                let continues = metadata.get("compaction_continue").is_some();
-                message
-                    .with_part(&id, parts)
-                    .with("synthetic", text.synthetic.filter(|it| *it))
-                    .with("ignored", text.ignored.filter(|it| *it))
-                    .with("compactionContinue", continues.then_some(true))
-            }
-            "tool" => tool(message, &id, decode(part)?, part)?,
-            "file" => {
-                let file: wire::FilePart = decode(part)?;
-                let parts = vec![UniversalMessagePart::File {
-                    source: AttachmentSource::Url { url: file.url },
-                    mime_type: Some(file.mime),
-                    filename: file.filename,
-                    raw: None,
-                }];
-                message.with_part(&id, parts)
-            }
-            _ => {
-                let raw = part.clone();
-                message.with_part(&id, vec![UniversalMessagePart::Unknown { raw }])
-            }
-        })
+    /// A part. A further step in one message begins it anew, because the model's connection broke: what was written before
+    /// is void.
+    fn part(&mut self, part: &Value) -> Result<Vec<UniversalMessageParsed>, serde_json::Error> {
+        let head: wire::PartHead = decode(part)?;
+        let message = UniversalMessageParsed::of(
+            &self.role_of(&head.message_id),
+            Some(head.message_id.clone()),
+        );
+        let is_new = self.texts.get(&head.id).is_none();
+        self.texts.set(&head.id, head.type_ == "text");
+        let mut void = Vec::new();
+        if is_new && head.type_ == "step-start" {
+            void = self.written.remove(&head.message_id).unwrap_or_default();
+        }
+        if is_new && head.type_ == "text" {
+            let mut written = self.written.remove(&head.message_id).unwrap_or_default();
+            written.push(remembered(&head.id));
+            written.truncate(TEXTS_MAX);
+            self.written.set(&head.message_id, written);
+        }
+        let gone = |id: &String| message.clone().with_part(id, Vec::new());
+        let gone: Vec<_> = void.iter().map(gone).collect();
+        let mut all = vec![as_message(message, &head.id, &head.type_, part)?];
+        all.extend(gone);
+        Ok(all)
     }
 
     fn delta(&self, delta: wire::PartDelta) -> Option<UniversalMessageParsed> {
@@ -247,7 +240,7 @@ impl Converter {
         let (kind, message) = failure(&what);
         if let Some(session) = error.session_id {
             let mut turn = self.turn(&session);
-            turn.failure = Some((kind.clone(), message.clone()));
+            turn.failure = Some(failed(&what));
             self.turns.set(&session, turn);
         }
         CrashInfo {
@@ -282,6 +275,43 @@ impl Converter {
     }
 }
 
+/// A part as a message that has it.
+fn as_message(
+    message: UniversalMessageParsed,
+    id: &str,
+    kind: &str,
+    part: &Value,
+) -> Result<UniversalMessageParsed, serde_json::Error> {
+    Ok(match kind {
+        "text" => {
+            let text: wire::TextPart = decode(part)?;
+            let parts = vec![UniversalMessagePart::Text { text: text.text }];
+            let metadata = Value::Object(text.metadata.unwrap_or_default());
+            let continues = metadata.get("compaction_continue").is_some();
+            message
+                .with_part(id, parts)
+                .with("synthetic", text.synthetic.filter(|it| *it))
+                .with("ignored", text.ignored.filter(|it| *it))
+                .with("compactionContinue", continues.then_some(true))
+        }
+        "tool" => tool(message, id, decode(part)?, part)?,
+        "file" => {
+            let file: wire::FilePart = decode(part)?;
+            let parts = vec![UniversalMessagePart::File {
+                source: AttachmentSource::Url { url: file.url },
+                mime_type: Some(file.mime),
+                filename: file.filename,
+                raw: None,
+            }];
+            message.with_part(id, parts)
+        }
+        _ => {
+            let raw = part.clone();
+            message.with_part(id, vec![UniversalMessagePart::Unknown { raw }])
+        }
+    })
+}
+
 fn started(session: wire::Session) -> Started {
     Started {
         message: filled(session.title.clone()),
@@ -311,6 +341,12 @@ fn failure(error: &Value) -> (String, String) {
     let name = text_at(error, "/name").unwrap_or_else(|| "UnknownError".to_owned());
     let message = filled(text_at(error, "/data/message")).unwrap_or_else(|| name.clone());
     (name, message)
+}
+
+/// The same, as it is remembered.
+fn failed(error: &Value) -> (String, String) {
+    let (name, message) = failure(error);
+    (remembered(&name), remembered(&message))
 }
 
 fn usage(head: &wire::MessageHead) -> Option<Usage> {

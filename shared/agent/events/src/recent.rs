@@ -9,6 +9,14 @@ const ENTRIES_MAX: usize = 512;
 /// Bytes of an id; what has a longer one is not remembered.
 const KEY_BYTES_MAX: usize = 200;
 
+/// Characters of a text that is remembered; the rest of a longer one is forgotten.
+const TEXT_CHARS_MAX: usize = 1_000;
+
+/// A text as it is remembered.
+pub(crate) fn remembered(text: &str) -> String {
+    text.chars().take(TEXT_CHARS_MAX).collect()
+}
+
 /// Values by id, the latest last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -8,3 +8,4 @@ mod accounted;
 mod read;
 mod shown;
 mod snapshots;
+mod transcripts;

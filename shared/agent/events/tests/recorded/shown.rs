@@ -1,6 +1,6 @@
 //! Events as text, with short names in the place of the agents' ids.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bobbin_agent_events::{
     AttachmentSource, Converted, PermissionRequest, QuestionRequest, UniversalEventData,
@@ -13,8 +13,8 @@ const TEXT_CHARS_MAX: usize = 70;
 
 #[derive(Default)]
 pub struct Shown {
-    names: HashMap<String, String>,
-    counts: HashMap<char, usize>,
+    names: BTreeMap<String, String>,
+    counts: BTreeMap<char, usize>,
 }
 
 impl Shown {
