@@ -1,5 +1,6 @@
 //! What all converters have in common.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ pub struct Envelope {
 }
 
 impl Converted {
-    /// The raw value, wherever it stands; none but with the first of what was made of it.
+    /// The raw value, wherever it stands. With all but the first of what was made of it, it is none or null.
     #[must_use]
     pub fn raw(&self) -> Option<&Value> {
         self.raw.as_ref().or_else(|| self.data.raw())
@@ -128,16 +129,70 @@ impl Converter {
     }
 }
 
-/// An event that this language has no word for.
-pub(crate) fn unknown(agent_session_id: Option<String>, raw: Value) -> Vec<Converted> {
-    vec![Converted {
-        agent_session_id,
-        data: UniversalEventData::Unknown { raw },
-        raw: None,
-    }]
+/// What was understood of a raw value, which goes into the first of it: nothing where there is no word for it, an error
+/// where its tag is known and the rest is not what its schema says.
+pub(crate) type Understood = Result<Vec<UniversalEventData>, serde_json::Error>;
+
+/// Puts the raw value with what was understood of it.
+pub(crate) fn finish(
+    agent_session_id: Option<String>,
+    understood: Understood,
+    raw: Value,
+) -> Vec<Converted> {
+    let of = |data, raw| Converted {
+        agent_session_id: agent_session_id.clone(),
+        data,
+        raw,
+    };
+    let mut all = match understood {
+        Ok(all) => all.into_iter(),
+        Err(error) => {
+            let error = Some(error.to_string());
+            let message = UniversalMessage::Unparsed { raw, error };
+            return vec![of(UniversalEventData::Message { message }, None)];
+        }
+    };
+    let Some(mut first) = all.next() else {
+        return vec![of(UniversalEventData::Unknown { raw }, None)];
+    };
+    let outside = match first.raw_mut() {
+        Some(inside) => {
+            *inside = raw;
+            None
+        }
+        None => Some(raw),
+    };
+    let mut converted = vec![of(first, outside)];
+    converted.extend(all.map(|data| of(data, None)));
+    converted
+}
+
+/// Reads a value as a type of a schema.
+pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    T::deserialize(value)
 }
 
 /// The text at this JSON pointer.
 pub(crate) fn text_at(raw: &Value, pointer: &str) -> Option<String> {
     raw.pointer(pointer)?.as_str().map(str::to_owned)
+}
+
+/// The tag of a value: a text field of it.
+pub(crate) fn tag<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A count as an agent has it: below zero is none, and beyond the range the greatest.
+pub(crate) fn count(number: f64) -> u64 {
+    number as u64
+}
+
+/// The count at this JSON pointer.
+pub(crate) fn count_at(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer)?.as_f64().map(count)
+}
+
+/// The text, unless it is empty.
+pub(crate) fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ask::{PermissionRequest, QuestionRequest};
-use crate::message::UniversalMessage;
+use crate::message::{UniversalMessage, UniversalMessageParsed};
 
 /// Something that an agent said or that happened to it. Names as in sandbox-agent's session API at 79bb441; `seq`, `turn`
 /// and `raw` are ours beyond it.
@@ -271,6 +271,34 @@ pub enum PlanState {
     Cancelled,
 }
 
+impl Usage {
+    /// Nothing known yet.
+    #[must_use]
+    pub const fn of(scope: UsageScope) -> Self {
+        Self {
+            scope,
+            input_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            cache_read_tokens: None,
+            cache_write_tokens: None,
+            total_tokens: None,
+            cost_usd: None,
+        }
+    }
+}
+
+impl Status {
+    /// A state without a reason.
+    #[must_use]
+    pub const fn of(state: State) -> Self {
+        Self {
+            state,
+            message: None,
+        }
+    }
+}
+
 impl UniversalEventData {
     /// What the agent said, where `data` itself has it.
     #[must_use]
@@ -291,5 +319,91 @@ impl UniversalEventData {
             | Self::QuestionAsked { .. }
             | Self::PermissionAsked { .. } => None,
         }
+    }
+
+    pub(crate) const fn raw_mut(&mut self) -> Option<&mut Value> {
+        match self {
+            Self::TurnEnded { raw, .. }
+            | Self::AskClosed { raw, .. }
+            | Self::Status { raw, .. }
+            | Self::Usage { raw, .. }
+            | Self::Plan { raw, .. }
+            | Self::Unknown { raw }
+            | Self::Message {
+                message: UniversalMessage::Unparsed { raw, .. },
+            } => Some(raw),
+            Self::Message { .. }
+            | Self::Started { .. }
+            | Self::Error { .. }
+            | Self::QuestionAsked { .. }
+            | Self::PermissionAsked { .. } => None,
+        }
+    }
+}
+
+// Their raw value is put in by the converter that makes them; an event of ours alone has none.
+impl From<TurnEnded> for UniversalEventData {
+    fn from(turn_ended: TurnEnded) -> Self {
+        let raw = Value::Null;
+        Self::TurnEnded { turn_ended, raw }
+    }
+}
+
+impl From<AskClosed> for UniversalEventData {
+    fn from(ask_closed: AskClosed) -> Self {
+        let raw = Value::Null;
+        Self::AskClosed { ask_closed, raw }
+    }
+}
+
+impl From<Status> for UniversalEventData {
+    fn from(status: Status) -> Self {
+        let raw = Value::Null;
+        Self::Status { status, raw }
+    }
+}
+
+impl From<Usage> for UniversalEventData {
+    fn from(usage: Usage) -> Self {
+        let raw = Value::Null;
+        Self::Usage { usage, raw }
+    }
+}
+
+impl From<Plan> for UniversalEventData {
+    fn from(plan: Plan) -> Self {
+        let raw = Value::Null;
+        Self::Plan { plan, raw }
+    }
+}
+
+impl From<Started> for UniversalEventData {
+    fn from(started: Started) -> Self {
+        Self::Started { started }
+    }
+}
+
+impl From<CrashInfo> for UniversalEventData {
+    fn from(error: CrashInfo) -> Self {
+        Self::Error { error }
+    }
+}
+
+impl From<PermissionRequest> for UniversalEventData {
+    fn from(permission_asked: PermissionRequest) -> Self {
+        Self::PermissionAsked { permission_asked }
+    }
+}
+
+impl From<QuestionRequest> for UniversalEventData {
+    fn from(question_asked: QuestionRequest) -> Self {
+        Self::QuestionAsked { question_asked }
+    }
+}
+
+impl From<UniversalMessageParsed> for UniversalEventData {
+    fn from(message: UniversalMessageParsed) -> Self {
+        let message = UniversalMessage::Parsed(message);
+        Self::Message { message }
     }
 }

@@ -12,8 +12,13 @@ pub mod claude;
 pub mod codex;
 mod convert;
 mod event;
+mod form;
+mod generated;
 mod message;
 pub mod opencode;
+mod recent;
+mod rpc;
+mod stream_json;
 
 pub use ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
 pub use convert::{Converted, Converter, Envelope};

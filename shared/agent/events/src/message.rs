@@ -38,6 +38,42 @@ pub struct UniversalMessageParsed {
     pub parts: Vec<UniversalMessagePart>,
 }
 
+impl UniversalMessageParsed {
+    /// A message of this role, of which nothing is known yet.
+    #[must_use]
+    pub fn of(role: &str, id: Option<String>) -> Self {
+        Self {
+            role: role.to_owned(),
+            id,
+            metadata: Map::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// With a further fact about it; nothing where there is none.
+    #[must_use]
+    pub fn with<T: Into<Value>>(mut self, name: &str, fact: Option<T>) -> Self {
+        if let Some(fact) = fact {
+            self.metadata.insert(name.to_owned(), fact.into());
+        }
+        self
+    }
+
+    /// With this as its part of this name.
+    #[must_use]
+    pub fn with_part(mut self, name: &str, parts: Vec<UniversalMessagePart>) -> Self {
+        self.parts = parts;
+        self.with("part", Some(name))
+    }
+
+    /// With this text behind what its part of this name has.
+    #[must_use]
+    pub fn with_delta(self, name: &str, text: String) -> Self {
+        let text = UniversalMessagePart::Text { text };
+        self.with_part(name, vec![text]).with("delta", Some(true))
+    }
+}
+
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
