@@ -5,8 +5,6 @@
 
 mod actor;
 mod events;
-#[cfg(test)]
-mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
