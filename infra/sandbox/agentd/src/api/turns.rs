@@ -43,7 +43,8 @@ pub(super) async fn message(
         )));
     }
     let turn = body.turn.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    let header = HeaderValue::from_str(&turn).ok().filter(|_| !turn.is_empty() && turn.len() <= ID_BYTES_MAX);
+    let is_id = (1..=ID_BYTES_MAX).contains(&turn.len()) && turn.bytes().all(|byte| byte.is_ascii_graphic());
+    let header = HeaderValue::from_str(&turn).ok().filter(|_| is_id);
     let header = header.ok_or_else(|| {
         Problem::invalid(format!("a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"))
     })?;

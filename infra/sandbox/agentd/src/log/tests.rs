@@ -31,8 +31,8 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
     let whole = folder.path().join("whole");
     let (mut log, ..) = open(&whole);
     let mut ends = vec![0];
-    for first in [1, 4, 7, 10] {
-        let lines: Vec<Line> = (first..first + 3).map(event).collect();
+    for first in [1, 3] {
+        let lines: Vec<Line> = (first..first + 2).map(event).collect();
         log.append(&lines).unwrap();
     }
     let bytes = std::fs::read(&whole).unwrap();

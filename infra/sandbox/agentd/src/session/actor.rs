@@ -95,6 +95,7 @@ pub(super) struct Actor {
 }
 
 impl Actor {
+    /// Ends the turn that was cut when the daemon ended, and begins the next.
     pub(super) async fn new(
         id: &str,
         opened: Opened,
@@ -104,7 +105,7 @@ impl Actor {
         progress: watch::Sender<Progress>,
     ) -> Self {
         *state.write().await = opened.state;
-        Self {
+        let mut actor = Self {
             path: opened.path,
             log: Arc::new(Mutex::new(opened.log)),
             state,
@@ -121,12 +122,14 @@ impl Actor {
             told_end: false,
             turn_events: 0,
             damaged_lines: opened.found.damaged_lines,
-        }
+        };
+        // Before anybody can look: a turn that was cut must not be seen to run.
+        actor.recovered().await;
+        actor
     }
 
     /// Works until nobody can ask anything any more; the agent ends with it.
     pub(super) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
-        self.recovered().await;
         let mut waiting = Vec::new();
         while inputs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
             let shared = self.state.clone();
@@ -140,7 +143,6 @@ impl Actor {
         }
     }
 
-    /// Ends the turn that was cut when the daemon ended, and begins the next.
     async fn recovered(&mut self) {
         let shared = self.state.clone();
         let mut state = shared.write().await;

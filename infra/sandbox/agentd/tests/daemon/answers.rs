@@ -89,10 +89,13 @@ async fn whoever_has_not_the_token_is_told_so_and_nothing_else() {
             }
             let answer = http().send(request).await.unwrap();
             assert_eq!(answer.status, 401, "{path} with {authorization:?}");
-            let body = String::from_utf8(answer.body).unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
             assert_eq!(
                 body,
-                r#"{"detail":"send `Authorization: Bearer` with the token that the daemon was started with","status":401,"title":"Token invalid","type":"urn:sandbox-agent:error:token_invalid"}"#
+                json!({
+                    "type": "urn:sandbox-agent:error:token_invalid", "title": "Token invalid", "status": 401,
+                    "detail": "send `Authorization: Bearer` with the token that the daemon was started with",
+                })
             );
         }
     }
