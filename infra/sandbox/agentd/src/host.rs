@@ -83,8 +83,13 @@ impl Host {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the daemon ends.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn grace_ms(&self, grace_ms: u64) -> u64 {
-        if self.is_stopping.load(Ordering::Relaxed) {
+        if self.is_stopping() {
             grace_ms.min(STOP_GRACE_MS)
         } else {
             grace_ms

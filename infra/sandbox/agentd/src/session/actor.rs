@@ -156,9 +156,7 @@ impl Actor {
             self.tell(&mut state, &mut batch, vec![made], None);
         }
         if let Some(turn) = state.running().map(str::to_owned) {
-            let message = "the daemon or its sandbox was stopped during the turn".to_owned();
-            let ended = Ended::of(Outcome::Lost, "cut", Some(message));
-            self.end(&mut state, &mut batch, &turn, ended);
+            self.end(&mut state, &mut batch, &turn, cut());
         }
         self.go_on(&mut state, &mut batch);
         self.commit(state, batch).await;
@@ -298,12 +296,15 @@ impl Actor {
                         ..
                     })
                 );
-                let outcome = if is_cancelled {
-                    Outcome::Cancelled
+                let said = Some(down.message.clone());
+                let ended = if is_cancelled {
+                    Ended::of(Outcome::Cancelled, down.kind, said)
+                } else if self.host.is_stopping() {
+                    // The daemon ended the agent, and not the other way round.
+                    cut()
                 } else {
-                    Outcome::Failed
+                    Ended::of(Outcome::Failed, down.kind, said)
                 };
-                let ended = Ended::of(outcome, down.kind, Some(down.message.clone()));
                 self.end(state, batch, &turn, ended);
             }
             None => {
@@ -316,6 +317,10 @@ impl Actor {
 
     /// Hands the agent what is next, if it is free; starts it if it does not run.
     fn go_on(&mut self, state: &mut State, batch: &mut Batch) {
+        if self.host.is_stopping() {
+            // It waits for the next start.
+            return;
+        }
         let Some(turn) = state.next().map(str::to_owned) else {
             return;
         };
@@ -599,6 +604,12 @@ impl Actor {
             let _ = inputs.send(Input::Down { launch: number, down }).await;
         }));
     }
+}
+
+/// The end of a turn that was cut.
+fn cut() -> Ended {
+    let message = "the daemon or its sandbox was stopped during the turn".to_owned();
+    Ended::of(Outcome::Lost, "cut", Some(message))
 }
 
 fn refuse<T>(reply: Reply<T>, refused: Refused) {
