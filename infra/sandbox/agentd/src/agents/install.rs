@@ -41,7 +41,7 @@ pub(crate) enum InstallError {
 const OPENCODE: Package = Package {
     name: "opencode-linux-x64",
     version: OPENCODE_VERSION,
-    hash: "sha512-q/t/3p2CTxOT9y2kvjesb/LZab2+1eqlhhWA02Be6mjTtmYtNBcBsrI5yDo4Fw7ZSPBW2oyIMGMNRqiKQjiAWw==",
+    hash: "sha512-q/t/3p2CTxOT9y2kvjesb/LZab2+1eqlhhWA02Be6mjTtmYtNBcBsrI5yDo4Fw7ZSPBW2oyMIGMNRqiKQjiAWw==",
     program: "bin/opencode",
 };
 /// For processors without AVX2.

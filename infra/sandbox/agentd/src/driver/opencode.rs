@@ -17,7 +17,7 @@ use tokio::time::{Instant, interval};
 
 use super::{Down, Launch, Order, Report, Reports, text};
 use crate::host::Host;
-use crate::state::{Answer, Ask, PermissionMode, Prompt};
+use crate::state::{Answer, Ask, Ended, PermissionMode, Prompt};
 
 use api::{Api, ApiError, Events};
 pub(crate) use server::{Endpoint, Server};
@@ -25,6 +25,10 @@ use turn::{Look, Stand};
 
 /// Between two looks at a turn of which no event says anything.
 const LOOK_MS: u64 = 5_000;
+/// Events of a turn may come after its end is seen: those that come within so long of one another are still its own.
+const QUIET_MS: u64 = 200;
+/// But no longer than this.
+const LATE_MS_MAX: u64 = 2_000;
 
 struct Session {
     launch: Launch,
@@ -37,6 +41,8 @@ struct Session {
     running: Option<Running>,
     /// Asks that are open, to tell those that are found again from new ones.
     asks: BTreeSet<String>,
+    /// An event said that there is something to be seen.
+    wants_look: bool,
 }
 
 struct Running {
@@ -111,6 +117,7 @@ impl Session {
             id,
             running: None,
             asks: BTreeSet::new(),
+            wants_look: false,
         };
         Ok((session, events))
     }
@@ -126,19 +133,38 @@ impl Session {
             tokio::select! {
                 biased;
                 event = events.next() => match event {
-                    Ok(event) => self.hear(event, reports).await?,
+                    Ok(event) => self.hear(event, reports).await,
                     Err(_) => *events = self.reconnect(reports).await?,
                 },
                 order = orders.recv() => match order {
                     Some(order) => self.obey(order, reports).await?,
                     None => return Ok(Down::exited("the session was closed")),
                 },
-                _ = looks.tick() => self.look(reports).await?,
+                _ = looks.tick() => self.wants_look = true,
+            }
+            if std::mem::take(&mut self.wants_look)
+                && let Some(ended) = self.look().await?
+            {
+                self.hear_the_rest(events, reports).await;
+                self.end(ended, reports).await;
             }
         }
     }
 
-    async fn hear(&mut self, event: Value, reports: &Reports) -> Result<(), ApiError> {
+    /// Hears what comes late of a turn that has ended.
+    async fn hear_the_rest(&mut self, events: &mut Events, reports: &Reports) {
+        let last = Instant::now() + Duration::from_millis(LATE_MS_MAX);
+        loop {
+            let quiet = Instant::now() + Duration::from_millis(QUIET_MS);
+            match tokio::time::timeout_at(quiet.min(last), events.next()).await {
+                Ok(Ok(event)) => self.hear(event, reports).await,
+                // A stream that broke is seen by the next who reads it.
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    }
+
+    async fn hear(&mut self, event: Value, reports: &Reports) {
         let properties = &event["properties"];
         let session = text(properties, "/sessionID").or_else(|| text(properties, "/info/sessionID"));
         let parent = text(properties, "/info/parentID");
@@ -150,7 +176,7 @@ impl Session {
         }
         let is_ours = session.or(text(properties, "/info/id")).is_some_and(|id| self.family.contains(id));
         if !is_ours {
-            return Ok(());
+            return;
         }
         let is_own = session == Some(&self.id);
         let kind = text(&event, "/type").unwrap_or("").to_owned();
@@ -159,11 +185,8 @@ impl Session {
         {
             running.look.error = text(properties, "/error/data/message").map(str::to_owned);
         }
+        self.wants_look |= is_own && kind == "session.idle";
         self.tell(event, reports).await;
-        match kind.as_str() {
-            "session.idle" | "session.error" if is_own => self.look(reports).await,
-            _ => Ok(()),
-        }
     }
 
     async fn tell(&mut self, event: Value, reports: &Reports) {
@@ -201,7 +224,7 @@ impl Session {
                 }
             }
         }
-        self.look(reports).await?;
+        self.wants_look = true;
         Ok(events)
     }
 
@@ -232,8 +255,8 @@ impl Session {
                 if let Some(running) = &mut self.running {
                     running.look.is_cancelled = true;
                 }
-                self.api.abort(&self.id).await?;
-                self.look(reports).await
+                self.wants_look = true;
+                self.api.abort(&self.id).await
             }
         }
     }
@@ -279,9 +302,9 @@ impl Session {
     }
 
     /// Looks whether the running turn has ended.
-    async fn look(&mut self, reports: &Reports) -> Result<(), ApiError> {
+    async fn look(&mut self) -> Result<Option<Ended>, ApiError> {
         let Some(running) = &mut self.running else {
-            return Ok(());
+            return Ok(None);
         };
         // In this order: what ends between the two is seen to have ended.
         let is_busy = self.api.statuses().await?.get(&self.id).is_some();
@@ -291,15 +314,12 @@ impl Session {
             self.api.messages(&self.id).await?
         };
         match running.look.stand(is_busy, &messages, Instant::now()) {
-            Stand::Goes => Ok(()),
-            Stand::Ended(ended) => {
-                self.end(ended, reports).await;
-                Ok(())
-            }
+            Stand::Goes => Ok(None),
+            Stand::Ended(ended) => Ok(Some(ended)),
         }
     }
 
-    async fn end(&mut self, ended: crate::state::Ended, reports: &Reports) {
+    async fn end(&mut self, ended: Ended, reports: &Reports) {
         if let Some(running) = self.running.take() {
             self.asks.clear();
             let turn = running.turn;
