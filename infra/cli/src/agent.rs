@@ -48,10 +48,8 @@ pub struct Run {
     daemon: Option<String>,
 }
 
-impl From<ClientError> for CommandError {
-    fn from(error: ClientError) -> Self {
-        error.to_string().into()
-    }
+fn told(error: ClientError) -> CommandError {
+    error.to_string().into()
 }
 
 /// Runs a command.
@@ -71,7 +69,7 @@ pub async fn run(command: &Command) -> Result<Status, CommandError> {
     };
     let token = std::env::var("BOBBIN_AGENTD_TOKEN").unwrap_or_default();
     let server = run.daemon.as_deref().map(|base| (base, token.as_str()));
-    let daemon = Auto::open(server, &options).await?;
+    let daemon = Auto::open(server, &options).await.map_err(told)?;
     let session = CreateSession {
         agent: run.agent.clone(),
         permission_mode: Some(run.permissions.clone()),
@@ -115,7 +113,7 @@ async fn follow(
     let client = daemon.client();
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let id = format!("terminal-{}-{}", std::process::id(), now.as_millis());
-    let created = client.create_session(&id, session).await?;
+    let created = client.create_session(&id, session).await.map_err(told)?;
     if let Some(error) = created.error {
         return Err(format!("{} does not start: {}", session.agent, error.message).into());
     }
@@ -124,9 +122,9 @@ async fn follow(
         turn: Some(TURN.to_owned()),
         ..Message::default()
     };
-    client.send(&id, &message).await?;
+    client.send(&id, &message).await.map_err(told)?;
     let mut shown = Shown::default();
-    let mut stream = client.follow(&id, 0).await?;
+    let mut stream = client.follow(&id, 0).await.map_err(told)?;
     let mut last = 0;
     let mut is_cancelled = false;
     loop {
@@ -139,7 +137,7 @@ async fn follow(
                 }
                 is_cancelled = true;
                 eprintln!("\nStopping; Ctrl-C once more leaves at once.");
-                client.cancel(&id, TURN).await?;
+                client.cancel(&id, TURN).await.map_err(told)?;
                 continue;
             }
         };
@@ -148,14 +146,18 @@ async fn follow(
                 last = event.id;
                 shown.event(&event);
             }
-            Err(ClientError::StreamEnded) => stream = client.follow(&id, last).await?,
-            Err(error) => return Err(error.into()),
+            Err(ClientError::StreamEnded) => {
+                stream = client.follow(&id, last).await.map_err(told)?;
+            }
+            Err(error) => return Err(told(error)),
         }
-        let status = client.turn(&id, TURN).await?;
+        let status = client.turn(&id, TURN).await.map_err(told)?;
         for ask in &status.asks {
             answer(daemon, &id, ask, &mut shown).await?;
         }
-        if status.last_event <= last && !matches!(status.state, TurnState::Running | TurnState::Waiting) {
+        if status.last_event <= last
+            && !matches!(status.state, TurnState::Running | TurnState::Waiting)
+        {
             return Ok(ended(&status));
         }
     }
@@ -184,7 +186,7 @@ async fn answer(
     match done {
         // It was settled meanwhile.
         Err(error) if error.status() == Some(404) => Ok(()),
-        done => Ok(done?),
+        done => done.map_err(told),
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 
 use bobbin_agent_events::{
-    UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
+    UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
+    UniversalMessagePart,
 };
 use serde_json::Value;
 
@@ -54,7 +55,11 @@ impl Shown {
 
     fn message(&mut self, message: &UniversalMessageParsed) -> String {
         let id = message.id.clone().unwrap_or_default();
-        let part = message.metadata.get("part").map(Value::to_string).unwrap_or_default();
+        let part = message
+            .metadata
+            .get("part")
+            .map(Value::to_string)
+            .unwrap_or_default();
         let grows = message.metadata.get("delta") == Some(&Value::Bool(true));
         let mut new = String::new();
         for one in &message.parts {
@@ -63,12 +68,20 @@ impl Shown {
                     let shown = self.texts.entry((id.clone(), part.clone())).or_default();
                     new.push_str(&grown(shown, text, grows));
                 }
-                UniversalMessagePart::ToolCall { id: call, name, input } => {
+                UniversalMessagePart::ToolCall {
+                    id: call,
+                    name,
+                    input,
+                } => {
                     let line = tool(name, input);
                     let key = format!("{} {line}", call.as_deref().unwrap_or_default());
                     let has_input = input.as_object().is_none_or(|input| !input.is_empty());
                     if has_input && self.calls.insert(key) {
-                        let start = if self.in_line || !new.is_empty() { "\n" } else { "" };
+                        let start = if self.in_line || !new.is_empty() {
+                            "\n"
+                        } else {
+                            ""
+                        };
                         new.push_str(&format!("{start}> {line}\n"));
                     }
                 }
@@ -95,7 +108,13 @@ fn tool(name: &str, input: &Value) -> String {
     let known = ["command", "filePath", "file_path", "path", "pattern", "url"];
     let what = known.iter().find_map(|key| input.get(key)?.as_str());
     let what = what.map_or_else(|| input.to_string(), str::to_owned);
-    let line: String = what.lines().next().unwrap_or("").chars().take(INPUT_CHARS_MAX).collect();
+    let line: String = what
+        .lines()
+        .next()
+        .unwrap_or("")
+        .chars()
+        .take(INPUT_CHARS_MAX)
+        .collect();
     format!("{name} {line}")
 }
 
@@ -111,7 +130,8 @@ mod tests {
             "id": 1, "seq": 1, "timestamp": "", "sessionId": "s", "agent": "a", "data": {"message": message},
         });
         let text = shown.text(&serde_json::from_value(event).unwrap());
-        shown.in_line = !text.is_empty() && !text.ends_with('\n') || text.is_empty() && shown.in_line;
+        shown.in_line =
+            !text.is_empty() && !text.ends_with('\n') || text.is_empty() && shown.in_line;
         text
     }
 

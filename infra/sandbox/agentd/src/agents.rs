@@ -111,7 +111,10 @@ impl Agents {
         for text in configured {
             let agent = parse(text)?;
             if known.iter().any(|other| other.id == agent.id) {
-                return Err(format!("--acp {text}: there is another agent named {}", agent.id));
+                return Err(format!(
+                    "--acp {text}: there is another agent named {}",
+                    agent.id
+                ));
             }
             known.push(agent);
         }
@@ -148,12 +151,16 @@ impl Agents {
         let known = self.known(id)?.clone();
         let places = self.places(&known.program);
         let found = tokio::task::spawn_blocking(move || places.into_iter().find(|p| is_program(p)));
-        let path = found.await.ok().flatten().ok_or_else(|| Missing::NotInstalled {
-            id: id.to_owned(),
-            program: known.program.clone(),
-            folder: self.folder.clone(),
-            can_install: install::package(known.kind).is_some(),
-        })?;
+        let path = found
+            .await
+            .ok()
+            .flatten()
+            .ok_or_else(|| Missing::NotInstalled {
+                id: id.to_owned(),
+                program: known.program.clone(),
+                folder: self.folder.clone(),
+                can_install: install::package(known.kind).is_some(),
+            })?;
         Ok(Agent {
             id: known.id,
             kind: known.kind,
@@ -209,9 +216,14 @@ pub(crate) async fn version(agent: &Agent) -> Option<String> {
         .stderr(Stdio::null())
         .kill_on_drop(true);
     let bound = Duration::from_millis(VERSION_MS_MAX);
-    let output = tokio::time::timeout(bound, command.output()).await.ok()?.ok()?;
+    let output = tokio::time::timeout(bound, command.output())
+        .await
+        .ok()?
+        .ok()?;
     let said = String::from_utf8(output.stdout).ok()?;
-    let word = said.split_whitespace().find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+    let word = said
+        .split_whitespace()
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
     Some(word.to_owned())
 }
 
@@ -219,7 +231,10 @@ fn parse(text: &str) -> Result<Known, String> {
     let (id, line) = text
         .split_once('=')
         .ok_or_else(|| format!("--acp {text}: write NAME=COMMAND LINE"))?;
-    let is_name = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_name = !id.is_empty()
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let mut words = line.split_whitespace().map(str::to_owned);
     match words.next() {
         Some(program) if is_name => Ok(Known {
@@ -236,5 +251,6 @@ fn parse(text: &str) -> Result<Known, String> {
 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -34,12 +34,17 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It can be spoken to, in this session of its own.
-    Ready { agent_session: Option<String> },
+    Ready {
+        agent_session: Option<String>,
+    },
     /// The id of its session, learnt later.
     AgentSession(String),
     /// What one of its words was made into.
     Said(Vec<Converted>),
-    Ended { turn: String, ended: Ended },
+    Ended {
+        turn: String,
+        ended: Ended,
+    },
 }
 
 /// Why a driver ended.

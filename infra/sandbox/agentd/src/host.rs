@@ -34,7 +34,9 @@ pub(crate) enum HostError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{0} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own")]
+    #[error(
+        "{0} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own"
+    )]
     Locked(PathBuf),
 }
 
@@ -148,6 +150,8 @@ pub(crate) fn file_name(session: &str) -> String {
 /// The id whose file has this name.
 pub(crate) fn session_of(name: &str) -> Option<String> {
     let name = name.strip_suffix(".log")?;
-    let id = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;
+    let id = percent_encoding::percent_decode_str(name)
+        .decode_utf8()
+        .ok()?;
     (file_name(&id) == name).then(|| id.into_owned())
 }

@@ -34,10 +34,7 @@ use crate::arguments::Arguments;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (role, done) = match arguments.serve {
-        Some(reaper) => (
-            "bobbin-agentd (serving)",
-            serve::run(arguments, reaper),
-        ),
+        Some(reaper) => ("bobbin-agentd (serving)", serve::run(arguments, reaper)),
         None => ("bobbin-agentd", reaper::run(arguments)),
     };
     match done {

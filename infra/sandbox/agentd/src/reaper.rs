@@ -170,7 +170,10 @@ fn bury(spared: Option<u32>) {
         if Some(pid) == spared {
             continue;
         }
-        if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        if let Some(pid) = i32::try_from(pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+        {
             // It is gone if somebody else has waited for it.
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }

@@ -19,7 +19,10 @@ use crate::process::tree;
 use crate::sessions::Sessions;
 
 /// Serves until SIGTERM, which the reaping half sends, and the system when that half was killed.
-pub(crate) fn run(arguments: Arguments, reaper: u32) -> Result<ExitCode, Box<dyn std::error::Error>> {
+pub(crate) fn run(
+    arguments: Arguments,
+    reaper: u32,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
@@ -47,7 +50,12 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     let sessions = Arc::new(Sessions::open(host.clone()).await?);
     let listener = TcpListener::bind((arguments.host, arguments.port))
         .await
-        .map_err(|error| format!("{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one", arguments.host, arguments.port))?;
+        .map_err(|error| {
+            format!(
+                "{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one",
+                arguments.host, arguments.port
+            )
+        })?;
     let address: SocketAddr = listener.local_addr()?;
     println!("bobbin-agentd listening on http://{address}");
     let app = api::router(sessions.clone(), host.clone(), &arguments.token);
@@ -57,7 +65,11 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     }
     host.stopping();
     let own = std::process::id();
-    tree::end(move || tree::below(own), Duration::from_millis(STOP_GRACE_MS)).await;
+    tree::end(
+        move || tree::below(own),
+        Duration::from_millis(STOP_GRACE_MS),
+    )
+    .await;
     host.end_left_over().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -124,7 +124,8 @@ impl Session {
             state: Arc::new(RwLock::new(State::default())),
             progress: watch,
         };
-        let actor = actor::Actor::new(id, opened, session.state.clone(), host, sender, progress).await;
+        let actor =
+            actor::Actor::new(id, opened, session.state.clone(), host, sender, progress).await;
         tokio::spawn(actor.run(inputs));
         Ok(session)
     }

@@ -140,16 +140,31 @@ pub(crate) enum Change {
     /// The agent's own id of the session.
     AgentSession(String),
     /// A prompt was taken and will run once.
-    Accepted { turn: String, prompt: Prompt },
+    Accepted {
+        turn: String,
+        prompt: Prompt,
+    },
     /// It is about to be handed to the agent: from here on nobody may hand it over again.
-    Submitted { turn: String },
+    Submitted {
+        turn: String,
+    },
     Asked(Ask),
     /// It is about to be told to the agent.
-    Answered { ask: String, answer: Answer },
+    Answered {
+        ask: String,
+        answer: Answer,
+    },
     /// The agent no longer waits for it.
-    Closed { ask: String },
-    CancelAsked { turn: String },
-    Ended { turn: String, ended: Ended },
+    Closed {
+        ask: String,
+    },
+    CancelAsked {
+        turn: String,
+    },
+    Ended {
+        turn: String,
+        ended: Ended,
+    },
     Terminated,
 }
 

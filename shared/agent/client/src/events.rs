@@ -44,7 +44,10 @@ impl EventStream {
             let Ok(Ok(Some(bytes))) = chunk else {
                 return Err(ClientError::StreamEnded);
             };
-            let events = self.sse.push(&bytes).map_err(|_| ClientError::StreamEnded)?;
+            let events = self
+                .sse
+                .push(&bytes)
+                .map_err(|_| ClientError::StreamEnded)?;
             self.waiting.extend(events);
         }
     }

@@ -85,7 +85,9 @@ pub(super) async fn install(
         step: format!("writing below {}", folder.display()),
         said: error.to_string(),
     };
-    tokio::fs::create_dir_all(&staging).await.map_err(unusable)?;
+    tokio::fs::create_dir_all(&staging)
+        .await
+        .map_err(unusable)?;
     tokio::fs::create_dir_all(&bin).await.map_err(unusable)?;
     let unpacked = fetch(package, &staging).await;
     let placed = match unpacked {

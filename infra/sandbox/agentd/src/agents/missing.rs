@@ -44,9 +44,15 @@ impl fmt::Display for Missing {
             } => {
                 let folder = folder.join("bin");
                 let folder = folder.display();
-                write!(f, "{id} is not installed: no program {program} on PATH or in {folder}; ")?;
+                write!(
+                    f,
+                    "{id} is not installed: no program {program} on PATH or in {folder}; "
+                )?;
                 if *can_install {
-                    write!(f, "POST /v1/agents/{id}/install fetches it, or put it there")
+                    write!(
+                        f,
+                        "POST /v1/agents/{id}/install fetches it, or put it there"
+                    )
                 } else {
                     write!(f, "put it there, or into the sandbox's image")
                 }

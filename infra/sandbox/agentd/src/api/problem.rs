@@ -50,7 +50,12 @@ impl Problem {
 
     pub(crate) fn session_exists(id: &str) -> Self {
         let detail = format!("there is a session {id} already; use it, or choose another id");
-        Self::new(409, "session_already_exists", "Session already exists", detail)
+        Self::new(
+            409,
+            "session_already_exists",
+            "Session already exists",
+            detail,
+        )
     }
 
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {

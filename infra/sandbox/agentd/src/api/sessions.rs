@@ -72,9 +72,8 @@ pub(super) async fn create(
 /// Whether the agent is there, as soon as that is known.
 async fn opened(session: &Session) -> Value {
     let mut progress = session.progress();
-    let known = progress.wait_for(|progress| {
-        matches!(progress.agent, AgentStatus::Ready | AgentStatus::Down(_))
-    });
+    let known = progress
+        .wait_for(|progress| matches!(progress.agent, AgentStatus::Ready | AgentStatus::Down(_)));
     let status = match tokio::time::timeout(Duration::from_millis(OPEN_MS_MAX), known).await {
         Ok(Ok(progress)) => progress.agent.clone(),
         // It is still starting: its first prompt waits for it.
@@ -113,7 +112,11 @@ async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
         && !modes.iter().any(|known| known.id == mode)
     {
         let known: Vec<&str> = modes.iter().map(|mode| mode.id).collect();
-        let detail = format!("{} has no mode {mode}; it has {}", agent.id, known.join(", "));
+        let detail = format!(
+            "{} has no mode {mode}; it has {}",
+            agent.id,
+            known.join(", ")
+        );
         return Err(Problem::mode(detail));
     }
     let permission_mode = match body.permission_mode.as_deref() {
@@ -155,7 +158,9 @@ fn directory(asked: Option<&str>) -> Result<String, Problem> {
     let path = match asked {
         Some(path) => std::path::PathBuf::from(path),
         None => std::env::current_dir().map_err(|error| {
-            Problem::invalid(format!("name a directory: the daemon's own cannot be used ({error})"))
+            Problem::invalid(format!(
+                "name a directory: the daemon's own cannot be used ({error})"
+            ))
         })?,
     };
     match path.to_str() {
@@ -168,7 +173,9 @@ fn directory(asked: Option<&str>) -> Result<String, Problem> {
 }
 
 fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 

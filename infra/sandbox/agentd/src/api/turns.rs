@@ -36,17 +36,26 @@ pub(super) async fn message(
     if body.message.trim().is_empty() {
         return Err(Problem::invalid("the message is empty"));
     }
-    if let Some(attachment) = body.attachments.iter().find(|one| !one.path.starts_with('/')) {
+    if let Some(attachment) = body
+        .attachments
+        .iter()
+        .find(|one| !one.path.starts_with('/'))
+    {
         return Err(Problem::invalid(format!(
             "{} is no absolute path in the sandbox",
             attachment.path
         )));
     }
-    let turn = body.turn.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    let is_id = (1..=ID_BYTES_MAX).contains(&turn.len()) && turn.bytes().all(|byte| byte.is_ascii_graphic());
+    let turn = body
+        .turn
+        .unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let is_id = (1..=ID_BYTES_MAX).contains(&turn.len())
+        && turn.bytes().all(|byte| byte.is_ascii_graphic());
     let header = HeaderValue::from_str(&turn).ok().filter(|_| is_id);
     let header = header.ok_or_else(|| {
-        Problem::invalid(format!("a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"))
+        Problem::invalid(format!(
+            "a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"
+        ))
     })?;
     let prompt = Prompt {
         text: body.message,
@@ -59,7 +68,9 @@ pub(super) async fn message(
     };
     let mut response = no_content();
     response.headers_mut().insert(TURN_HEADER, header);
-    response.headers_mut().insert(OUTCOME_HEADER, HeaderValue::from_static(outcome));
+    response
+        .headers_mut()
+        .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome));
     Ok(response)
 }
 
@@ -82,7 +93,11 @@ fn described(turn: &str, session: &Session) -> Value {
         Some(Phase::Queued(_)) => json!({"state": "running", "queued": true}),
         Some(Phase::Running { is_cancelled, .. }) => {
             let asks: Vec<Value> = session.asks().map(ask_json).collect();
-            let state = if asks.is_empty() { "running" } else { "waiting" };
+            let state = if asks.is_empty() {
+                "running"
+            } else {
+                "waiting"
+            };
             json!({"state": state, "asks": asks, "cancelling": is_cancelled})
         }
         Some(Phase::Ended(ended)) => ended_json(ended),

@@ -43,7 +43,10 @@ impl Acp {
             agent: launch.agent.id.clone(),
             directory: created.directory.clone(),
             model: created.model.clone(),
-            mode: created.agent_mode.clone().or(plans.then(|| "plan".to_owned())),
+            mode: created
+                .agent_mode
+                .clone()
+                .or(plans.then(|| "plan".to_owned())),
             resumes: launch.agent_session.clone(),
             session: None,
             is_ready: false,
@@ -63,7 +66,10 @@ impl Acp {
             let spoken = &raw["result"]["protocolVersion"];
             return vec![Step::GiveUp(Down {
                 kind: "stream_error",
-                message: format!("{} speaks version {spoken} of the protocol, not {VERSION}", self.agent),
+                message: format!(
+                    "{} speaks version {spoken} of the protocol, not {VERSION}",
+                    self.agent
+                ),
             })];
         }
         let can = &raw["result"]["agentCapabilities"];
@@ -80,7 +86,10 @@ impl Acp {
                 } else {
                     return vec![Step::GiveUp(Down {
                         kind: "stream_error",
-                        message: format!("{} cannot take up an earlier session; create another one", self.agent),
+                        message: format!(
+                            "{} cannot take up an earlier session; create another one",
+                            self.agent
+                        ),
                     })];
                 }
             }
@@ -119,11 +128,17 @@ impl Acp {
         let options = raw["result"]["configOptions"].as_array();
         let option = |id: &str| {
             let mut options = options.into_iter().flatten();
-            options.any(|option| text(option, "/id") == Some(id) || text(option, "/category") == Some(id))
+            options.any(|option| {
+                text(option, "/id") == Some(id) || text(option, "/category") == Some(id)
+            })
         };
         let set = |id: &str, value: &str| {
             let params = json!({"sessionId": self.session, "configId": id, "value": value});
-            Self::request(&format!("{SETTING}-{id}"), "session/set_config_option", params)
+            Self::request(
+                &format!("{SETTING}-{id}"),
+                "session/set_config_option",
+                params,
+            )
         };
         let mut steps = Vec::new();
         if let Some(model) = self.model.as_deref().filter(|_| option("model")) {
@@ -134,7 +149,11 @@ impl Acp {
                 steps.push(set("mode", mode));
             } else {
                 let params = json!({"sessionId": self.session, "modeId": mode});
-                steps.push(Self::request(&format!("{SETTING}-mode"), "session/set_mode", params));
+                steps.push(Self::request(
+                    &format!("{SETTING}-mode"),
+                    "session/set_mode",
+                    params,
+                ));
             }
         }
         steps
@@ -186,9 +205,11 @@ impl Acp {
         self.asks.clear();
         let ended = match (text(raw, "/result/stopReason"), text(raw, "/error/message")) {
             (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
-            (Some(reason @ ("refusal" | "max_tokens" | "max_turn_requests")), _) => {
-                Ended::of(Outcome::Failed, reason, Some(format!("the agent stopped: {reason}")))
-            }
+            (Some(reason @ ("refusal" | "max_tokens" | "max_turn_requests")), _) => Ended::of(
+                Outcome::Failed,
+                reason,
+                Some(format!("the agent stopped: {reason}")),
+            ),
             (Some(reason), _) => Ended::of(Outcome::Done, reason, None),
             (None, said) => {
                 let said = said.unwrap_or("the agent failed").to_owned();
@@ -225,7 +246,9 @@ fn respond(request: &Value, result: &Value) -> Step {
 
 fn link(attachment: &Attachment) -> Value {
     let name = attachment.filename.as_deref();
-    let name = name.or_else(|| attachment.path.rsplit('/').next()).unwrap_or("file");
+    let name = name
+        .or_else(|| attachment.path.rsplit('/').next())
+        .unwrap_or("file");
     let mut link = json!({
         "type": "resource_link", "uri": format!("file://{}", attachment.path), "name": name,
     });
@@ -239,7 +262,9 @@ fn link(attachment: &Attachment) -> Value {
 fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
     let options = request["params"]["options"].as_array()?;
     kinds.iter().find_map(|kind| {
-        let option = options.iter().find(|option| text(option, "/kind") == Some(kind))?;
+        let option = options
+            .iter()
+            .find(|option| text(option, "/kind") == Some(kind))?;
         Some(option["optionId"].clone())
     })
 }
@@ -247,7 +272,10 @@ fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
 /// Answers by the properties of the form, in their order. Properties that take notes to another are passed over.
 fn content(request: &Value, answers: &[Vec<String>]) -> Value {
     let properties = request["params"]["requestedSchema"]["properties"].as_object();
-    let questions = properties.into_iter().flatten().filter(|(name, _)| !is_note(name));
+    let questions = properties
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !is_note(name));
     let content = questions
         .zip(answers)
         .filter(|(_, labels)| !labels.is_empty())
@@ -330,13 +358,17 @@ impl Protocol for Acp {
                 Some(INITIALIZE) => self.initialized(raw),
                 Some(SESSION) => self.opened(raw),
                 Some(id) if id.starts_with(SETTING) => self.set(raw),
-                Some(id) if id.strip_prefix("turn-") == self.turn.as_deref() => self.prompt_ended(raw),
+                Some(id) if id.strip_prefix("turn-") == self.turn.as_deref() => {
+                    self.prompt_ended(raw)
+                }
                 _ => Vec::new(),
             },
             // What nobody here can do is refused, else the agent waits for ever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
-                vec![Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]
+                vec![Step::Say(
+                    json!({"jsonrpc": "2.0", "id": id, "error": error}),
+                )]
             }
             _ => Vec::new(),
         }

@@ -65,9 +65,12 @@ impl Protocol for Run {
         }
         if text(raw, "/type") == Some("result") {
             self.is_over = true;
-            let failed = raw["is_error"] == Value::Bool(true) || text(raw, "/subtype") != Some("success");
+            let failed =
+                raw["is_error"] == Value::Bool(true) || text(raw, "/subtype") != Some("success");
             let ended = if failed {
-                let said = text(raw, "/error").or_else(|| text(raw, "/result")).unwrap_or("the agent failed");
+                let said = text(raw, "/error")
+                    .or_else(|| text(raw, "/result"))
+                    .unwrap_or("the agent failed");
                 Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned()))
             } else {
                 Ended::of(Outcome::Done, "end_turn", None)
@@ -89,7 +92,11 @@ pub(super) async fn drive(
     reports: &Reports,
 ) -> Down {
     let agent_session = launch.agent_session.clone();
-    reports.send(Report::Ready { agent_session: agent_session.clone() }).await;
+    reports
+        .send(Report::Ready {
+            agent_session: agent_session.clone(),
+        })
+        .await;
     let mut thread = agent_session;
     loop {
         let (turn, prompt) = match orders.recv().await {
@@ -111,4 +118,3 @@ pub(super) async fn drive(
         thread = run.thread;
     }
 }
-

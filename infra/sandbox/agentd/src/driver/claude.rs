@@ -86,7 +86,9 @@ impl Claude {
         let response = json!({
             "subtype": "success", "request_id": line["request_id"], "response": response,
         });
-        vec![Step::Say(json!({"type": "control_response", "response": response}))]
+        vec![Step::Say(
+            json!({"type": "control_response", "response": response}),
+        )]
     }
 
     fn ended(&mut self, raw: &Value) -> Vec<Step> {
@@ -155,8 +157,11 @@ impl Protocol for Claude {
             }
         }
         // Updates belong to the image; telemetry to nobody.
-        let environment = ["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
-            .map(|name| (name.to_owned(), "1".to_owned()));
+        let environment = [
+            "DISABLE_AUTOUPDATER",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        ]
+        .map(|name| (name.to_owned(), "1".to_owned()));
         Program {
             path: launch.agent.path.clone(),
             arguments,
@@ -196,16 +201,16 @@ impl Protocol for Claude {
             self.asks.insert(id.clone(), raw.clone());
         }
         match text(raw, "/type") {
-            Some("control_response")
-                if text(raw, "/response/request_id") == Some(INITIALIZE) =>
-            {
+            Some("control_response") if text(raw, "/response/request_id") == Some(INITIALIZE) => {
                 self.is_ready = true;
                 let agent_session = self.resumes.clone();
                 vec![Step::Report(Report::Ready { agent_session })]
             }
             Some("system") if text(raw, "/subtype") == Some("init") => {
                 let id = text(raw, "/session_id").map(str::to_owned);
-                id.map(|id| Step::Report(Report::AgentSession(id))).into_iter().collect()
+                id.map(|id| Step::Report(Report::AgentSession(id)))
+                    .into_iter()
+                    .collect()
             }
             Some("result") => self.ended(raw),
             _ => Vec::new(),

@@ -57,7 +57,10 @@ impl Codex {
     fn request(&mut self, method: &str, params: Value) -> (u64, Step) {
         self.requests += 1;
         let id = self.requests;
-        (id, Step::Say(json!({"id": id, "method": method, "params": params})))
+        (
+            id,
+            Step::Say(json!({"id": id, "method": method, "params": params})),
+        )
     }
 
     /// Begins a thread, or takes one up.
@@ -76,6 +79,8 @@ impl Codex {
         let method = match &self.resumes {
             Some(thread) => {
                 params["threadId"] = json!(thread);
+                // What was said before is in the log.
+                params["excludeTurns"] = json!(true);
                 "thread/resume"
             }
             None => "thread/start",
@@ -138,7 +143,11 @@ impl Codex {
                 })],
             },
             _ if self.turn.as_ref().is_some_and(|turn| turn.request == id) => match error {
-                Some(error) => self.end(Ended::of(Outcome::Failed, "agent_failed", Some(error.to_owned()))),
+                Some(error) => self.end(Ended::of(
+                    Outcome::Failed,
+                    "agent_failed",
+                    Some(error.to_owned()),
+                )),
                 None => self.started(raw),
             },
             _ => Vec::new(),
@@ -157,10 +166,9 @@ impl Codex {
     }
 
     fn completed(&mut self, raw: &Value) -> Vec<Step> {
-        let is_ours = self
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.id.is_none() || turn.id.as_deref() == text(raw, "/params/turn/id"));
+        let is_ours = self.turn.as_ref().is_some_and(|turn| {
+            turn.id.is_none() || turn.id.as_deref() == text(raw, "/params/turn/id")
+        });
         if !is_ours {
             return Vec::new();
         }
@@ -209,7 +217,10 @@ fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
         .flatten()
         .zip(answers)
         .filter_map(|(question, labels)| {
-            Some((text(question, "/id")?.to_owned(), json!({"answers": labels})))
+            Some((
+                text(question, "/id")?.to_owned(),
+                json!({"answers": labels}),
+            ))
         })
         .collect();
     Value::Object(by_id)
@@ -228,9 +239,12 @@ impl Protocol for Codex {
     }
 
     fn hello(&mut self) -> Vec<Step> {
-        let client = json!({"name": "bobbin", "title": "Bobbin", "version": env!("CARGO_PKG_VERSION")});
+        let client =
+            json!({"name": "bobbin", "title": "Bobbin", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"clientInfo": client});
-        vec![Step::Say(json!({"id": INITIALIZE, "method": "initialize", "params": params}))]
+        vec![Step::Say(
+            json!({"id": INITIALIZE, "method": "initialize", "params": params}),
+        )]
     }
 
     fn is_ready(&self) -> bool {

@@ -89,11 +89,7 @@ fn down_of(error: &ApiError) -> Down {
 
 impl Session {
     /// Opens the stream first, so that nothing of the session is missed, then the session.
-    async fn open(
-        launch: Launch,
-        api: Api,
-        reports: &Reports,
-    ) -> Result<(Self, Events), ApiError> {
+    async fn open(launch: Launch, api: Api, reports: &Reports) -> Result<(Self, Events), ApiError> {
         let events = api.events().await?;
         let found = match &launch.agent_session {
             Some(id) => Some(api.session(id).await?),
@@ -166,7 +162,8 @@ impl Session {
 
     async fn hear(&mut self, event: Value, reports: &Reports) {
         let properties = &event["properties"];
-        let session = text(properties, "/sessionID").or_else(|| text(properties, "/info/sessionID"));
+        let session =
+            text(properties, "/sessionID").or_else(|| text(properties, "/info/sessionID"));
         let parent = text(properties, "/info/parentID");
         if let (Some(session), Some(parent)) = (session.or(text(properties, "/info/id")), parent)
             && self.family.contains(parent)
@@ -174,7 +171,9 @@ impl Session {
         {
             self.family.insert(session.to_owned());
         }
-        let is_ours = session.or(text(properties, "/info/id")).is_some_and(|id| self.family.contains(id));
+        let is_ours = session
+            .or(text(properties, "/info/id"))
+            .is_some_and(|id| self.family.contains(id));
         if !is_ours {
             return;
         }
@@ -220,7 +219,8 @@ impl Session {
                 let is_ours = text(&ask, "/sessionID").is_some_and(|id| self.family.contains(id));
                 let is_new = text(&ask, "/id").is_some_and(|id| !self.asks.contains(id));
                 if is_ours && is_new {
-                    self.tell(json!({"type": kind, "properties": ask}), reports).await;
+                    self.tell(json!({"type": kind, "properties": ask}), reports)
+                        .await;
                 }
             }
         }
@@ -272,7 +272,10 @@ impl Session {
             }));
         }
         let mut body = json!({"messageID": message, "parts": parts});
-        let model = self.launch.model(prompt).and_then(|model| model.split_once('/'));
+        let model = self
+            .launch
+            .model(prompt)
+            .and_then(|model| model.split_once('/'));
         if let Some((provider, model)) = model {
             body["model"] = json!({"providerID": provider, "modelID": model});
         }

@@ -52,7 +52,10 @@ pub(crate) async fn drive(
     let mut process = match Process::spawn(&program, host) {
         Ok(process) => process,
         Err(error) => {
-            return Down::exited(format!("{} could not be started: {error}", program.path.display()));
+            return Down::exited(format!(
+                "{} could not be started: {error}",
+                program.path.display()
+            ));
         }
     };
     let down = pump(protocol, launch, &mut process, orders, reports).await;

@@ -6,7 +6,8 @@ use super::*;
 use crate::limits::LOG_BYTES_MAX;
 
 fn event(id: u64) -> Line {
-    let body = to_raw_value(&serde_json::json!({"id": id, "text": "é".repeat(id as usize % 7)})).unwrap();
+    let body =
+        to_raw_value(&serde_json::json!({"id": id, "text": "é".repeat(id as usize % 7)})).unwrap();
     Line {
         change: (id % 3 == 0).then(|| Change::AgentSession(format!("session-{id}"))),
         event: Some(LoggedEvent { id, seq: id, body }),
@@ -36,7 +37,13 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
         log.append(&lines).unwrap();
     }
     let bytes = std::fs::read(&whole).unwrap();
-    ends.extend(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
+    ends.extend(
+        bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n')
+            .map(|(at, _)| at + 1),
+    );
     for cut in 0..=bytes.len() {
         let path = folder.path().join("cut");
         std::fs::write(&path, &bytes[..cut]).unwrap();
@@ -68,7 +75,13 @@ fn a_byte_that_has_changed_costs_its_own_line_and_no_other() {
     std::fs::write(&path, &bytes).unwrap();
     let (log, found, recovered) = open(&path);
     assert_eq!(recovered, [1, 3, 4, 5]);
-    assert_eq!(found, Found { torn_bytes: 0, damaged_lines: 1 });
+    assert_eq!(
+        found,
+        Found {
+            torn_bytes: 0,
+            damaged_lines: 1
+        }
+    );
     assert_eq!(ids(&log, 1), [3, 4, 5]);
 }
 
@@ -77,10 +90,15 @@ fn events_are_found_by_the_one_before_them_and_pages_are_bounded_by_number_and_s
     let folder = tempfile::tempdir().unwrap();
     let (mut log, ..) = open(&folder.path().join("log"));
     for first in (1..1000).step_by(10) {
-        log.append(&(first..first + 10).map(event).collect::<Vec<_>>()).unwrap();
+        log.append(&(first..first + 10).map(event).collect::<Vec<_>>())
+            .unwrap();
     }
     for after in [0, 1, 63, 64, 65, 500, 998] {
-        assert_eq!(ids(&log, after), (after + 1..=1000).collect::<Vec<u64>>(), "after {after}");
+        assert_eq!(
+            ids(&log, after),
+            (after + 1..=1000).collect::<Vec<u64>>(),
+            "after {after}"
+        );
     }
     assert!(ids(&log, 1000).is_empty());
     let reader = log.reader();

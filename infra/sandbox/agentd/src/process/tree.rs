@@ -76,13 +76,19 @@ fn status_of(pid: u32) -> Option<(char, u32)> {
 }
 
 fn has_in_environment(pid: u32, marker: &str) -> bool {
-    std::fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()))
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
+        environ
+            .split(|byte| *byte == 0)
+            .any(|entry| entry == marker.as_bytes())
+    })
 }
 
 /// Ends what is found: SIGTERM first, SIGKILL after the grace, until nothing is left. Answers how many remain: 0 unless
 /// the system does not let us.
-pub(crate) async fn end(find: impl Fn() -> BTreeSet<u32> + Clone + Send + 'static, grace: Duration) -> usize {
+pub(crate) async fn end(
+    find: impl Fn() -> BTreeSet<u32> + Clone + Send + 'static,
+    grace: Duration,
+) -> usize {
     let begun = Instant::now();
     let last = begun + grace + Duration::from_millis(KILL_MS_MAX);
     let mut asked = BTreeSet::new();

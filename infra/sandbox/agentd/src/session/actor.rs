@@ -14,9 +14,7 @@ use crate::driver::{self, Down, Launch, Order, Report, Reports};
 use crate::host::Host;
 use crate::limits::{BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, ORDERS_MAX, TURN_EVENTS_MAX};
 use crate::log::{AppendError, Found, Line, Log};
-use crate::state::{
-    Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State,
-};
+use crate::state::{Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State};
 
 /// A log that was read.
 pub(super) struct Opened {
@@ -191,7 +189,9 @@ impl Actor {
                 match (open, state.answer(&ask, answer.clone())) {
                     (Some(open), Ok(change)) => {
                         self.change(state, batch, change);
-                        batch.effects.push(Effect::Order(Order::Answer { ask: open, answer }));
+                        batch
+                            .effects
+                            .push(Effect::Order(Order::Answer { ask: open, answer }));
                         batch.effects.push(Effect::Done(reply));
                     }
                     (_, Err(refused)) => refuse(reply, refused),
@@ -218,13 +218,21 @@ impl Actor {
                 batch.effects.push(Effect::Done(reply));
             }
             Input::Report { launch, report } => {
-                if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
+                if self
+                    .agent
+                    .as_ref()
+                    .is_some_and(|(number, _)| *number == launch)
+                {
                     batch.hears = true;
                     self.hear(state, batch, report);
                 }
             }
             Input::Down { launch, down } => {
-                if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
+                if self
+                    .agent
+                    .as_ref()
+                    .is_some_and(|(number, _)| *number == launch)
+                {
                     self.agent_ended(state, batch, down);
                 }
             }
@@ -333,12 +341,18 @@ impl Actor {
         self.told_end = false;
         self.turn_events = 0;
         self.change(state, batch, Change::Submitted { turn: turn.clone() });
-        batch.effects.push(Effect::Order(Order::Prompt { turn, prompt }));
+        batch
+            .effects
+            .push(Effect::Order(Order::Prompt { turn, prompt }));
     }
 
     fn launch(&mut self, state: &mut State, batch: &mut Batch) {
         // Twice in one batch would be two agents.
-        if batch.effects.iter().any(|effect| matches!(effect, Effect::Launch)) {
+        if batch
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Launch))
+        {
             return;
         }
         self.change(state, batch, Change::Launched);
@@ -442,7 +456,9 @@ impl Actor {
         };
         if let Ok(change) = state.answer(ask.id(), answer.clone()) {
             self.change(state, batch, change);
-            batch.effects.push(Effect::Order(Order::Answer { ask, answer }));
+            batch
+                .effects
+                .push(Effect::Order(Order::Answer { ask, answer }));
         }
     }
 
@@ -451,7 +467,8 @@ impl Actor {
         if !batch.lines.is_empty()
             && let Err(error) = self.append(batch.lines).await
         {
-            self.not_written(&mut state, error, batch.effects, batch.hears).await;
+            self.not_written(&mut state, error, batch.effects, batch.hears)
+                .await;
             return;
         }
         self.publish();
@@ -520,7 +537,8 @@ impl Actor {
         self.told_end = false;
         self.host.give_up_reserve();
         let mut batch = Batch::default();
-        let message = "the sandbox's disk is full, and what the agent says cannot be kept".to_owned();
+        let message =
+            "the sandbox's disk is full, and what the agent says cannot be kept".to_owned();
         let ended = Ended::of(Outcome::Failed, "storage_full", Some(message));
         self.end(state, &mut batch, &turn, ended);
         match self.append(batch.lines).await {
@@ -559,7 +577,8 @@ impl Actor {
                 });
             }
             Effect::Status(status) => {
-                self.progress.send_modify(|progress| progress.agent = status);
+                self.progress
+                    .send_modify(|progress| progress.agent = status);
             }
         }
     }
@@ -601,7 +620,12 @@ impl Actor {
                 },
             };
             // A session that is gone wants to know nothing.
-            let _ = inputs.send(Input::Down { launch: number, down }).await;
+            let _ = inputs
+                .send(Input::Down {
+                    launch: number,
+                    down,
+                })
+                .await;
         }));
     }
 }

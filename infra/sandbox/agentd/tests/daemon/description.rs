@@ -14,13 +14,18 @@ pub struct Description {
 impl Description {
     pub fn read() -> Self {
         let Some(folder) = std::env::var_os("BOBBIN_SPECS") else {
-            eprintln!("SKIPPED: BOBBIN_SPECS names no folder, so answers are not checked against {FILE}");
+            eprintln!(
+                "SKIPPED: BOBBIN_SPECS names no folder, so answers are not checked against {FILE}"
+            );
             return Self { document: None };
         };
-        let text = std::fs::read(PathBuf::from(folder).join(FILE)).expect("BOBBIN_SPECS has the description");
+        let text = std::fs::read(PathBuf::from(folder).join(FILE))
+            .expect("BOBBIN_SPECS has the description");
         let mut document: Value = serde_json::from_slice(&text).expect("a JSON document");
         allow_null(&mut document);
-        Self { document: Some(document) }
+        Self {
+            document: Some(document),
+        }
     }
 
     /// Panics where an answer is not as the description has it. What is ours beyond it is held to the form of errors alone.
@@ -35,7 +40,10 @@ impl Description {
             return;
         };
         let response = &operation["responses"][status.to_string()];
-        assert!(response.is_object(), "{method} {path}: {status} is not described");
+        assert!(
+            response.is_object(),
+            "{method} {path}: {status} is not described"
+        );
         let reference = response["content"]["application/json"]["schema"]["$ref"].as_str();
         match reference {
             Some(reference) => {
@@ -51,8 +59,13 @@ impl Description {
         let path = path.split('?').next().unwrap_or(path);
         let paths = self.document.as_ref()?["paths"].as_object()?;
         let fits = |template: &str| {
-            let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
-            template.len() == path.len() && template.iter().zip(&path).all(|(one, other)| one.starts_with('{') || one == other)
+            let (template, path): (Vec<_>, Vec<_>) =
+                (template.split('/').collect(), path.split('/').collect());
+            template.len() == path.len()
+                && template
+                    .iter()
+                    .zip(&path)
+                    .all(|(one, other)| one.starts_with('{') || one == other)
         };
         let (_, operations) = paths.iter().find(|(template, _)| fits(template))?;
         operations.get(method.as_str().to_ascii_lowercase())
@@ -65,8 +78,14 @@ impl Description {
         let mut wrapped = document.clone();
         wrapped["$ref"] = json!(format!("#/components/schemas/{name}"));
         let validator = jsonschema::validator_for(&wrapped).expect("a schema");
-        let errors: Vec<String> = validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(errors.is_empty(), "{place} is no {name}: {errors:#?}\n{value:#}");
+        let errors: Vec<String> = validator
+            .iter_errors(value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(
+            errors.is_empty(),
+            "{place} is no {name}: {errors:#?}\n{value:#}"
+        );
     }
 }
 

@@ -37,8 +37,13 @@ fn main() {
 }
 
 fn params<T: DeserializeOwned>(line: &Value) -> T {
-    serde_json::from_value(line["params"].clone())
-        .unwrap_or_else(|error| panic!("{} is no {}: {error}", line["method"], std::any::type_name::<T>()))
+    serde_json::from_value(line["params"].clone()).unwrap_or_else(|error| {
+        panic!(
+            "{} is no {}: {error}",
+            line["method"],
+            std::any::type_name::<T>()
+        )
+    })
 }
 
 impl Agent {
@@ -51,7 +56,10 @@ impl Agent {
         message["jsonrpc"] = json!("2.0");
         let mut output = std::io::stdout().lock();
         // A daemon that is gone takes nothing more.
-        if writeln!(output, "{message}").and_then(|()| output.flush()).is_err() {
+        if writeln!(output, "{message}")
+            .and_then(|()| output.flush())
+            .is_err()
+        {
             std::process::exit(0);
         }
     }
@@ -65,7 +73,10 @@ impl Agent {
             "initialize" => {
                 let _: InitializeRequest = params(line);
                 let can = json!({"loadSession": false, "sessionCapabilities": {"resume": {}}});
-                self.respond(line, &json!({"protocolVersion": 1, "agentCapabilities": can}));
+                self.respond(
+                    line,
+                    &json!({"protocolVersion": 1, "agentCapabilities": can}),
+                );
             }
             "session/new" => {
                 let new: NewSessionRequest = params(line);
@@ -119,7 +130,10 @@ impl Agent {
                     self.write(json!({"id": line["id"], "error": error}));
                     return;
                 }
-                "leave" => leave(&self.directory.join(rest), "setsid sh -c 'echo $$ > \"$0\"; exec sleep 600' \"$0\" &"),
+                "leave" => leave(
+                    &self.directory.join(rest),
+                    "setsid sh -c 'echo $$ > \"$0\"; exec sleep 600' \"$0\" &",
+                ),
                 "shed" => leave(
                     &self.directory.join(rest),
                     "setsid env -i sh -c 'echo $$ > \"$0\"; exec /bin/sleep 600' \"$0\" &",
@@ -164,18 +178,26 @@ impl Agent {
     fn ask(&mut self, command: &str) {
         let call = json!({"toolCallId": "call-1", "title": command, "kind": "execute", "rawInput": {"command": command}});
         let option = |id: &str, kind: &str| json!({"optionId": id, "name": id, "kind": kind});
-        let options = json!([option("yes", "allow_once"), option("ever", "allow_always"), option("no", "reject_once")]);
+        let options = json!([
+            option("yes", "allow_once"),
+            option("ever", "allow_always"),
+            option("no", "reject_once")
+        ]);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
         let result = self.request("session/request_permission", &params);
-        let response: RequestPermissionResponse = serde_json::from_value(result).expect("an answer by the protocol");
+        let response: RequestPermissionResponse =
+            serde_json::from_value(result).expect("an answer by the protocol");
         match response.outcome {
-            RequestPermissionOutcome::Selected(chosen) => self.say(&format!("chosen: {}", chosen.option_id)),
+            RequestPermissionOutcome::Selected(chosen) => {
+                self.say(&format!("chosen: {}", chosen.option_id))
+            }
             _ => self.say("chosen: nothing"),
         }
     }
 
     fn question(&mut self) {
-        let options = json!([{"const": "pg", "title": "Postgres"}, {"const": "dy", "title": "DynamoDB"}]);
+        let options =
+            json!([{"const": "pg", "title": "Postgres"}, {"const": "dy", "title": "DynamoDB"}]);
         let schema = json!({"type": "object", "properties": {"db": {"type": "string", "title": "Which database?", "oneOf": options}}});
         let params = json!({"mode": "form", "message": "A question", "requestedSchema": schema, "sessionId": self.session});
         let result = self.request("elicitation/create", &params);

@@ -84,7 +84,10 @@ impl Api {
     }
 
     pub(super) async fn create(&self, body: &Value) -> Result<Value, ApiError> {
-        self.post("/session", body).await?.json().ok_or(ApiError::Shape)
+        self.post("/session", body)
+            .await?
+            .json()
+            .ok_or(ApiError::Shape)
     }
 
     pub(super) async fn session(&self, id: &str) -> Result<Value, ApiError> {
@@ -128,9 +131,15 @@ impl Api {
         self.post(&path, &json!({"reply": reply})).await.map(|_| ())
     }
 
-    pub(super) async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> Result<(), ApiError> {
+    pub(super) async fn reply_question(
+        &self,
+        id: &str,
+        answers: &[Vec<String>],
+    ) -> Result<(), ApiError> {
         let path = format!("/question/{id}/reply");
-        self.post(&path, &json!({"answers": answers})).await.map(|_| ())
+        self.post(&path, &json!({"answers": answers}))
+            .await
+            .map(|_| ())
     }
 
     pub(super) async fn reject_question(&self, id: &str) -> Result<(), ApiError> {
@@ -142,7 +151,8 @@ impl Api {
     pub(super) async fn events(&self) -> Result<Events, ApiError> {
         let request = self.request(Method::GET, "/event")?;
         let request = request.timeout(Duration::from_millis(STREAM_MS_MAX));
-        let opened = tokio::time::timeout(Duration::from_millis(CALL_MS_MAX), self.http.open(request));
+        let opened =
+            tokio::time::timeout(Duration::from_millis(CALL_MS_MAX), self.http.open(request));
         let response = opened.await.map_err(|_| ApiError::StreamEnded)??;
         if !response.status().is_success() {
             return Err(ApiError::Status {

@@ -29,7 +29,10 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn authorization(&self) -> String {
-        format!("Basic {}", STANDARD.encode(format!("opencode:{}", self.password)))
+        format!(
+            "Basic {}",
+            STANDARD.encode(format!("opencode:{}", self.password))
+        )
     }
 }
 
@@ -90,8 +93,12 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
         environment,
         directory: std::env::current_dir().unwrap_or_else(|_| host.state_dir.clone()),
     };
-    let mut process = Process::spawn(&program, host)
-        .map_err(|error| Down::exited(format!("{} could not be started: {error}", agent.path.display())))?;
+    let mut process = Process::spawn(&program, host).map_err(|error| {
+        Down::exited(format!(
+            "{} could not be started: {error}",
+            agent.path.display()
+        ))
+    })?;
     let bound = Duration::from_millis(START_MS_MAX);
     let ready = tokio::time::timeout(bound, ready(&mut process, password)).await;
     match ready {

@@ -50,7 +50,9 @@ impl Look {
             return Stand::Goes;
         }
         let last = messages.last();
-        let is_there = messages.iter().any(|one| text(one, "/info/id") == Some(&self.message));
+        let is_there = messages
+            .iter()
+            .any(|one| text(one, "/info/id") == Some(&self.message));
         let is_answer = last.is_some_and(|last| text(last, "/info/role") == Some("assistant"));
         let is_whole = last.is_some_and(|last| last["info"]["time"]["completed"].is_number());
         match last {
@@ -85,14 +87,19 @@ impl Look {
             return Ended::of(Outcome::Cancelled, "aborted", None);
         }
         let said = self.error.clone();
-        let said = said.unwrap_or_else(|| "OpenCode took the prompt and did nothing with it".to_owned());
+        let said =
+            said.unwrap_or_else(|| "OpenCode took the prompt and did nothing with it".to_owned());
         Ended::of(Outcome::Failed, "agent_failed", Some(said))
     }
 }
 
 /// The end of a turn whose prompt was refused.
 pub(super) fn refused(error: &ApiError) -> Ended {
-    Ended::of(Outcome::Failed, "agent_failed", Some(format!("OpenCode: {error}")))
+    Ended::of(
+        Outcome::Failed,
+        "agent_failed",
+        Some(format!("OpenCode: {error}")),
+    )
 }
 
 /// The id of a turn's message: the turn's own, where it is one, so that a thread keeps its ids whichever way it is run;
@@ -100,7 +107,9 @@ pub(super) fn refused(error: &ApiError) -> Ended {
 pub(super) fn message_id(session: &str, turn: &str) -> String {
     let is_one = turn.len() > 4
         && turn.starts_with("msg_")
-        && turn.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        && turn
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_one {
         return turn.to_owned();
     }
@@ -108,6 +117,11 @@ pub(super) fn message_id(session: &str, turn: &str) -> String {
     hash.update(session.as_bytes());
     hash.update([0]);
     hash.update(turn.as_bytes());
-    let hex: String = hash.finalize().iter().take(13).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = hash
+        .finalize()
+        .iter()
+        .take(13)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("msg_{hex}")
 }
