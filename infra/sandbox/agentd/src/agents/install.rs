@@ -52,7 +52,20 @@ const OPENCODE_BASELINE: Package = Package {
     program: "bin/opencode",
 };
 
-/// What is pinned for this system.
+const CLAUDE: Package = Package {
+    name: "@anthropic-ai/claude-code-linux-x64",
+    version: "2.1.197",
+    hash: "sha512-rIlKmrY0QMyHgPRX/MYWNj039vbypICvI9jVe3rs9Xy2RnNklySjyPxqh62QadznzoftEO23uYQ1tFePcQ//bg==",
+    program: "claude",
+};
+const CODEX: Package = Package {
+    name: "@openai/codex",
+    version: "0.169.0-linux-x64",
+    hash: "sha512-o05NyAOCDygSPRo1yinzxvkRSdmsZyBD9E7mbpmjRanSfM8lypqWtQgEo4XfNkwhuCR2aFu8mlGOsQGFXVbVww==",
+    program: "vendor/x86_64-unknown-linux-musl/bin/codex",
+};
+
+/// What is pinned for this system. Whoever asks for an agent accepts its licence: Claude Code's is proprietary.
 pub(super) fn package(kind: Kind) -> Option<Package> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return None;
@@ -63,8 +76,9 @@ pub(super) fn package(kind: Kind) -> Option<Package> {
         } else {
             OPENCODE_BASELINE
         }),
-        // Their licences leave the choice of them to whoever builds the sandbox.
-        Kind::Claude | Kind::Codex | Kind::Amp | Kind::Acp => None,
+        Kind::Claude => Some(CLAUDE),
+        Kind::Codex => Some(CODEX),
+        Kind::Amp | Kind::Acp => None,
     }
 }
 
@@ -73,7 +87,8 @@ fn has_avx2() -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|word| word == "avx2"))
 }
 
-/// Downloads, checks, unpacks and puts the program into `folder/bin`.
+/// Downloads, checks, unpacks, and names the program in `folder/bin`. The package stays as a whole beside that: a program
+/// may look for its parts around itself.
 pub(super) async fn install(
     package: &Package,
     folder: &Path,
@@ -89,9 +104,14 @@ pub(super) async fn install(
         .await
         .map_err(unusable)?;
     tokio::fs::create_dir_all(&bin).await.map_err(unusable)?;
-    let unpacked = fetch(package, &staging).await;
-    let placed = match unpacked {
-        Ok(file) => place(&file, &bin.join(program)).await.map_err(unusable),
+    let placed = match fetch(package, &staging).await {
+        Ok(()) => {
+            let home = folder.join(format!("{program}-{}", package.version));
+            let link = bin.join(program);
+            place(&staging.join("package"), &home, package.program, &link)
+                .await
+                .map_err(unusable)
+        }
         Err(error) => Err(error),
     };
     // What is left over takes room, and harms nothing.
@@ -99,8 +119,8 @@ pub(super) async fn install(
     placed
 }
 
-/// The program's file, unpacked.
-async fn fetch(package: &Package, staging: &Path) -> Result<PathBuf, InstallError> {
+/// Unpacks what is pinned into `staging/package`.
+async fn fetch(package: &Package, staging: &Path) -> Result<(), InstallError> {
     let named = format!("{}@{}", package.name, package.version);
     let mut pack = Command::new("npm");
     pack.args(["pack", &named, "--ignore-scripts", "--silent"]);
@@ -134,7 +154,7 @@ async fn fetch(package: &Package, staging: &Path) -> Result<PathBuf, InstallErro
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(&file);
     run(tar, staging, &format!("unpacking {named}")).await?;
-    Ok(staging.join("package").join(package.program))
+    Ok(())
 }
 
 fn hash_of(file: &Path) -> std::io::Result<String> {
@@ -150,11 +170,18 @@ fn hash_of(file: &Path) -> std::io::Result<String> {
     Ok(format!("sha512-{}", STANDARD.encode(hash.finalize())))
 }
 
-/// Makes a file the program of this name, whole or not at all.
-async fn place(file: &Path, program: &Path) -> std::io::Result<()> {
+/// Moves an unpacked package to its home and makes the link name its program; until then the link names what it did.
+async fn place(unpacked: &Path, home: &Path, program: &str, link: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    tokio::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).await?;
-    tokio::fs::rename(file, program).await
+    // An installation of the same version that is made anew, if there is one.
+    let _ = tokio::fs::remove_dir_all(home).await;
+    tokio::fs::rename(unpacked, home).await?;
+    let program = home.join(program);
+    tokio::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).await?;
+    let next = link.with_extension("next");
+    let _ = tokio::fs::remove_file(&next).await;
+    tokio::fs::symlink(&program, &next).await?;
+    tokio::fs::rename(&next, link).await
 }
 
 async fn run(mut command: Command, folder: &Path, step: &str) -> Result<String, InstallError> {

@@ -7,6 +7,8 @@ mod client;
 mod description;
 mod durable;
 mod ending;
+mod installed;
+mod named;
 mod opencode;
 mod turns;
 mod world;

@@ -1,46 +1,15 @@
 //! The real OpenCode, fetched as the daemon fetches it, against the scripted model.
 
-use std::path::PathBuf;
-
 use bobbin_http::Method;
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
+use crate::installed::installed;
 use crate::world::{Daemon, TOKEN, http, runs, wait_for};
-
-static PROGRAM: OnceCell<Option<PathBuf>> = OnceCell::const_new();
-
-/// A folder with OpenCode in it, for `PATH`. None, and a word, where it cannot be had.
-async fn program() -> Option<PathBuf> {
-    PROGRAM.get_or_init(fetched).await.clone()
-}
-
-async fn fetched() -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agents");
-    let bin = folder.join("bin");
-    if !bin.join("opencode").exists() {
-        let daemon = Daemon::start().await;
-        let answer = daemon
-            .post("/v1/agents/opencode/install", json!({"reinstall": true}))
-            .await;
-        if answer.status != 204 {
-            eprintln!("SKIPPED: OpenCode cannot be had here: {}", answer.body);
-            return None;
-        }
-        std::fs::create_dir_all(&bin).unwrap();
-        std::fs::copy(
-            daemon.state().join("agents/bin/opencode"),
-            bin.join("opencode"),
-        )
-        .unwrap();
-    }
-    Some(bin)
-}
 
 /// A daemon with OpenCode, whose model is the scripted one.
 async fn opencode(model: &Model) -> Option<Daemon> {
-    let bin = program().await?;
+    let bin = installed("opencode").await?;
     let home = tempfile::tempdir().unwrap().keep();
     let config = json!({
         "model": format!("fake/{MODEL_ID}"), "small_model": format!("fake/{MODEL_ID}"), "enabled_providers": ["fake"],
