@@ -218,7 +218,12 @@ fn question(question: wire::Question) -> QuestionInfo {
 }
 
 fn ended(line: wire::ResultLine) -> TurnEnded {
-    let failed = line.is_error || line.subtype != "success";
+    let terminal = line.terminal_reason.unwrap_or_default();
+    let outcome = match line.subtype.as_str() {
+        _ if terminal.starts_with("aborted") => Outcome::Cancelled,
+        "success" if !line.is_error => Outcome::Done,
+        _ => Outcome::Failed,
+    };
     let usage = line.usage.as_ref();
     let usage = Usage {
         input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
@@ -231,17 +236,17 @@ fn ended(line: wire::ResultLine) -> TurnEnded {
     let errors = line.errors.unwrap_or_default();
     let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
     TurnEnded {
-        outcome: if failed {
-            Outcome::Failed
-        } else {
-            Outcome::Done
-        },
+        outcome,
         // "success" also where the call of the model failed.
-        reason: match line.subtype.as_str() {
-            "success" => line.stop_reason,
+        reason: match (outcome, line.subtype.as_str()) {
+            (Outcome::Cancelled, _) => Some(terminal),
+            (_, "success") => line.stop_reason,
             _ => Some(line.subtype),
         },
-        message: line.result.or(errors).filter(|_| failed),
+        message: line
+            .result
+            .or(errors)
+            .filter(|_| outcome == Outcome::Failed),
         usage: Some(usage),
     }
 }

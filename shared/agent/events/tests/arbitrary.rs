@@ -168,7 +168,7 @@ fn nothing_is_lost(converter: &mut Converter, value: &Value) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_value_comes_no_converter_loses_it(values in prop::collection::vec(json(), 1..8)) {

@@ -48,6 +48,7 @@ s1  m1 assistant p2 = "Which one?"
 s1  m2 user = result c3 ? [{"text":"done","type":"text"}] | image "aGk=" {"parentToolCall":"toolu_0"}
 s1  unknown rate_limit_event
 s1  TURN ENDED Failed (error_max_turns) "Reached the limit of turns." usage Turn in 1 out 4 $0.5
+s1  TURN ENDED Cancelled (aborted_tools) usage Turn $0
 "#,
     );
 }

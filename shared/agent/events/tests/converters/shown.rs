@@ -65,13 +65,14 @@ impl Shown {
                 self.permission(permission_asked)
             }
             UniversalEventData::TurnEnded { turn_ended, .. } => {
+                let reason = turn_ended.reason.as_deref().unwrap_or("-");
+                let message = turn_ended.message.as_deref().map(text);
                 let usage = turn_ended.usage.as_ref().map(|it| self.usage(it));
+                let rest: Vec<String> = message.into_iter().chain(usage).collect();
                 format!(
-                    "TURN ENDED {:?} ({}) {} {}",
+                    "TURN ENDED {:?} ({reason}) {}",
                     turn_ended.outcome,
-                    turn_ended.reason.as_deref().unwrap_or("-"),
-                    turn_ended.message.as_deref().map(text).unwrap_or_default(),
-                    usage.unwrap_or_default()
+                    rest.join(" ")
                 )
             }
             UniversalEventData::AskClosed { ask_closed, .. } => format!(
