@@ -81,8 +81,8 @@ fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<u64>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<u32>().prop_map(Value::from),
         word.clone().prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 64, 8, move |inner| {

@@ -48,7 +48,7 @@ s1  m1 assistant p2 = "Which one?"
 s1  m2 user = result c3 ? [{"text":"done","type":"text"}] | image "aGk=" {"parentToolCall":"toolu_0"}
 s1  unknown rate_limit_event
 s1  TURN ENDED Failed (error_max_turns) "Reached the limit of turns." usage Turn in 1 out 4 $0.5
-s1  TURN ENDED Cancelled (aborted_tools) usage Turn $0
+s1  TURN ENDED Cancelled (aborted_tools) usage Turn $0.25
 "#,
     );
 }
@@ -163,4 +163,30 @@ fn a_prompt_that_fails_is_the_end_of_its_turn_where_the_converter_was_told_of_it
         })
         .collect();
     assert_eq!(kinds, [false, true, false]);
+}
+
+#[test]
+fn a_turn_of_claude_code_costs_what_its_process_has_cost_since_the_turn_before() {
+    let result = |usd: f64| {
+        json!({ "type": "result", "subtype": "success", "is_error": false, "session_id": "s",
+            "total_cost_usd": usd, "usage": { "input_tokens": 1 } })
+    };
+    let mut converter = Converter::of("claude");
+    let mut cost = |usd: Option<f64>| match usd {
+        None => {
+            converter.restarted();
+            0.0
+        }
+        Some(usd) => match &converter.convert(result(usd))[0].data {
+            UniversalEventData::TurnEnded { turn_ended, .. } => turn_ended
+                .usage
+                .as_ref()
+                .and_then(|it| it.cost_usd)
+                .unwrap(),
+            other => panic!("{other:?}"),
+        },
+    };
+    let costs = [Some(0.1), Some(0.3), None, Some(0.4), Some(0.1)].map(&mut cost);
+    // The last process reckons less than before: it is another one, though nobody said so.
+    assert_eq!(costs, [0.1, 0.2, 0.0, 0.4, 0.1]);
 }
