@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
-use crate::convert::{Converted, Understood, count_at, decode, finish, tag, text_at};
+use crate::convert::{Converted, Understood, count_at, decode, filled, finish, tag, text_at};
 use crate::event::{
     AskClosed, Outcome, Started, State, Status, TurnEnded, UniversalEventData, Usage, UsageScope,
 };
@@ -31,6 +31,9 @@ const SUBJECTS: [&str; 7] = [
     "pattern",
 ];
 
+/// Thousand-millionths in one.
+const NANO: f64 = 1e9;
+
 /// Makes universal events of what Claude Code writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -40,6 +43,8 @@ pub struct Converter {
     streamed: Recent<String>,
     /// The session: a `control_request` does not name it.
     session: String,
+    /// What the process has cost until its last turn ended, in thousand-millionths of a US dollar.
+    cost_nano_usd: u64,
 }
 
 impl Converter {
@@ -51,6 +56,11 @@ impl Converter {
         }
         let understood = self.understand(&raw);
         finish(session, understood, raw)
+    }
+
+    /// The process was started again: it reckons its cost anew.
+    pub const fn restarted(&mut self) {
+        self.cost_nano_usd = 0;
     }
 
     fn understand(&mut self, line: &Value) -> Understood {
@@ -87,7 +97,7 @@ impl Converter {
                 let delta = self.streamed(decode(line)?)?;
                 delta.map(Into::into).into_iter().collect()
             }
-            ("result", _) => vec![ended(decode(line)?).into()],
+            ("result", _) => vec![self.ended(decode(line)?).into()],
             ("control_request", _) => {
                 let asked = self.asked(decode(line)?)?;
                 asked.into_iter().collect()
@@ -182,6 +192,47 @@ impl Converter {
         };
         Ok(Some(asked.into()))
     }
+
+    /// What the turn cost: a result tells what its process has cost so far (anthropics/claude-code#83239).
+    fn cost_since(&mut self, total_usd: f64) -> f64 {
+        // A float beyond the range saturates; a negative one counts as none.
+        let total = (total_usd * NANO).round() as u64;
+        let before = std::mem::replace(&mut self.cost_nano_usd, total);
+        total.checked_sub(before).unwrap_or(total) as f64 / NANO
+    }
+
+    fn ended(&mut self, line: wire::ResultLine) -> TurnEnded {
+        let terminal = line.terminal_reason.unwrap_or_default();
+        let outcome = match line.subtype.as_str() {
+            _ if terminal.starts_with("aborted") => Outcome::Cancelled,
+            "success" if !line.is_error => Outcome::Done,
+            _ => Outcome::Failed,
+        };
+        let usage = line.usage.as_ref();
+        let usage = Usage {
+            input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
+            output_tokens: usage.and_then(|it| count_at(it, "/output_tokens")),
+            cache_read_tokens: usage.and_then(|it| count_at(it, "/cache_read_input_tokens")),
+            cache_write_tokens: usage.and_then(|it| count_at(it, "/cache_creation_input_tokens")),
+            cost_usd: line.total_cost_usd.map(|total| self.cost_since(total)),
+            ..Usage::of(UsageScope::Turn)
+        };
+        let errors = line.errors.unwrap_or_default();
+        let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
+        TurnEnded {
+            outcome,
+            // "success" also where the call of the model failed.
+            reason: match (outcome, line.subtype.as_str()) {
+                (Outcome::Cancelled, _) => Some(terminal),
+                (_, "success") => line.stop_reason,
+                _ => Some(line.subtype),
+            },
+            message: filled(line.result)
+                .or(errors)
+                .filter(|_| outcome == Outcome::Failed),
+            usage: Some(usage),
+        }
+    }
 }
 
 /// The rules that "always" would add, as Claude Code's settings write them.
@@ -214,34 +265,5 @@ fn question(question: wire::Question) -> QuestionInfo {
         multi_select: question.multi_select,
         // The tool tells the model that there is always a field for words of one's own.
         custom: Some(true),
-    }
-}
-
-fn ended(line: wire::ResultLine) -> TurnEnded {
-    let failed = line.is_error || line.subtype != "success";
-    let usage = line.usage.as_ref();
-    let usage = Usage {
-        input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
-        output_tokens: usage.and_then(|it| count_at(it, "/output_tokens")),
-        cache_read_tokens: usage.and_then(|it| count_at(it, "/cache_read_input_tokens")),
-        cache_write_tokens: usage.and_then(|it| count_at(it, "/cache_creation_input_tokens")),
-        cost_usd: line.total_cost_usd,
-        ..Usage::of(UsageScope::Turn)
-    };
-    let errors = line.errors.unwrap_or_default();
-    let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
-    TurnEnded {
-        outcome: if failed {
-            Outcome::Failed
-        } else {
-            Outcome::Done
-        },
-        // "success" also where the call of the model failed.
-        reason: match line.subtype.as_str() {
-            "success" => line.stop_reason,
-            _ => Some(line.subtype),
-        },
-        message: line.result.or(errors).filter(|_| failed),
-        usage: Some(usage),
     }
 }

@@ -17,7 +17,11 @@ use crate::event::{
 use crate::form;
 use crate::generated::codex as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
+use crate::recent::{Recent, remembered};
 use crate::rpc::{Rpc, answer_to, ask_id};
+
+/// Files of an item that are remembered.
+const FILES_MAX: usize = 16;
 
 /// Makes universal events of what Codex writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +29,8 @@ use crate::rpc::{Rpc, answer_to, ask_id};
 pub struct Converter {
     /// How often the process was started again.
     process: u64,
+    /// The files that an item changes, by the item: the ask for it does not name them.
+    files: Recent<Vec<String>>,
 }
 
 impl Converter {
@@ -47,7 +53,7 @@ impl Converter {
         self.process += 1;
     }
 
-    fn told(&self, method: &str, params: &Value) -> Understood {
+    fn told(&mut self, method: &str, params: &Value) -> Understood {
         Ok(match method {
             "thread/started" => {
                 let wire::ThreadStarted { thread } = decode(params)?;
@@ -88,6 +94,7 @@ impl Converter {
             "item/started" | "item/completed" => {
                 let notice: wire::ItemNotice = decode(params)?;
                 let is_over = method == "item/completed";
+                self.remember_files(&notice.item);
                 vec![item(&notice.item, notice.turn_id, is_over)?.into()]
             }
             "item/agentMessage/delta" => {
@@ -103,6 +110,15 @@ impl Converter {
             }
             _ => Vec::new(),
         })
+    }
+
+    fn remember_files(&mut self, item: &Value) {
+        let decoded: Result<wire::FileChange, _> = decode(item);
+        if let (Ok(change), "fileChange") = (decoded, tag(item, "type")) {
+            let files = change.changes.iter().take(FILES_MAX);
+            let files = files.map(|one| remembered(&one.path)).collect();
+            self.files.set(tag(item, "id"), files);
+        }
     }
 
     fn asked(&self, request: &Value, method: &str, params: &Value) -> Understood {
@@ -140,11 +156,12 @@ impl Converter {
             "item/fileChange/requestApproval" => {
                 let asked: wire::FileChangeApproval = decode(params)?;
                 add("reason", asked.reason.map(Value::from));
+                let files = self.files.get(&asked.item_id).cloned();
                 let asked = PermissionRequest {
                     id,
                     session_id: asked.thread_id,
                     permission: "fileChange".to_owned(),
-                    patterns: asked.grant_root.clone().into_iter().collect(),
+                    patterns: files.unwrap_or_default(),
                     metadata,
                     always: asked.grant_root.into_iter().collect(),
                     tool: tool(asked.item_id),

@@ -119,10 +119,12 @@ impl Converter {
         }
     }
 
-    /// To be called when the agent's process was started again: its numbers of requests begin anew.
+    /// To be called when the agent's process was started again: its numbers of requests begin anew, and so does what it
+    /// reckons to have cost.
     pub fn restarted(&mut self) {
         match self {
-            Self::OpenCode(_) | Self::Claude(_) | Self::Amp(_) => {}
+            Self::OpenCode(_) | Self::Amp(_) => {}
+            Self::Claude(one) => one.restarted(),
             Self::Codex(one) => one.restarted(),
             Self::Acp(one) => one.restarted(),
         }

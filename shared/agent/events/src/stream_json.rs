@@ -15,7 +15,7 @@ pub(crate) fn block_name(index: u64) -> String {
     format!("block-{index}")
 }
 
-/// A message of the model, each of its blocks a message event of its own.
+/// A message of the model, each of its blocks a message event of its own; all in one where nothing names the message.
 pub(crate) fn assistant(
     line: &Value,
     blocks: &mut Blocks,
@@ -32,21 +32,25 @@ pub(crate) fn assistant(
         .with("parentToolCall", parent_tool_use_id)
         .with("model", message.model)
         .with("error", error.clone());
-    let id = id.unwrap_or_default();
+    // What stands in the place of an answer is none.
+    let part = |block: &Value| match part(block) {
+        UniversalMessagePart::Text { text } if error.is_some() => {
+            UniversalMessagePart::Error { message: text }
+        }
+        part => part,
+    };
+    let Some(id) = id else {
+        let parts = message.content.iter().map(part).collect();
+        return Ok(vec![UniversalMessageParsed { parts, ..head }]);
+    };
     let first = blocks.get(&id).copied().unwrap_or_default();
     let all: Vec<UniversalMessageParsed> = message
         .content
         .iter()
         .zip(first..)
         .map(|(block, index)| {
-            let part = match part(block) {
-                // What stands in the place of an answer is none.
-                UniversalMessagePart::Text { text } if error.is_some() => {
-                    UniversalMessagePart::Error { message: text }
-                }
-                part => part,
-            };
-            head.clone().with_part(&block_name(index), vec![part])
+            head.clone()
+                .with_part(&block_name(index), vec![part(block)])
         })
         .collect();
     blocks.set(&id, first + all.len() as u64);

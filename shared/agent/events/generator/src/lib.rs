@@ -3,6 +3,12 @@
 //! A crate of its own, so that no program that speaks universal events has typify among its dependencies, and so that types
 //! can be made while the converters do not compile. Deliberately absent: a build script, which would bring typify back.
 
+pub mod described;
+pub mod drift;
+pub mod extract;
+pub mod place;
+pub mod recorded;
+
 use std::error::Error;
 use std::path::PathBuf;
 

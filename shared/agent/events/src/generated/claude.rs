@@ -104,6 +104,9 @@ pub struct ResultLine {
     pub stop_reason: ::std::option::Option<::std::string::String>,
     ///`success` also where the call of the model failed: read `is_error`.
     pub subtype: ::std::string::String,
+    ///Why the loop ended: `aborted_streaming` and `aborted_tools` where it was interrupted.
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub terminal_reason: ::std::option::Option<::std::string::String>,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub total_cost_usd: ::std::option::Option<f64>,
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]

@@ -11,6 +11,9 @@ use serde_json::Value;
 /// Characters of a text that are shown.
 const TEXT_CHARS_MAX: usize = 70;
 
+/// Characters of what is surely an id.
+const ID_CHARS_MIN: usize = 8;
+
 #[derive(Default)]
 pub struct Shown {
     names: BTreeMap<String, String>,
@@ -62,13 +65,14 @@ impl Shown {
                 self.permission(permission_asked)
             }
             UniversalEventData::TurnEnded { turn_ended, .. } => {
+                let reason = turn_ended.reason.as_deref().unwrap_or("-");
+                let message = turn_ended.message.as_deref().map(text);
                 let usage = turn_ended.usage.as_ref().map(|it| self.usage(it));
+                let rest: Vec<String> = message.into_iter().chain(usage).collect();
                 format!(
-                    "TURN ENDED {:?} ({}) {}{}",
+                    "TURN ENDED {:?} ({reason}) {}",
                     turn_ended.outcome,
-                    turn_ended.reason.as_deref().unwrap_or("-"),
-                    turn_ended.message.as_deref().map(text).unwrap_or_default(),
-                    usage.unwrap_or_default()
+                    rest.join(" ")
                 )
             }
             UniversalEventData::AskClosed { ask_closed, .. } => format!(
@@ -216,7 +220,7 @@ impl Shown {
     /// A value as JSON, with names in the place of ids.
     fn value(&mut self, value: &Value) -> String {
         let mut json = value.to_string();
-        for (id, name) in &self.names {
+        for (id, name) in self.names.iter().filter(|(id, _)| id.len() > ID_CHARS_MIN) {
             json = json.replace(&format!("\"{id}\""), &format!("<{name}>"));
         }
         cut(&json)

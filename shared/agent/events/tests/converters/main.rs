@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod accounted;
+mod conformance;
+mod promises;
 mod read;
 mod shown;
 mod snapshots;
