@@ -80,8 +80,9 @@ fn translated(call: &ToolCall) -> (&'static str, Value) {
 
 /// Reads a request body; the error says what is wrong with it.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
-    let body: Body = serde_json::from_slice(body)
-        .map_err(|error| format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`."))?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`.")
+    })?;
     let is_user = |message: &Message| message.role == "user";
     let said = |message: &Message| is_user(message) && !texts(&message.content).is_empty();
     let last_user = body.messages.iter().rposition(said).ok_or(
@@ -154,7 +155,8 @@ pub(crate) fn frames(
     }
     if let End::Tool(call) = end {
         let (name, input) = translated(call);
-        let block = json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": {} });
+        let block =
+            json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": {} });
         let start = json!({ "index": index, "content_block": block });
         frames.push(at_once("content_block_start", start));
         let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });

@@ -38,9 +38,15 @@ fn written(item: &Value) -> Option<String> {
 
 /// What a tool answered.
 fn result(item: &Value) -> Option<String> {
-    let is_output = item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
+    let is_output = item["type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("_output"));
     let output = &item["output"];
-    is_output.then(|| output.as_str().map_or_else(|| output.to_string(), str::to_owned))
+    is_output.then(|| {
+        output
+            .as_str()
+            .map_or_else(|| output.to_string(), str::to_owned)
+    })
 }
 
 /// A call as Codex's tools take it: it writes files by its shell.
@@ -57,7 +63,12 @@ fn translated(call: &ToolCall) -> (&'static str, Value) {
             ("exec_command", input)
         }
         "write" => {
-            let text = |name: &str| arguments[name].as_str().unwrap_or_default().replace('\'', "'\\''");
+            let text = |name: &str| {
+                arguments[name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace('\'', "'\\''")
+            };
             let command = format!("printf %s '{}' > '{}'", text("content"), text("filePath"));
             ("exec_command", json!({ "cmd": command }))
         }
@@ -67,8 +78,11 @@ fn translated(call: &ToolCall) -> (&'static str, Value) {
 
 /// Reads a request body; the error says what is wrong with it.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
-    let body: Body = serde_json::from_slice(body)
-        .map_err(|error| format!("The body is no Responses request: {error}. Send JSON with `model` and a list `input`."))?;
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        format!(
+            "The body is no Responses request: {error}. Send JSON with `model` and a list `input`."
+        )
+    })?;
     let (last_user, user) = body
         .input
         .iter()
@@ -93,7 +107,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         tools,
         user,
         images: Vec::new(),
-        results: body.input[last_user + 1..].iter().filter_map(result).collect(),
+        results: body.input[last_user + 1..]
+            .iter()
+            .filter_map(result)
+            .collect(),
         chars: body.instructions.len(),
         system: body.instructions,
     })
@@ -134,9 +151,7 @@ pub(crate) fn frames(
     let mut output = Vec::new();
     if !pieces.is_empty() {
         let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
-        let item = |status: &str, content: Value| {
-            json!({ "type": "message", "id": id("msg_"), "role": "assistant", "status": status, "content": content })
-        };
+        let item = |status: &str, content: Value| json!({ "type": "message", "id": id("msg_"), "role": "assistant", "status": status, "content": content });
         let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
         let place = json!({ "item_id": id("msg_"), "output_index": 0, "content_index": 0 });
         let with = |name: &str, value: Value| {
@@ -148,7 +163,11 @@ pub(crate) fn frames(
         events.at_once("response.output_item.added", begun);
         events.at_once("response.content_part.added", with("part", part("")));
         for piece in pieces {
-            events.push("response.output_text.delta", with("delta", json!(piece.text)), piece.pause);
+            events.push(
+                "response.output_text.delta",
+                with("delta", json!(piece.text)),
+                piece.pause,
+            );
         }
         if *end == End::Cut {
             return events.frames;
@@ -156,7 +175,10 @@ pub(crate) fn frames(
         events.at_once("response.output_text.done", with("text", json!(text)));
         events.at_once("response.content_part.done", with("part", part(&text)));
         let done = item("completed", json!([part(&text)]));
-        events.at_once("response.output_item.done", json!({ "output_index": 0, "item": done }));
+        events.at_once(
+            "response.output_item.done",
+            json!({ "output_index": 0, "item": done }),
+        );
         output.push(done);
     }
     if let End::Tool(call) = end {
@@ -164,8 +186,14 @@ pub(crate) fn frames(
         let item = json!({ "type": "function_call", "id": id("fc_"), "call_id": id("call_"), "name": name,
             "arguments": input.to_string(), "status": "completed" });
         let place = output.len();
-        events.at_once("response.output_item.added", json!({ "output_index": place, "item": item }));
-        events.at_once("response.output_item.done", json!({ "output_index": place, "item": item }));
+        events.at_once(
+            "response.output_item.added",
+            json!({ "output_index": place, "item": item }),
+        );
+        events.at_once(
+            "response.output_item.done",
+            json!({ "output_index": place, "item": item }),
+        );
         output.push(item);
     }
     let (read, written) = tokens_of(request, pieces, end);

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{self, Answer, End};
 use crate::calls::{Calls, now_ms};
 use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
-use crate::{messages, request, responses};
 use crate::wire::{self, Envelope, Frame};
+use crate::{messages, request, responses};
 
 /// The model that `GET /v1/models` lists. Requests may name any other.
 pub const MODEL_ID: &str = "scripted-1";

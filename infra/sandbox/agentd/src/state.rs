@@ -105,7 +105,7 @@ pub(crate) enum Answer {
     /// For each question the labels, or words of one's own.
     Answers(Vec<Vec<String>>),
     /// The questions are turned down.
-    NoAnswer,
+    Declined,
 }
 
 /// How a turn ended.
@@ -358,7 +358,7 @@ impl State {
             Ask::Permission(_) => {
                 matches!(answer, Answer::Once | Answer::Always | Answer::Reject)
             }
-            Ask::Question(_) => matches!(answer, Answer::Answers(_) | Answer::NoAnswer),
+            Ask::Question(_) => matches!(answer, Answer::Answers(_) | Answer::Declined),
         };
         if !fits {
             return Err(Refused::WrongAnswer);

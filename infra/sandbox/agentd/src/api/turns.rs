@@ -198,6 +198,6 @@ pub(super) async fn reject_question(
     Path((session, ask)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
-    session.answer(ask, Answer::NoAnswer).await?;
+    session.answer(ask, Answer::Declined).await?;
     Ok(no_content())
 }

@@ -234,7 +234,7 @@ impl Acp {
             Answer::Answers(answers) => {
                 json!({"action": "accept", "content": content(&request, answers)})
             }
-            Answer::NoAnswer => json!({"action": "decline"}),
+            Answer::Declined => json!({"action": "decline"}),
         };
         vec![respond(&request, &result)]
     }

@@ -81,7 +81,7 @@ impl Claude {
                 allowed
             }
             Answer::Answers(answers) => allow(answered(&request["input"], answers)),
-            Answer::Reject | Answer::NoAnswer => json!({"behavior": "deny", "message": REFUSED}),
+            Answer::Reject | Answer::Declined => json!({"behavior": "deny", "message": REFUSED}),
         };
         let response = json!({
             "subtype": "success", "request_id": line["request_id"], "response": response,

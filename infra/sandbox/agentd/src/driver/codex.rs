@@ -193,7 +193,7 @@ impl Codex {
             Answer::Always => json!({"decision": always(&request)}),
             Answer::Reject => json!({"decision": "decline"}),
             Answer::Answers(answers) => json!({"answers": by_id(&request, answers)}),
-            Answer::NoAnswer => json!({"answers": {}}),
+            Answer::Declined => json!({"answers": {}}),
         };
         vec![Step::Say(json!({"id": request["id"], "result": result}))]
     }

@@ -295,7 +295,7 @@ impl Session {
             Answer::Always => self.api.reply_permission(id, "always").await,
             Answer::Reject => self.api.reply_permission(id, "reject").await,
             Answer::Answers(answers) => self.api.reply_question(id, answers).await,
-            Answer::NoAnswer => self.api.reject_question(id).await,
+            Answer::Declined => self.api.reject_question(id).await,
         };
         match done {
             // It is settled already: by an abort, or by "always".

@@ -9,7 +9,9 @@ fn event(id: u64) -> Line {
     let body =
         to_raw_value(&serde_json::json!({"id": id, "text": "é".repeat(id as usize % 7)})).unwrap();
     Line {
-        change: (id % 3 == 0).then(|| Change::AgentSession(format!("session-{id}"))),
+        change: id
+            .is_multiple_of(3)
+            .then(|| Change::AgentSession(format!("session-{id}"))),
         event: Some(LoggedEvent { id, seq: id, body }),
     }
 }

@@ -53,7 +53,7 @@ impl Opened {
 enum Effect {
     Done(Reply<()>),
     Accepted(Reply<Acceptance>, Acceptance),
-    Order(Order),
+    Order(Box<Order>),
     Launch,
     /// The agent is ended: nobody orders it any more.
     Stop(Option<mpsc::Sender<Order>>),
@@ -191,7 +191,7 @@ impl Actor {
                         self.change(state, batch, change);
                         batch
                             .effects
-                            .push(Effect::Order(Order::Answer { ask: open, answer }));
+                            .push(Effect::Order(Box::new(Order::Answer { ask: open, answer })));
                         batch.effects.push(Effect::Done(reply));
                     }
                     (_, Err(refused)) => refuse(reply, refused),
@@ -286,7 +286,7 @@ impl Actor {
             Some(Change::Ended { ended, .. }) => self.end(state, batch, turn, ended),
             Some(change) => {
                 self.change(state, batch, change);
-                batch.effects.push(Effect::Order(Order::Cancel));
+                batch.effects.push(Effect::Order(Box::new(Order::Cancel)));
                 batch.effects.push(Effect::Watch(turn.to_owned()));
             }
             None => {}
@@ -343,7 +343,7 @@ impl Actor {
         self.change(state, batch, Change::Submitted { turn: turn.clone() });
         batch
             .effects
-            .push(Effect::Order(Order::Prompt { turn, prompt }));
+            .push(Effect::Order(Box::new(Order::Prompt { turn, prompt })));
     }
 
     fn launch(&mut self, state: &mut State, batch: &mut Batch) {
@@ -452,13 +452,13 @@ impl Actor {
             Ask::Permission(_) if bypasses => Answer::Once,
             _ if is_kept => return,
             Ask::Permission(_) => Answer::Reject,
-            Ask::Question(_) => Answer::NoAnswer,
+            Ask::Question(_) => Answer::Declined,
         };
         if let Ok(change) = state.answer(ask.id(), answer.clone()) {
             self.change(state, batch, change);
             batch
                 .effects
-                .push(Effect::Order(Order::Answer { ask, answer }));
+                .push(Effect::Order(Box::new(Order::Answer { ask, answer })));
         }
     }
 
@@ -557,7 +557,7 @@ impl Actor {
             Effect::Order(order) => {
                 if let Some((_, orders)) = &self.agent {
                     // An agent that reads so slowly is ended when its turn is cancelled.
-                    if let Err(error) = orders.try_send(order) {
+                    if let Err(error) = orders.try_send(*order) {
                         tracing::warn!(session = self.numbering.session, %error, "the agent takes no order");
                     }
                 }

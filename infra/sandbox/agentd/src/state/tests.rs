@@ -84,7 +84,7 @@ fn an_ask_is_answered_once_in_its_own_words_and_goes_with_its_turn() {
     state.apply(Change::Asked(permission("p1")));
     state.apply(Change::Asked(permission("p2")));
     assert_eq!(
-        state.answer("p1", Answer::NoAnswer),
+        state.answer("p1", Answer::Declined),
         Err(Refused::WrongAnswer)
     );
     let answered = state.answer("p1", Answer::Once).unwrap();

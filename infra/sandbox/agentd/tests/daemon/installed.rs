@@ -25,8 +25,18 @@ pub async fn installed(agent: &str) -> Option<PathBuf> {
     if answer.status == 204 {
         return Some(bin);
     }
-    assert!(!answer.body["detail"].as_str().unwrap().contains("is not what is pinned"), "{}", answer.body);
-    eprintln!("SKIPPED: {agent} cannot be had here: {}", answer.body["detail"]);
+    assert!(
+        !answer.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("is not what is pinned"),
+        "{}",
+        answer.body
+    );
+    eprintln!(
+        "SKIPPED: {agent} cannot be had here: {}",
+        answer.body["detail"]
+    );
     None
 }
 
