@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{End, Piece, ToolCall};
+use crate::answer::{ASKS, End, Piece, ToolCall};
 use crate::request::Request;
 use crate::wire::{Envelope, Frame, tokens_of};
 
@@ -59,7 +59,13 @@ fn known(name: &str) -> &str {
 fn translated(call: &ToolCall) -> (&'static str, Value) {
     let arguments = &call.arguments;
     match call.name {
-        "bash" => ("Bash", arguments.clone()),
+        "bash" => {
+            // Claude Code asks before any command that changes something.
+            let command = arguments["command"].as_str().unwrap_or_default();
+            let command = command.strip_prefix(ASKS).unwrap_or(command);
+            let input = json!({ "command": command, "description": arguments["description"] });
+            ("Bash", input)
+        }
         "write" => (
             "Write",
             json!({ "file_path": arguments["filePath"], "content": arguments["content"] }),

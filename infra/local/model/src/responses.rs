@@ -5,12 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{End, Piece, ToolCall};
+use crate::answer::{ASKS, End, Piece, ToolCall};
 use crate::request::Request;
 use crate::wire::{Envelope, Frame, tokens_of};
 
-/// How the script's commands begin that need a permission (`answer`).
-const ASKS: &str = "cat /dev/null; ";
 /// How Codex's own notes begin that have the role of a user.
 const NOTES: [&str; 2] = ["<environment_context>", "<user_instructions>"];
 

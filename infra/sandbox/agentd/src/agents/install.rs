@@ -176,11 +176,15 @@ async fn place(unpacked: &Path, home: &Path, program: &str, link: &Path) -> std:
     // An installation of the same version that is made anew, if there is one.
     let _ = tokio::fs::remove_dir_all(home).await;
     tokio::fs::rename(unpacked, home).await?;
-    let program = home.join(program);
-    tokio::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).await?;
+    let executable = std::fs::Permissions::from_mode(0o755);
+    tokio::fs::set_permissions(home.join(program), executable).await?;
+    // Relative, so that the folder may be moved.
+    let target = Path::new("..")
+        .join(home.file_name().unwrap_or_default())
+        .join(program);
     let next = link.with_extension("next");
     let _ = tokio::fs::remove_file(&next).await;
-    tokio::fs::symlink(&program, &next).await?;
+    tokio::fs::symlink(&target, &next).await?;
     tokio::fs::rename(&next, link).await
 }
 

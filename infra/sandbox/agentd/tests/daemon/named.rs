@@ -46,6 +46,16 @@ async fn done(daemon: &Daemon, turn: &str) -> String {
     daemon.said("s", turn).await
 }
 
+/// Waits for the first words of a turn that goes on.
+async fn first_words(daemon: &Daemon, turn: &str) {
+    wait_for("the first words", async || {
+        let status = daemon.turn("s", turn).await;
+        assert_eq!(status["state"], "running", "{status}");
+        daemon.said("s", turn).await.contains("one")
+    })
+    .await;
+}
+
 /// What both do alike. Answers the agent's own id of the session.
 async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
     let made = daemon.create_with("s", json!({"agent": agent})).await;
@@ -75,10 +85,7 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
             "slow: 60 one two three four five six seven eight",
         )
         .await;
-    wait_for("the first words", async || {
-        daemon.said("s", "slow").await.contains("one")
-    })
-    .await;
+    first_words(daemon, "slow").await;
     assert_eq!(
         daemon
             .post("/v1/sessions/s/turns/slow/cancel", json!({}))
@@ -110,10 +117,7 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
             "slow: 60 one two three four five six seven eight",
         )
         .await;
-    wait_for("the first words", async || {
-        daemon.said("s", "cut").await.contains("one")
-    })
-    .await;
+    first_words(daemon, "cut").await;
     daemon.signal("TERM");
     daemon.child.wait().unwrap();
     daemon.start_again().await;
