@@ -107,7 +107,10 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         stream: body.stream.unwrap_or(false),
         include_usage: true,
         tools,
-        user: texts(&body.messages[last_user].content).join("\n"),
+        // Messages that were not answered stand in one with the next: each is a text of its own, and the last one counts.
+        user: texts(&body.messages[last_user].content)
+            .last()
+            .map_or_else(String::new, |&text| text.to_owned()),
         images: Vec::new(),
         results: body.messages[last_user + 1..]
             .iter()
