@@ -8,6 +8,9 @@ const AGENTS: [&str; 5] = ["opencode", "claude", "codex", "amp", "acp"];
 /// Bytes of a converter that is stored, however much it read.
 const STORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes of an input that every converter reads; of a longer one, a recorded stream mostly, its length chooses one.
+const FOR_ALL_BYTES_MAX: usize = 8 * 1024;
+
 /// An input is a JSON array of what an agent wrote, or its lines.
 pub(super) fn any(input: &[u8]) {
     let lines: Vec<String> = match serde_json::from_slice(input) {
@@ -17,7 +20,12 @@ pub(super) fn any(input: &[u8]) {
             text.lines().map(str::to_owned).collect()
         }
     };
-    for agent in AGENTS {
+    let readers = if input.len() <= FOR_ALL_BYTES_MAX {
+        &AGENTS[..]
+    } else {
+        &AGENTS[input.len() % AGENTS.len()..][..1]
+    };
+    for agent in readers {
         let mut converter = Converter::of(agent);
         let (before, after) = lines.split_at(lines.len() / 2);
         for line in before {

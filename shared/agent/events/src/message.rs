@@ -22,8 +22,14 @@ pub enum UniversalMessage {
 /// A message, or a part of one.
 ///
 /// Where `metadata.delta` is true, the text of its only part is to be put behind what was there. Where `metadata.part` names
-/// a part (by the agent's id for it), the parts take its place; where it names none, they are the next ones of the message,
-/// or none where the event tells the head alone.
+/// a part (by the agent's id for it), the parts take its place, and none means that it is gone; where it names none, they are
+/// the next ones of the message, or none where the event tells the head alone. Where `metadata.removed` is true, the message
+/// is gone.
+///
+/// Of the message as a whole `metadata` may tell: `parent`, `parentToolCall` and `subagentSession` (whose it is), `turn` and
+/// `clientId` (the agent's turn, and the client's own id of a prompt), `provider`, `model`, `title`, `kind`, `server`,
+/// `phase`, `finish`, `error` (the agent's name for what it broke off with), `completed`, `exit` (of a command), and of text
+/// that is not to be shown as its author's `summary`, `synthetic`, `ignored` and `compactionContinue`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UniversalMessageParsed {
     /// `user`, `assistant` or `system`; anything else is the agent's own word.
