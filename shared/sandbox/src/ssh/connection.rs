@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use russh::client::{self, Handle, Handler, Msg};
 use russh::keys::{HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate};
-use russh::{Channel, ChannelMsg, ChannelStream, Disconnect, Preferred};
+use russh::{Channel, ChannelMsg, ChannelStream, Preferred};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -58,7 +58,7 @@ impl Handler for Pinned {
     }
 }
 
-/// A connection that stands, and is logged in.
+/// A connection that stands, and is logged in. It ends with the last who holds it.
 pub(super) struct Connection {
     host: String,
     handle: Handle<Pinned>,
@@ -120,6 +120,10 @@ impl Connection {
         let key = PrivateKeyWithHashAlg::new(Arc::clone(key), None);
         let login = handle.authenticate_publickey(user, key).await;
         let login = login.map_err(|error| unreachable(&host.name, &error.to_string(), true))?;
+        // A connection that breaks meanwhile is told as a refusal too.
+        if handle.is_closed() {
+            return Err(unreachable(&host.name, "the connection broke", true));
+        }
         if !login.success() {
             return Err(SshError::KeyRefused {
                 host: host.name.clone(),
@@ -136,14 +140,6 @@ impl Connection {
     /// Whether it is known not to stand any more.
     pub(super) fn is_closed(&self) -> bool {
         self.handle.is_closed()
-    }
-
-    /// Ends it.
-    pub(super) async fn close(&self) {
-        let _ = self
-            .handle
-            .disconnect(Disconnect::ByApplication, "", "en")
-            .await;
     }
 
     /// Runs a command with this input, to its end or for so long. Over its time its channel is closed: whoever has to be
