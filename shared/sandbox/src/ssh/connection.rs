@@ -9,9 +9,7 @@ use russh::{Channel, ChannelMsg, ChannelStream, Preferred};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::bounds::{
-    COMMANDS_AT_ONCE, CONNECT_MS_MAX, DRAIN_MS, KEEPALIVE_MS, KEEPALIVES_MAX,
-};
+use super::bounds::{COMMANDS_AT_ONCE, CONNECT_MS_MAX, DRAIN_MS, KEEPALIVE_MS, KEEPALIVES_MAX};
 use super::error::SshError;
 use super::settings::SshHost;
 
@@ -241,9 +239,9 @@ impl Connection {
     /// # Errors
     /// [`SshError::Unreachable`]: nobody listens there, or the login may not go there.
     pub(super) async fn stream(&self, port: u16) -> Result<ChannelStream<Msg>, SshError> {
-        let opening =
-            self.handle
-                .channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
+        let opening = self
+            .handle
+            .channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
         match timeout(Duration::from_millis(CONNECT_MS_MAX), opening).await {
             Ok(Ok(channel)) => Ok(channel.into_stream()),
             Ok(Err(error)) => Err(self.broken(&error.to_string(), true)),

@@ -63,7 +63,9 @@ pub enum SshError {
         hosts: String,
     },
     /// A slot that is free by the registry holds what is none of ours: it is left alone.
-    #[error("the directory of the user {user} on the SSH host {host} holds what no sandbox of Bobbin's has left")]
+    #[error(
+        "the directory of the user {user} on the SSH host {host} holds what no sandbox of Bobbin's has left"
+    )]
     Unclean {
         /// The host's name.
         host: String,
@@ -145,18 +147,18 @@ impl SshError {
             Self::KeyRefused { .. } => advice(
                 "The operator runs the script of `bobbin sandbox setup ssh` on that host again, with the public half of the stored key and at least as many sandboxes as ssh_hosts says.",
             ),
-            Self::NotSetUp { .. } => advice(
-                "The operator runs the script of `bobbin sandbox setup ssh` on that host.",
-            ),
-            Self::Full { .. } => advice(
-                "End a sandbox that nobody needs, or ask the operator for a further host.",
-            ),
+            Self::NotSetUp { .. } => {
+                advice("The operator runs the script of `bobbin sandbox setup ssh` on that host.")
+            }
+            Self::Full { .. } => {
+                advice("End a sandbox that nobody needs, or ask the operator for a further host.")
+            }
             Self::Unclean { .. } => {
                 advice("It was left alone. The operator has to look at it and remove it.")
             }
-            Self::Foreign { .. } => {
-                advice("It was left alone. The operator has to give one of the stacks another name.")
-            }
+            Self::Foreign { .. } => advice(
+                "It was left alone. The operator has to give one of the stacks another name.",
+            ),
             Self::DirectoryGone { .. } => advice(
                 "Somebody has removed it on the host. End this sandbox; the next prompt makes a new one.",
             ),

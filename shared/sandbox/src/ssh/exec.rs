@@ -74,7 +74,9 @@ impl SshSandboxes {
     ) -> Result<Ran, SshError> {
         let user = self.user(slot);
         let bounds = (Duration::from_millis(ms_max), BYTES_MAX);
-        self.hosts.run((slot.host, &user), command, input, bounds).await
+        self.hosts
+            .run((slot.host, &user), command, input, bounds)
+            .await
     }
 
     /// Runs a script in the sandbox. Nothing of it or its environment is on a command line, which every user of the host
@@ -92,12 +94,11 @@ impl SshSandboxes {
         let own = [
             ("HOME", directory(slot)),
             ("TMPDIR", format!("{}/tmp", directory(slot))),
-            (
-                self.settings.agent.variable.as_str(),
-                slot.port.to_string(),
-            ),
+            (self.settings.agent.variable.as_str(), slot.port.to_string()),
         ];
-        let given = env.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let given = env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone()));
         for (name, value) in own.into_iter().chain(given) {
             if !is_variable(name) {
                 return Err(SshError::Invalid {
@@ -111,12 +112,15 @@ impl SshSandboxes {
         let began = Instant::now();
         let ms_max = seconds.saturating_mul(1000).saturating_add(EXEC_MARGIN_MS);
         let command = format!("exec timeout -k 5 {seconds} sh");
-        let ran = self.as_slot(slot, &command, input.into_bytes(), ms_max).await?;
+        let ran = self
+            .as_slot(slot, &command, input.into_bytes(), ms_max)
+            .await?;
         let text = String::from_utf8_lossy(&ran.out).into_owned();
+        let is_over = began.elapsed().as_secs() >= seconds;
         match ran.code {
-            Some(code) if TIMED_OUT.contains(&code) && began.elapsed().as_secs() >= seconds => {
-                Err(SshError::CommandTimeout)
-            }
+            // Where it has to kill, it goes along with what it kills.
+            None if is_over => Err(SshError::CommandTimeout),
+            Some(code) if TIMED_OUT.contains(&code) && is_over => Err(SshError::CommandTimeout),
             Some(code) if code == NOT_RUNNING.0 && text == NOT_RUNNING.1 => {
                 Err(SshError::NotRunning)
             }
@@ -149,7 +153,9 @@ impl SshSandboxes {
             "{}exec tar -xf - --no-same-owner",
             enter(slot).replace('\n', " ; ")
         );
-        let ran = self.as_slot(slot, &command, archive, TRANSFER_MS_MAX).await?;
+        let ran = self
+            .as_slot(slot, &command, archive, TRANSFER_MS_MAX)
+            .await?;
         self.done(slot, ran).map(drop)
     }
 

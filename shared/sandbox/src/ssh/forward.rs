@@ -175,7 +175,8 @@ impl Far {
             Ok(user) if is_answered_by(list, self.slot.port, user) => Ok(()),
             _ => Err(SshError::Unreachable {
                 host: self.hosts.all()[*host].name.clone(),
-                what: "another user's process answers at the port of the sandbox's agent".to_owned(),
+                what: "another user's process answers at the port of the sandbox's agent"
+                    .to_owned(),
                 unsent: true,
             }),
         }

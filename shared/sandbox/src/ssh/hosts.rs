@@ -60,7 +60,10 @@ impl Hosts {
         (time, bytes_max): (Duration, usize),
     ) -> Result<Ran, SshError> {
         let connection = self.connection(host, user).await?;
-        match connection.run(command, input.clone(), time, bytes_max).await {
+        match connection
+            .run(command, input.clone(), time, bytes_max)
+            .await
+        {
             Err(error) if error.is_unsent() => {
                 self.forget(host, user, &connection);
                 let fresh = self.connection(host, user).await?;

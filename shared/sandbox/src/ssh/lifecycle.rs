@@ -41,7 +41,9 @@ impl Everywhere {
 
     fn is_void(&self, at: usize, name: &str, hosts: &[&str]) -> bool {
         self.entries().any(|(other, _, entry)| {
-            other != at && entry.name == name && entry.instead_of.iter().any(|host| host == hosts[at])
+            other != at
+                && entry.name == name
+                && entry.instead_of.iter().any(|host| host == hosts[at])
         })
     }
 
@@ -138,7 +140,8 @@ impl SshSandboxes {
             .collect();
         let room = |at: usize, seen: &Inventory| seen.room(hosts[at].sandboxes);
         let answering = seen.0.iter().enumerate();
-        let answering = answering.filter_map(|(at, seen)| Some((at, room(at, seen.as_ref().ok()?))));
+        let answering =
+            answering.filter_map(|(at, seen)| Some((at, room(at, seen.as_ref().ok()?))));
         let mut roomy: Vec<(usize, u16)> = answering.filter(|(_, room)| *room > 0).collect();
         // Of as much room, the first in the settings.
         roomy.sort_by_key(|(_, room)| std::cmp::Reverse(*room));
@@ -224,11 +227,7 @@ impl SshSandboxes {
     }
 
     /// Ends its processes, unless it is too late for that.
-    pub(super) async fn halt(
-        &self,
-        name: &str,
-        latest: Instant,
-    ) -> Result<SandboxState, SshError> {
+    pub(super) async fn halt(&self, name: &str, latest: Instant) -> Result<SandboxState, SshError> {
         let halted = async {
             let Some((slot, entry)) = self.locate_ours(name).await? else {
                 return Ok(SandboxState::Gone);
@@ -241,7 +240,8 @@ impl SshSandboxes {
                     what: "too little time is left for a stop".to_owned(),
                 });
             }
-            self.moved(&slot, &[Stage::Running], Stage::Stopping).await?;
+            self.moved(&slot, &[Stage::Running], Stage::Stopping)
+                .await?;
             self.finish_halt(&slot).await
         };
         bounded(halted).await
@@ -281,7 +281,8 @@ impl SshSandboxes {
 
     async fn prepare(&self, slot: &Slot) -> Result<SandboxState, SshError> {
         self.on_slot(slot, SlotVerb::Prepare).await?;
-        self.moved(slot, &[Stage::Preparing], Stage::Running).await?;
+        self.moved(slot, &[Stage::Preparing], Stage::Running)
+            .await?;
         Ok(SandboxState::Running)
     }
 
@@ -371,7 +372,9 @@ impl SshSandboxes {
         if entry.stage != Stage::Running {
             return Err(SshError::NotRunning);
         }
-        self.forwards.port(&self.hosts, &self.user(&slot), &slot).await
+        self.forwards
+            .port(&self.hosts, &self.user(&slot), &slot)
+            .await
     }
 
     /// Where the sandbox of this name is, whoever's.
@@ -420,7 +423,11 @@ impl SshSandboxes {
             }
             if self.is_ours(entry) && seen.is_void(host, &entry.name, &hosts) {
                 let removed = bounded(self.removed(&slot)).await;
-                tracing::warn!(event = "ssh.twice", removed = removed.is_ok(), "a sandbox was on two SSH hosts");
+                tracing::warn!(
+                    event = "ssh.twice",
+                    removed = removed.is_ok(),
+                    "a sandbox was on two SSH hosts"
+                );
                 continue;
             }
             listed.push(self.told(&slot, entry));
@@ -481,7 +488,11 @@ impl SshSandboxes {
     }
 
     fn host_names(&self) -> Vec<&str> {
-        self.hosts.all().iter().map(|host| host.name.as_str()).collect()
+        self.hosts
+            .all()
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect()
     }
 
     fn is_ours(&self, entry: &Entry) -> bool {
@@ -496,12 +507,18 @@ impl SshSandboxes {
     }
 
     fn guess(&self, name: &str) -> Option<usize> {
-        let seen = self.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self
+            .last_seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         seen.get(name).copied()
     }
 
     fn remember(&self, slot: &Slot) {
-        let mut seen = self.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self
+            .last_seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= LISTED_MAX {
             seen.clear();
         }

@@ -197,7 +197,13 @@ pub(super) enum Ask<'a> {
 impl Ask<'_> {
     fn lines(&self, sandboxes: u16) -> Result<String, SshError> {
         let mut set = format!("max={sandboxes}\n");
-        let words = |stages: &[Stage]| stages.iter().map(|s| s.word()).collect::<Vec<_>>().join(" ");
+        let words = |stages: &[Stage]| {
+            stages
+                .iter()
+                .map(|s| s.word())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         let (verb, name) = match self {
             Self::Look => ("look", None),
             Self::Claim {
@@ -249,7 +255,12 @@ impl Hosts {
         let input = format!("{}{SCRIPT}", ask.lines(settings.sandboxes)?);
         let bounds = (Duration::from_millis(SCRIPT_MS_MAX), BYTES_MAX);
         let ran = self
-            .run((host, &settings.user), "exec sh", input.into_bytes(), bounds)
+            .run(
+                (host, &settings.user),
+                "exec sh",
+                input.into_bytes(),
+                bounds,
+            )
             .await?;
         let name = &settings.name;
         match ran.code {

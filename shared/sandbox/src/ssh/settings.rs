@@ -177,8 +177,14 @@ mod tests {
             ("[]".to_owned(), "1 to 16 hosts"),
             ("{}".to_owned(), "ssh_hosts cannot be read"),
             (format!("[{good},{good}]"), "names a host twice"),
-            (format!("[{}]", host("one", r#","sandboxes":0"#)), "1 to 250"),
-            (format!("[{}]", host("one", "")), "missing field `sandboxes`"),
+            (
+                format!("[{}]", host("one", r#","sandboxes":0"#)),
+                "1 to 250",
+            ),
+            (
+                format!("[{}]", host("one", "")),
+                "missing field `sandboxes`",
+            ),
             (
                 format!("[{}]", host("a b", r#","sandboxes":1"#)),
                 "small letters",

@@ -53,10 +53,14 @@ pub fn setup_script(setup: &HostSetup) -> Result<String, String> {
     let memory = setup.memory.as_deref().unwrap_or_default();
     let is_size = |text: &str| {
         let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
-        text.len() - digits.len() <= 1 && !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())
+        text.len() - digits.len() <= 1
+            && !digits.is_empty()
+            && digits.bytes().all(|c| c.is_ascii_digit())
     };
     if !memory.is_empty() && !is_size(memory) {
-        return Err(format!("the memory {memory:?} has to be a number with K, M, G or T"));
+        return Err(format!(
+            "the memory {memory:?} has to be a number with K, M, G or T"
+        ));
     }
     let cpu = setup.cpu_percent.map(|percent| format!("{percent}%"));
     let head = format!(
@@ -76,8 +80,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const KEY: &str =
-        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ it's ours";
+    const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ it's ours";
 
     fn setup() -> HostSetup {
         HostSetup {
