@@ -6,6 +6,7 @@ mod dead;
 mod export;
 mod follow;
 mod hear;
+mod host;
 mod log;
 mod orphans;
 mod progress;
@@ -32,6 +33,9 @@ pub async fn run(
     command: &Command,
     json: bool,
 ) -> Result<Output, CommandError> {
+    if let Command::Sandbox(Sandbox::Setup(what)) = command {
+        return host::run(what);
+    }
     // No stack is guessed: much of what is done here cannot be undone.
     let target = Target::new(stack, None)?;
     let stack = Stack::open(target).await?;
@@ -51,6 +55,7 @@ pub async fn run(
             Sandbox::Destroy(what) => act::run(&stack, Operation::Destroy, what).await,
             Sandbox::Log(what) => log::run(&stack, what).await,
             Sandbox::Orphans(what) => orphans::run(&stack, what).await,
+            Sandbox::Setup(what) => host::run(what),
         },
         Command::Dead(Dead::List) => dead::list(&stack).await,
         Command::Dead(Dead::Replay(what)) => dead::replay(&stack, what).await,

@@ -6,6 +6,7 @@ use bobbin_core::settings::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::host::Setup;
 use super::send::{Channel, SendId, channel};
 use crate::time::duration_ms;
 
@@ -17,7 +18,7 @@ pub enum Command {
     /// List, show and follow threads; export and forget what is stored of one
     #[command(subcommand)]
     Thread(Thread),
-    /// List, stop, start and destroy sandboxes; read their logs, find those of nobody
+    /// List, stop, start and destroy sandboxes; read their logs, find those of nobody, prepare hosts
     #[command(subcommand)]
     Sandbox(Sandbox),
     /// List dead letters, and send them again
@@ -55,6 +56,9 @@ pub enum Sandbox {
     Log(Log),
     /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
     Orphans(Orphans),
+    /// Write a script that prepares a machine of one's own for sandboxes
+    #[command(subcommand)]
+    Setup(Setup),
 }
 
 /// What can be done with dead letters.
