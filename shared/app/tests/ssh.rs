@@ -139,7 +139,10 @@ impl Scene {
             until_ms: now_ms() + STEP_MS_MAX,
             messages_max: 200,
         };
-        match self.perform(Effect::Agent(AgentEffect::Follow(follow))).await {
+        match self
+            .perform(Effect::Agent(AgentEffect::Follow(follow)))
+            .await
+        {
             Event::Finished(answer) => answer,
             other => panic!("not finished: {other:?}"),
         }
@@ -152,14 +155,20 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         eprintln!("SKIPPED: {why}");
         return;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap();
     let tools = opencode::install(&root.join(".bobbin/cache"), |step| eprintln!("{step}"))
         .await
         .unwrap();
     let (key, public) = key_pair();
     let machine = Host::start("one", 2, &public);
     // Installed for all users of that machine.
-    machine.as_root(&format!("mount --bind '{}' /usr/local/bin", tools.bin_dir.display()));
+    machine.as_root(&format!(
+        "mount --bind '{}' /usr/local/bin",
+        tools.bin_dir.display()
+    ));
     let model = Model::start(0).await.unwrap();
     let provider = SshSandboxes::new(
         SshSettings {
@@ -205,7 +214,10 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
     let generation = GENERATION;
     let running = Event::Observed(SandboxState::Running);
 
-    assert_eq!(scene.sandbox(SandboxEffect::Create { generation }).await, running);
+    assert_eq!(
+        scene.sandbox(SandboxEffect::Create { generation }).await,
+        running
+    );
     scene.serve().await;
     let session = scene.session().await;
     let answer = scene
@@ -221,10 +233,15 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
     let stopped = scene.sandbox(SandboxEffect::Stop { generation }).await;
     assert_eq!(stopped, Event::Observed(SandboxState::Stopped));
     assert_eq!(machine.as_root(servers).trim(), "0");
-    assert_eq!(scene.sandbox(SandboxEffect::Start { generation }).await, running);
+    assert_eq!(
+        scene.sandbox(SandboxEffect::Start { generation }).await,
+        running
+    );
     scene.serve().await;
     assert_eq!(scene.session().await, session);
-    let answer = scene.answered(&session, "t2", "run: cat src/notes.txt").await;
+    let answer = scene
+        .answered(&session, "t2", "run: cat src/notes.txt")
+        .await;
     assert!(answer.text.contains("hello"), "{answer:?}");
 
     let gone = scene.sandbox(SandboxEffect::Delete { generation }).await;
