@@ -51,10 +51,15 @@ pub fn lacks() -> Option<String> {
 
 /// A key for logging in: its private and its public half.
 pub fn key_pair() -> (String, String) {
+    key_of_kind("ed25519")
+}
+
+/// The same, of a kind as `ssh-keygen` names it.
+pub fn key_of_kind(kind: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("key");
     let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-C", "bobbin", "-f"])
+        .args(["-q", "-t", kind, "-N", "", "-C", "bobbin", "-f"])
         .arg(&file)
         .status();
     assert!(made.unwrap().success());

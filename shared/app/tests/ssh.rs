@@ -25,6 +25,7 @@ use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings};
 use self::host::{Host, key_pair, lacks};
 
 #[path = "../../../tests/ssh/host.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
 mod host;
 
 const GENERATION: u32 = 1;

@@ -9,6 +9,8 @@ pub(super) const LISTED_MAX: usize = HOSTS_MAX * SANDBOXES_MAX as usize;
 
 /// Until a connection stands: TCP, key exchange and login.
 pub(super) const CONNECT_MS_MAX: u64 = 10_000;
+/// Until a connection that stands gives a channel: one that broke while this program was frozen gives none, and is made anew.
+pub(super) const CHANNEL_MS_MAX: u64 = 5_000;
 /// Without a sign of life from a host, it is asked for one so often, and given up after so many in vain.
 pub(super) const KEEPALIVE_MS: u64 = 15_000;
 /// See [`KEEPALIVE_MS`].

@@ -9,7 +9,9 @@ use russh::{Channel, ChannelMsg, ChannelStream, Preferred};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::bounds::{COMMANDS_AT_ONCE, CONNECT_MS_MAX, DRAIN_MS, KEEPALIVE_MS, KEEPALIVES_MAX};
+use super::bounds::{
+    CHANNEL_MS_MAX, COMMANDS_AT_ONCE, CONNECT_MS_MAX, DRAIN_MS, KEEPALIVE_MS, KEEPALIVES_MAX,
+};
 use super::error::SshError;
 use super::settings::SshHost;
 
@@ -156,8 +158,8 @@ impl Connection {
         let Ok(_permit) = self.commands.acquire().await else {
             return Err(self.broken("the connection is closed", true));
         };
-        let opening = tokio::time::timeout_at(until, self.handle.channel_open_session()).await;
-        let channel = match opening {
+        let opening = self.handle.channel_open_session();
+        let channel = match timeout(Duration::from_millis(CHANNEL_MS_MAX), opening).await {
             Ok(Ok(channel)) => channel,
             Ok(Err(error)) => return Err(self.broken(&error.to_string(), true)),
             Err(_) => return Err(self.broken("no channel in time", true)),
@@ -228,22 +230,26 @@ impl Connection {
             }
         }
         let _ = write.close().await;
-        match has_ended {
-            true => Ok(ran),
-            false => Err(self.broken("the connection broke", false)),
+        if !has_ended {
+            return Err(self.broken("the connection broke", false));
         }
+        Ok(ran)
     }
 
     /// A stream to a port of the host's loopback.
     ///
     /// # Errors
-    /// [`SshError::Unreachable`]: nobody listens there, or the login may not go there.
+    /// [`SshError::Unreachable`]; unsent where the connection gives no channel, and not where the host refuses the stream:
+    /// nobody listens there, or the login may not go there.
     pub(super) async fn stream(&self, port: u16) -> Result<ChannelStream<Msg>, SshError> {
         let opening = self
             .handle
             .channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
-        match timeout(Duration::from_millis(CONNECT_MS_MAX), opening).await {
+        match timeout(Duration::from_millis(CHANNEL_MS_MAX), opening).await {
             Ok(Ok(channel)) => Ok(channel.into_stream()),
+            Ok(Err(error @ russh::Error::ChannelOpenFailure(_))) => {
+                Err(self.broken(&error.to_string(), false))
+            }
             Ok(Err(error)) => Err(self.broken(&error.to_string(), true)),
             Err(_) => Err(self.broken("no stream in time", true)),
         }

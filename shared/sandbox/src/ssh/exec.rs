@@ -230,12 +230,12 @@ fn inside(path: &str) -> Result<(), SshError> {
         || path.starts_with('/')
         || path.contains('\0')
         || path.split('/').any(|part| part == "..");
-    match leaves {
-        false => Ok(()),
-        true => Err(SshError::Invalid {
+    if leaves {
+        return Err(SshError::Invalid {
             what: "a path has to lie below the sandbox's directory".to_owned(),
-        }),
+        });
     }
+    Ok(())
 }
 
 fn is_variable(name: &str) -> bool {

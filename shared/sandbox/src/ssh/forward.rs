@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use russh::ChannelStream;
+use russh::client::Msg;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -16,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::bounds::{BYTES_MAX, FORWARDS_MAX, SCRIPT_MS_MAX, STREAM_MS_MAX, STREAMS_MAX};
+use super::connection::Connection;
 use super::error::SshError;
 use super::exec::ROOT;
 use super::hosts::Hosts;
@@ -136,22 +139,28 @@ async fn serve(listener: TcpListener, far: Arc<Far>) {
 
 impl Far {
     async fn carry(&self, mut near: TcpStream) -> Result<(), SshError> {
-        let (host, port) = (self.slot.host, self.slot.port);
-        let connection = self.hosts.connection(host, &self.user).await?;
-        let mut stream = match connection.stream(port).await {
-            Ok(stream) => stream,
-            Err(error) if connection.is_closed() => {
-                tracing::debug!(event = "ssh.stream", error = %error, "the connection was broken");
-                let fresh = self.hosts.connection(host, &self.user).await?;
-                fresh.stream(port).await?
-            }
-            Err(error) => return Err(error),
-        };
+        // Held to the end: a stream ends with its connection.
+        let (_connection, mut stream) = self.stream().await?;
         self.check().await?;
         let _ = near.set_nodelay(true);
         // An end that breaks off ends both.
         let _ = copy_bidirectional(&mut near, &mut stream).await;
         Ok(())
+    }
+
+    async fn stream(&self) -> Result<(Arc<Connection>, ChannelStream<Msg>), SshError> {
+        let (host, port) = (self.slot.host, self.slot.port);
+        let connection = self.hosts.connection(host, &self.user).await?;
+        match connection.stream(port).await {
+            Ok(stream) => Ok((connection, stream)),
+            Err(error) if error.is_unsent() => {
+                self.hosts.forget(host, &self.user, &connection).await;
+                let fresh = self.hosts.connection(host, &self.user).await?;
+                let stream = fresh.stream(port).await?;
+                Ok((fresh, stream))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether it is this sandbox's own process that answers: the stream stands, so that its far end is in the list.

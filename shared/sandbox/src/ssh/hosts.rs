@@ -65,7 +65,7 @@ impl Hosts {
             .await
         {
             Err(error) if error.is_unsent() => {
-                self.forget(host, user, &connection);
+                self.forget(host, user, &connection).await;
                 let fresh = self.connection(host, user).await?;
                 fresh.run(command, input, time, bytes_max).await
             }
@@ -94,11 +94,10 @@ impl Hosts {
     }
 
     /// Makes the next call to this user of a host connect anew.
-    pub(super) fn forget(&self, host: usize, user: &str, broken: &Arc<Connection>) {
+    pub(super) async fn forget(&self, host: usize, user: &str, broken: &Arc<Connection>) {
         let place = self.place(host, user);
-        if let Ok(mut place) = place.try_lock()
-            && place.as_ref().is_some_and(|at| Arc::ptr_eq(at, broken))
-        {
+        let mut place = place.lock().await;
+        if place.as_ref().is_some_and(|at| Arc::ptr_eq(at, broken)) {
             *place = None;
         }
     }

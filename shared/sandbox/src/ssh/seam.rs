@@ -238,12 +238,12 @@ impl Provider for SshSandboxes {
         _: &Sandbox,
         names: &BTreeMap<String, String>,
     ) -> Result<(), Failure> {
-        match names.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::NonRecoverable {
-                advice: "An SSH host keeps no secrets outside of its sandboxes.".to_owned(),
-            }),
+        if names.is_empty() {
+            return Ok(());
         }
+        Err(Failure::NonRecoverable {
+            advice: "An SSH host keeps no secrets outside of its sandboxes.".to_owned(),
+        })
     }
 }
 

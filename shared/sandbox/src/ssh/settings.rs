@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use russh::keys::PublicKey;
+use russh::keys::{Algorithm, PublicKey};
 use serde::Deserialize;
 
 use super::bounds::{HOSTS_MAX, SANDBOXES_MAX};
@@ -73,9 +73,16 @@ impl SshHost {
     /// # Errors
     /// Where it comes from, if it is none.
     pub(super) fn pinned(&self) -> Result<PublicKey, String> {
-        PublicKey::from_openssh(self.host_key.trim()).map_err(|_| {
+        let read = PublicKey::from_openssh(self.host_key.trim()).ok();
+        let is_spoken = |key: &PublicKey| {
+            matches!(
+                key.algorithm(),
+                Algorithm::Ed25519 | Algorithm::Ecdsa { .. }
+            )
+        };
+        read.filter(is_spoken).ok_or_else(|| {
             format!(
-                "ssh_hosts: host_key of {} is no public key; take the line of /etc/ssh/ssh_host_ed25519_key.pub on that host",
+                "ssh_hosts: host_key of {} is no public key of Ed25519 or ECDSA; take the line of /etc/ssh/ssh_host_ed25519_key.pub on that host",
                 self.name
             )
         })

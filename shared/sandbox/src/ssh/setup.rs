@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn what_no_host_can_be_set_up_with_is_refused() {
-        let change: [(fn(&mut HostSetup), &str); 7] = [
+        type Change = fn(&mut HostSetup);
+        let change: [(Change, &str); 7] = [
             (|s| s.public_key = "hello".to_owned(), "one line"),
             (|s| s.public_key.push_str("\nreboot"), "one line"),
             (|s| s.user = "a b".to_owned(), "small letters"),
