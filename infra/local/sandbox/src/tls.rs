@@ -1,4 +1,4 @@
-//! TLS between a sandbox and a host that a secret is for: ended here, with an authority of the provider's own that the
+//! TLS between a sandbox and a host whose requests are changed: ended here, with an authority of the provider's own that the
 //! sandbox is told to trust, and begun anew to the host itself.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::limits::{CERTIFICATES_MAX, CONNECT_MS_MAX};
-use crate::settings::StandIn;
+use crate::outbound::StandIn;
 
 /// The authority by which sandboxes know this end, and those by which this end knows the world.
 pub(crate) struct TlsInterceptor {

@@ -1,6 +1,6 @@
 //! What leaves a sandbox that has a network of its own: to the ports of this machine that were named when the provider
 //! was started (a model's), and, by an HTTP proxy, to the rest of the world but for this machine itself. What is asked of
-//! hosts that a secret is for goes through [`crate::gateway`].
+//! hosts whose requests are changed goes through [`crate::gateway`].
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,40 +15,44 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
-use crate::gateway::{Substitution, Substitutions, send, serve, text_response};
+use crate::gateway::{Treatment, Treatments, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
-use crate::settings::StandIn;
 use crate::tls::{Stream, TlsInterceptor};
 
 /// The port inside at which the proxy answers: below the range from which sandboxes get theirs.
-pub(crate) const PROXY_PORT: u16 = 19_999;
+pub const PROXY_PORT: u16 = 19_999;
 /// The host of the ports that are forwarded.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// What may leave a sandbox.
 #[derive(Clone, Default)]
-pub(crate) struct Egress {
+pub struct Egress {
     /// Ports of this machine's loopback that are forwarded under the same number.
-    pub(crate) ports: Vec<u16>,
+    pub ports: Vec<u16>,
     /// An address of this machine besides loopback at which the stack listens, and which is not to be reached.
-    pub(crate) own: Option<IpAddr>,
+    pub own: Option<IpAddr>,
     /// Hosts that something on this machine stands in for.
-    pub(crate) stand_ins: Vec<StandIn>,
-    /// By what connections to hosts that a secret is for are opened; none where sandboxes share the network.
+    pub stand_ins: Vec<StandIn>,
+    /// By what connections to hosts whose requests are changed are opened; none where sandboxes share the network.
     pub(crate) interceptor: Option<Arc<TlsInterceptor>>,
+}
+
+/// A host of the world that something on this machine stands in for.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// Its name, as sandboxes ask for it.
+    pub host: String,
+    /// Where what stands in for it listens.
+    pub address: SocketAddr,
+    /// The certificate of the authority by which it is known, in PEM.
+    pub authority: String,
 }
 
 /// The ways out of one sandbox.
 pub(crate) struct OutboundPolicy {
     pub(crate) egress: Egress,
-    pub(crate) substitutions: Substitutions,
-}
-
-impl OutboundPolicy {
-    /// What requests to a host get, as it is now.
-    fn substitutions(&self, host: &str) -> Vec<Substitution> {
-        (self.substitutions)(host)
-    }
+    /// What becomes of its requests, by host.
+    pub(crate) treatments: Treatments,
 }
 
 /// Every connection that leaves begins with the port that it was made to.
@@ -88,12 +92,16 @@ async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<Outbound
         let _ = outer.set_nodelay(true);
         Some(outer)
     };
-    if policy.substitutions(LOOPBACK).is_empty() {
-        if let Some(mut outer) = connect().await {
-            // Either side may hang up.
-            let _ = copy_bidirectional(&mut stream, &mut outer).await;
+    match (policy.treatments)(LOOPBACK) {
+        Treatment::Rules(_) => {}
+        Treatment::Refuse => return,
+        Treatment::Pass => {
+            if let Some(mut outer) = connect().await {
+                // Either side may hang up.
+                let _ = copy_bidirectional(&mut stream, &mut outer).await;
+            }
+            return;
         }
-        return;
     }
     let Ok(host) = format!("{LOOPBACK}:{port}").parse::<Authority>() else {
         return;
@@ -101,8 +109,13 @@ async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<Outbound
     serve(stream, move |request| {
         let (policy, host, connect) = (Arc::clone(&policy), host.clone(), connect);
         async move {
+            let rules = match (policy.treatments)(LOOPBACK) {
+                Treatment::Rules(rules) => rules,
+                Treatment::Pass => Vec::new(),
+                Treatment::Refuse => return refused(),
+            };
             match connect().await {
-                Some(outer) => send(outer, &host, request, &policy.substitutions(LOOPBACK)).await,
+                Some(outer) => send(outer, &host, request, &rules).await,
                 None => text_response(StatusCode::BAD_GATEWAY, "Nobody listens there."),
             }
         }
@@ -115,15 +128,19 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
     let Some(host) = request.uri().authority().cloned() else {
         return text_response(StatusCode::BAD_REQUEST, "This is a proxy: name the host.");
     };
+    let rules = match (policy.treatments)(host.host()) {
+        Treatment::Rules(rules) => rules,
+        Treatment::Pass => Vec::new(),
+        Treatment::Refuse => return refused(),
+    };
     if *request.method() != Method::CONNECT {
         return match connect(&host, 80, &policy.egress).await {
-            Ok(outer) => send(outer, &host, request, &policy.substitutions(host.host())).await,
+            Ok(outer) => send(outer, &host, request, &rules).await,
             Err(refused) => refused,
         };
     }
     let interceptor = policy.egress.interceptor.clone();
-    if let Some(interceptor) = interceptor.filter(|_| !policy.substitutions(host.host()).is_empty())
-    {
+    if let Some(interceptor) = interceptor.filter(|_| !rules.is_empty()) {
         tokio::spawn(async move {
             if let Ok(inner) = hyper::upgrade::on(&mut request).await {
                 intercept(TokioIo::new(inner), host, interceptor, policy).await;
@@ -162,10 +179,13 @@ async fn intercept<S: Stream>(
                 Ok(outer) => outer,
                 Err(refused) => return refused,
             };
+            let rules = match (policy.treatments)(host.host()) {
+                Treatment::Rules(rules) => rules,
+                Treatment::Pass => Vec::new(),
+                Treatment::Refuse => return refused(),
+            };
             match interceptor.connect(host.host(), outer).await {
-                Some(outer) => {
-                    send(outer, &host, request, &policy.substitutions(host.host())).await
-                }
+                Some(outer) => send(outer, &host, request, &rules).await,
                 None => text_response(
                     StatusCode::BAD_GATEWAY,
                     "The host cannot be trusted, or did not answer.",
@@ -174,6 +194,13 @@ async fn intercept<S: Stream>(
         }
     })
     .await;
+}
+
+fn refused() -> Response<Body> {
+    text_response(
+        StatusCode::FORBIDDEN,
+        "The sandbox may not speak to this host.",
+    )
 }
 
 /// Connects to a host of the world, which is never this machine: not by a name that leads here either.

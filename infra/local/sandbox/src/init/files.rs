@@ -15,17 +15,21 @@ use crate::limits::{DEPTH_MAX, ENTRIES_MAX, FILE_BYTES_MAX, FIND_BYTES_MAX};
 pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
     match op {
         Op::Read { path } => read(&inside(home, &path)?),
-        Op::Write { path, data } => write(&inside(home, &path)?, &data),
+        Op::Write { path, data, mode } => write(&inside(home, &path)?, &data, mode),
         Op::List { path, depth } => list(&inside(home, &path)?, depth),
         Op::Info { path } => {
             let path = inside(home, &path)?;
             let meta = fs::symlink_metadata(&path).map_err(|error| refused(&path, &error))?;
             Ok(info(&path, &meta))
         }
-        Op::Folder { path, mode } => {
+        Op::Folder {
+            path,
+            mode,
+            parents,
+        } => {
             let path = inside(home, &path)?;
             fs::DirBuilder::new()
-                .recursive(true)
+                .recursive(parents)
                 .mode(mode)
                 .create(&path)
                 .map_err(|error| refused(&path, &error))?;
@@ -89,7 +93,7 @@ fn read(path: &Path) -> Result<Value, Refusal> {
     Ok(json!({ "data": Base64Bytes::new(&bytes) }))
 }
 
-fn write(path: &Path, data: &Base64Bytes) -> Result<Value, Refusal> {
+fn write(path: &Path, data: &Base64Bytes, mode: Option<u32>) -> Result<Value, Refusal> {
     let bytes = data
         .bytes()
         .ok_or_else(|| Refusal::bad_request("not base64"))?;
@@ -97,6 +101,10 @@ fn write(path: &Path, data: &Base64Bytes) -> Result<Value, Refusal> {
         fs::create_dir_all(parent).map_err(|error| refused(parent, &error))?;
     }
     fs::write(path, &bytes).map_err(|error| refused(path, &error))?;
+    if let Some(mode) = mode {
+        let permissions = fs::Permissions::from_mode(mode & 0o7777);
+        fs::set_permissions(path, permissions).map_err(|error| refused(path, &error))?;
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(json!({ "name": name, "path": path, "type": "file", "bytes": bytes.len() }))
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// A crash leaves the old text or the new one. The file holds environment and preview token: only its owner reads it.
-pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
+pub fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let new = path.with_extension("new");
     let mut file = std::fs::OpenOptions::new()
@@ -19,7 +19,7 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> 
 
 /// Copies a folder with everything in it, as it is: links stay links, modes and times are kept. Sockets and pipes are left
 /// out: nobody is behind them in a copy. Answers the bytes of its files. The copy is there whole or not at all.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<u64> {
+pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<u64> {
     let half = to.with_extension("half");
     remove_folder(&half)?;
     let bytes = copy_into(from, &half)?;
@@ -57,7 +57,7 @@ fn copy_into(from: &Path, to: &Path) -> std::io::Result<u64> {
 }
 
 /// Removes a folder with everything in it; folders that a command made unreadable are opened first.
-pub(crate) fn remove_folder(path: &Path) -> std::io::Result<()> {
+pub fn remove_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fn open_up(path: &Path) {
         let Ok(meta) = std::fs::symlink_metadata(path) else {

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use super::protocol::{Environment, Refusal};
 use crate::limits::OUTPUT_BYTES_MAX;
 
-/// bash if it is there, else sh: Daytona's choice without zsh.
+/// bash if it is there, else sh.
 pub(super) fn shell() -> &'static str {
     ["/bin/bash", "/usr/bin/bash"]
         .into_iter()

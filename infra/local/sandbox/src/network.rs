@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::Substitutions;
+use crate::gateway::Treatments;
 use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 
 /// Where the sandbox sees the folder.
@@ -46,8 +46,8 @@ pub(crate) struct SandboxNetwork {
     pub(crate) folder: PathBuf,
     /// The ports that are forwarded.
     pub(crate) ports: Vec<u16>,
-    /// Whether something stands for secrets in the sandbox.
-    has_secrets: bool,
+    /// Whether programs inside trust the end that reads their requests.
+    trusts: bool,
     /// The folder again: a socket's path has 108 bytes at most, a folder's may have more.
     held: OwnedFd,
     _end: DropGuard,
@@ -61,8 +61,8 @@ impl SandboxNetwork {
     pub(crate) fn open(
         folder: PathBuf,
         egress: &Egress,
-        has_secrets: bool,
-        substitutions: Substitutions,
+        trusts: bool,
+        treatments: Treatments,
         tasks: &TaskTracker,
     ) -> io::Result<Self> {
         // What the last run left there; that there is nothing is fine.
@@ -74,17 +74,14 @@ impl SandboxNetwork {
             Mode::empty(),
         )?;
         let listener = UnixListener::bind(below(&held, OUTWARD))?;
-        if let Some(interceptor) = egress.interceptor.as_ref().filter(|_| has_secrets) {
+        if let Some(interceptor) = egress.interceptor.as_ref().filter(|_| trusts) {
             std::fs::write(folder.join(TRUSTED), &interceptor.bundle)?;
         }
         let end = CancellationToken::new();
         let egress = egress.clone();
         let ports = egress.ports.clone();
         let ended = end.clone();
-        let policy = Arc::new(OutboundPolicy {
-            egress,
-            substitutions,
-        });
+        let policy = Arc::new(OutboundPolicy { egress, treatments });
         tasks.spawn(async move {
             tokio::select! {
                 () = accept(listener, policy) => {}
@@ -94,7 +91,7 @@ impl SandboxNetwork {
         Ok(Self {
             folder,
             ports,
-            has_secrets,
+            trusts,
             held,
             _end: end.drop_guard(),
         })
@@ -116,7 +113,7 @@ impl SandboxNetwork {
         }
         // Node's own fetch reads them only when it is told to.
         pairs.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
-        if self.has_secrets {
+        if self.trusts {
             let file = format!("{INSIDE}/{TRUSTED}");
             pairs.extend(TRUST_VARIABLES.map(|name| (name.to_owned(), file.clone())));
         }

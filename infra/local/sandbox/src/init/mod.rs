@@ -4,11 +4,12 @@
 //! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
 //! itself. It listens on nothing, except where the sandbox has a network of its own, whose connections it forwards.
 
-pub(crate) mod files;
+mod commands;
+mod files;
 mod network;
-pub(crate) mod process;
-pub(crate) mod protocol;
-pub(crate) mod sessions;
+mod process;
+pub mod protocol;
+mod sessions;
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -24,6 +25,7 @@ use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::limits::CALLS_MAX;
 use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use commands::Commands;
 use protocol::{Call, Op, Refusal, Reply, codec};
 use sessions::Sessions;
 
@@ -32,7 +34,7 @@ pub(crate) const ARGUMENT: &str = "--sandbox-init";
 
 /// Runs as a sandbox's first process if the arguments ask for it.
 ///
-/// Call it first in `main` of the program that starts a [`crate::Provider`]: the provider starts that program again
+/// Call it first in `main` of the program that starts a provider: the provider starts that program again
 /// for each sandbox. `None` means that this is an ordinary start.
 #[must_use]
 pub fn sandbox_init_main() -> Option<ExitCode> {
@@ -106,6 +108,7 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Re
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
     let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
+    let commands = Arc::new(Commands::default());
     let permits = Arc::new(Semaphore::new(CALLS_MAX));
     while let Some(Ok(frame)) = calls.next().await {
         let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
@@ -116,11 +119,12 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Re
         }
         let permit = permits.clone().acquire_owned();
         let permit = permit.await.map_err(std::io::Error::other)?;
-        let (replies, sessions, home) = (replies.clone(), sessions.clone(), home.to_owned());
+        let (replies, home) = (replies.clone(), home.to_owned());
+        let (sessions, commands) = (sessions.clone(), commands.clone());
         tokio::spawn(async move {
             let reply = Reply {
                 id: call.id,
-                outcome: perform(call.op, &sessions, &home).await,
+                outcome: perform(call.op, &sessions, &commands, &home).await,
             };
             // The provider may be gone: then its end of the pipe tells, and this process ends too.
             let _ = replies.send(reply).await;
@@ -130,7 +134,12 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Re
     Ok(0)
 }
 
-async fn perform(op: Op, sessions: &Sessions, home: &Path) -> Result<Value, Refusal> {
+async fn perform(
+    op: Op,
+    sessions: &Sessions,
+    commands: &Commands,
+    home: &Path,
+) -> Result<Value, Refusal> {
     match op {
         Op::Execute {
             command,
@@ -157,6 +166,21 @@ async fn perform(op: Op, sessions: &Sessions, home: &Path) -> Result<Value, Refu
             data,
         } => sessions.input(&session, &command, &data).await,
         Op::SessionDelete { session } => sessions.delete(&session).await,
+        Op::Spawn {
+            argv,
+            env,
+            cwd,
+            timeout_ms,
+        } => {
+            let cwd = cwd.map_or_else(|| home.to_path_buf(), |cwd| home.join(cwd));
+            commands.spawn(&argv, &env, &cwd, timeout_ms).await
+        }
+        Op::Follow {
+            command,
+            from,
+            wait_ms,
+        } => commands.follow(&command, from, wait_ms).await,
+        Op::Signal { command, signal } => commands.signal(&command, signal).await,
         Op::Shutdown { .. } => Ok(Value::Null),
         file => {
             let home = home.to_path_buf();

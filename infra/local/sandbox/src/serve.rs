@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::DRAIN_MS_MAX;
 
 /// A listener on the same port of a second address, if one is named.
-pub(crate) async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
+pub async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
     match address {
         Some(address) => TcpListener::bind((address, port)).await.map(Some),
         None => Ok(None),
@@ -28,7 +28,7 @@ pub(crate) async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Op
 }
 
 /// Serves until `stopping`, then for at most [`DRAIN_MS_MAX`] what is open.
-pub(crate) async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {
+pub async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {
     let service = router.into_make_service_with_connect_info::<Cut>();
     let server = axum::serve(Cuttable(listener), service)
         .with_graceful_shutdown(stopping.clone().cancelled_owned());
@@ -44,19 +44,20 @@ pub(crate) async fn run(listener: TcpListener, router: Router, stopping: Cancell
 
 /// Cuts the connection on which a request came: its answer is not sent.
 #[derive(Clone)]
-pub(crate) struct Cut {
+pub struct Cut {
     is_cut: Arc<AtomicBool>,
     peer: SocketAddr,
 }
 
 impl Cut {
-    pub(crate) fn cut(&self) {
+    /// Nothing more is read or written.
+    pub fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 }
 
 /// The address of the other end of a request's connection.
-pub(crate) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     Some(extensions.get::<ConnectInfo<Cut>>()?.0.peer)
 }
 

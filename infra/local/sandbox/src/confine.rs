@@ -37,7 +37,7 @@ const SYSTEM: [&str; 8] = [
 ];
 
 /// Folders of the system that are on PATH inside a sandbox: a program found in one needs no copy.
-pub(crate) const SYSTEM_PATH: [&str; 7] = [
+pub const SYSTEM_PATH: [&str; 7] = [
     "/opt/homebrew/bin",
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -192,7 +192,7 @@ fn bind_system(folder: &str, arguments: &mut Vec<String>) {
 }
 
 /// The first executable of this name on the caller's PATH.
-pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
+pub fn find_on_path(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)

@@ -114,7 +114,7 @@ impl Spawner {
 type Pending = Arc<Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, Refusal>>>>>>;
 
 /// A running sandbox. When the last handle is dropped, its processes end.
-pub(crate) struct InitProcess {
+pub struct InitProcess {
     calls: mpsc::Sender<Call>,
     pending: Pending,
     next: AtomicU64,
@@ -125,7 +125,7 @@ pub(crate) struct InitProcess {
 }
 
 /// A connection to a port of a sandbox.
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 
@@ -191,7 +191,7 @@ impl InitProcess {
     ///
     /// # Errors
     /// `Ok(Err)` is the sandbox's refusal; `None` means that the sandbox has ended.
-    pub(crate) async fn call(&self, op: Op) -> Option<Result<Value, Refusal>> {
+    pub async fn call(&self, op: Op) -> Option<Result<Value, Refusal>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.pending
@@ -207,7 +207,7 @@ impl InitProcess {
     ///
     /// # Errors
     /// That nobody listens there, or not in time.
-    pub(crate) async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
+    pub async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
         let connecting = async {
             Ok::<Box<dyn Connection>, std::io::Error>(match &self.network {
                 Some(network) => Box::new(network.dial(port).await?),
@@ -225,12 +225,12 @@ impl InitProcess {
     }
 
     /// Turns true when the first process has ended, and with it every other.
-    pub(crate) fn ended(&self) -> watch::Receiver<bool> {
+    pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.clone()
     }
 
     /// Ends every process of the sandbox: SIGTERM, then SIGKILL after `grace_ms`. Answers how many are left.
-    pub(crate) async fn end(&self, grace_ms: u64) -> usize {
+    pub async fn end(&self, grace_ms: u64) -> usize {
         let asked = self
             .calls
             .send(Call {

@@ -3,7 +3,7 @@
 use rand::Rng;
 
 /// A random version 4 UUID.
-pub(crate) fn uuid() -> String {
+pub fn uuid() -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
@@ -19,7 +19,7 @@ pub(crate) fn uuid() -> String {
 }
 
 /// `length` random lower-case letters and digits: a preview token has 32 of them.
-pub(crate) fn token(length: usize) -> String {
+pub fn token(length: usize) -> String {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();
     (0..length)

@@ -12,20 +12,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::limits::{KILL_WAIT_MS_MAX, POLL_MS};
 
 /// Names the sandbox (its id) in the environment of its processes.
-pub(crate) const SANDBOX_VARIABLE: &str = "BOBBIN_SANDBOX";
+pub const SANDBOX_VARIABLE: &str = "BOBBIN_SANDBOX";
 /// Names the provider's state folder in the environment of every sandbox's processes.
-pub(crate) const STATE_DIR_VARIABLE: &str = "BOBBIN_STATE_DIR";
+pub const STATE_DIR_VARIABLE: &str = "BOBBIN_STATE_DIR";
 
 /// The processes of one sandbox, or of all.
 #[derive(Clone)]
-pub(crate) struct ProcessSet {
+pub struct ProcessSet {
     state_dir: String,
     sandbox: Option<String>,
 }
 
 impl ProcessSet {
     /// Every process of every sandbox of this state folder.
-    pub(crate) fn of_state_dir(state_dir: &str) -> Self {
+    pub fn of_state_dir(state_dir: &str) -> Self {
         ProcessSet {
             state_dir: state_dir.to_owned(),
             sandbox: None,
@@ -33,7 +33,7 @@ impl ProcessSet {
     }
 
     /// Every process of one sandbox.
-    pub(crate) fn of_sandbox(state_dir: &str, sandbox: &str) -> Self {
+    pub fn of_sandbox(state_dir: &str, sandbox: &str) -> Self {
         ProcessSet {
             state_dir: state_dir.to_owned(),
             sandbox: Some(sandbox.to_owned()),
@@ -58,7 +58,7 @@ impl ProcessSet {
 
     /// Ids of the processes, without the caller's own and its parent's: seen from inside, bubblewrap
     /// carries the variables too, cannot be signalled from there and ends when its child does.
-    pub(crate) fn pids(&self) -> Vec<u32> {
+    pub fn pids(&self) -> Vec<u32> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
         };
@@ -75,7 +75,7 @@ impl ProcessSet {
     }
 
     /// Holds every process, as a container is paused, until the answer is dropped.
-    pub(crate) async fn hold(&self) -> Held {
+    pub async fn hold(&self) -> Held {
         let mut held = Held(BTreeSet::new());
         loop {
             let processes = self.clone();
@@ -97,7 +97,7 @@ impl ProcessSet {
 
     /// Sends SIGTERM, waits for at most `grace_ms`, then sends SIGKILL until nobody is left (within
     /// [`KILL_WAIT_MS_MAX`]). Answers how many remain: 0 unless the system does not let us.
-    pub(crate) async fn end(&self, grace_ms: u64) -> usize {
+    pub async fn end(&self, grace_ms: u64) -> usize {
         let grace = Instant::now() + Duration::from_millis(grace_ms);
         let last = grace + Duration::from_millis(KILL_WAIT_MS_MAX);
         let mut asked = BTreeSet::new();
@@ -123,7 +123,7 @@ impl ProcessSet {
 }
 
 /// Processes that are held; they go on when this is dropped.
-pub(crate) struct Held(BTreeSet<u32>);
+pub struct Held(BTreeSet<u32>);
 
 impl Drop for Held {
     fn drop(&mut self) {
@@ -142,7 +142,7 @@ fn send(pid: u32, signal: Signal) {
 }
 
 /// Ports on which a process of the sandbox listens, as `/proc` tells.
-pub(crate) fn listening(pids: &[u32]) -> BTreeSet<u16> {
+pub fn listening(pids: &[u32]) -> BTreeSet<u16> {
     let sockets: BTreeSet<String> = pids
         .iter()
         .filter_map(|pid| std::fs::read_dir(format!("/proc/{pid}/fd")).ok())
