@@ -53,6 +53,8 @@ pub struct WorkerSecret {
 pub struct ProviderSecret {
     /// Runs the sandboxes at Daytona.
     pub daytona_api_key: Secret,
+    /// Runs the sandboxes at Vercel.
+    pub vercel_token: Secret,
 }
 
 /// Made by the template, and never changed.

@@ -5,6 +5,7 @@ pub mod daytona;
 pub mod labels;
 mod provider;
 mod snapshot;
+pub mod vercel;
 
 pub use provider::{
     Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
