@@ -74,6 +74,12 @@ impl Found {
         Some(answered.map_err(ApiError::from))
     }
 
+    fn session_runs(&self, engine: &SharedEngine) -> bool {
+        let inner = engine.lock();
+        let entry = inner.of_session(&self.session);
+        entry.is_ok_and(|entry| entry.running(&self.session).is_ok())
+    }
+
     /// Waits for its end; its exit status.
     async fn ended(&self) -> Result<Value, ApiError> {
         let mut from = 0;
@@ -260,6 +266,10 @@ async fn tell(
             }
         }
         if !seen["exit"].is_null() {
+            // What ends with its session has not come to an end of its own.
+            if !found.session_runs(engine) {
+                return lines.send(broken(&ApiError::stopped())).await;
+            }
             if with_command {
                 let ended = found.view(&seen["exit"], engine.clock.now_ms());
                 lines.send(ended).await?;

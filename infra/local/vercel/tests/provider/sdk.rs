@@ -79,7 +79,7 @@ async fn vercels_own_client_finds_what_its_user_expects() {
         "route": "kept",
         "extended": 60_000,
         "updated": [{"bobbin": "prod"}, 700_000],
-        "policy": {"mode": "deny-all"},
+        "policy": "deny-all",
         "stopped": ["stopped", "created", "stopped"],
         "seen": ["stopped", true],
         "exec_stopped": {"status": 410, "code": "sandbox_stopped", "message": "Sandbox is stopped"},

@@ -43,6 +43,13 @@ impl World {
         Self::with(settings(&fresh_folder(name))).await
     }
 
+    /// One whose sandboxes reach a port of this machine.
+    pub async fn reaching(name: &str, port: u16) -> Self {
+        let mut settings = settings(&fresh_folder(name));
+        settings.reachable = vec![port];
+        Self::with(settings).await
+    }
+
     pub async fn with(settings: Settings) -> Self {
         // Already installed by another test of this process: just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
