@@ -92,7 +92,7 @@ impl Sweeper {
         } = self;
         let Some(provider) = provider.get(now_ms()).await? else {
             // Not set up yet: nothing can be there, and nobody is to be woken.
-            let missing = Key::DaytonaApiKey.missing();
+            let missing = provider.key()?.missing();
             tracing::warn!(
                 event = "provider.key.missing",
                 "{missing} No sandbox is looked for."

@@ -57,6 +57,18 @@ pub struct ProviderSecret {
     pub vercel_token: Secret,
 }
 
+impl ProviderSecret {
+    /// The key of a provider; none for a key that is not one's.
+    #[must_use]
+    pub const fn of(&self, key: Key) -> Option<&Secret> {
+        match key {
+            Key::DaytonaApiKey => Some(&self.daytona_api_key),
+            Key::VercelToken => Some(&self.vercel_token),
+            _ => None,
+        }
+    }
+}
+
 /// Made by the template, and never changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]

@@ -179,7 +179,9 @@ impl VercelSandboxes {
 /// The time of this machine, in milliseconds since 1970: a clock that is off by seconds makes no difference here.
 fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(Ms::MAX))
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(Ms::MAX)
+    })
 }
 
 fn lost() -> Failure {
