@@ -17,7 +17,6 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
-use bobbin_core::keys::Key;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
