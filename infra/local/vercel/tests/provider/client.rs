@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bobbin_agent::opencode::OpenCode;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
 use bobbin_core::limits::Limits;
@@ -88,10 +89,16 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     let world = World::start("life").await;
     let client = client(&world);
     assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Gone));
-    for _ in 0..2 {
-        assert_eq!(begin(&client, 1, None).await, Ok(SandboxState::Running));
+    let at_once = (0..5).map(|_| begin(&client, 1, None));
+    for made in futures::future::join_all(at_once).await {
+        assert!(
+            matches!(made, Ok(SandboxState::Running | SandboxState::Provisioning)),
+            "{made:?}"
+        );
     }
-    assert_eq!(world.provider.sandboxes().len(), 1, "the second adopts");
+    reaches(&client, &name(1), SandboxState::Running).await;
+    assert_eq!(begin(&client, 1, None).await, Ok(SandboxState::Running));
+    assert_eq!(world.provider.sandboxes().len(), 1, "the others adopt");
     let made = client.find(&name(1)).await.unwrap();
     assert!(made.belongs_to(DEV, &key(), 1), "{:?}", made.labels);
     assert_eq!(made.owner(), Some((key(), 1)));
@@ -513,6 +520,55 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
         "Bearer sk-second"
     );
     served.abort();
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
+    let world = World::start("page").await;
+    let client = client(&world);
+    begin(&client, 1, None).await.unwrap();
+    let api = world.provider.api_url();
+    let probe = async || {
+        let endpoint = client.endpoint(&name(1), 4096).await.unwrap();
+        let agent = OpenCode::new(OpenCode::http(&api).unwrap(), endpoint, "password");
+        let error = agent.probe().await.err().unwrap();
+        (error.to_string(), error.failure())
+    };
+    for (status, words) in [
+        (
+            200,
+            "the server does not answer: text/html with status 200 where OpenCode's JSON was due",
+        ),
+        (404, "the server does not answer: status 404"),
+        (302, "the preview refuses its token"),
+    ] {
+        world
+            .arm(json!({ "fault": "page", "status": status }))
+            .await;
+        let (said, failure) = probe().await;
+        assert_eq!(said, words);
+        assert!(
+            matches!(failure, Failure::SandboxDown { .. }),
+            "{failure:?}"
+        );
+    }
+    let (said, failure) = probe().await;
+    assert_eq!(
+        said, "the server does not answer: status 502",
+        "nobody listens"
+    );
+    assert!(matches!(failure, Failure::SandboxDown { .. }));
+
+    // With the session its address ends.
+    let endpoint = client.endpoint(&name(1), 4096).await.unwrap();
+    stop(&client, &name(1)).await.unwrap();
+    let agent = OpenCode::new(OpenCode::http(&api).unwrap(), endpoint, "password");
+    let error = agent.probe().await.err().unwrap();
+    assert!(
+        matches!(error.failure(), Failure::SandboxDown { .. }),
+        "{error}"
+    );
     world.end().await;
 }
 
