@@ -31,4 +31,5 @@ pub use bobbin_local_sandbox::init::sandbox_init_main;
 pub use bobbin_local_sandbox::machine::MachineError;
 pub use bobbin_local_sandbox::outbound::StandIn;
 pub use provider::{Provider, SandboxView};
+pub use record::Status;
 pub use settings::{Error, Settings};

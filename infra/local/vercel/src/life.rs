@@ -262,7 +262,7 @@ fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
     let mut of_it: Vec<&mut Snapshot> = of_it
         .filter(|one| one.sandbox == name && !one.is_deleted)
         .collect();
-    // The one that was just made is the last of those of one moment.
+    // The current one stays, in whatever order those of one moment are.
     of_it.sort_by_key(|one| one.created_at);
     let evicted = of_it.len().saturating_sub(rule.count);
     let current = inner.sandboxes.get(name);
