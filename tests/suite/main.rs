@@ -33,6 +33,7 @@ mod translated;
 mod trips;
 mod trouble;
 mod upgrade;
+mod vercel;
 mod waiting;
 
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         functions::trials(),
         observe::trials(),
         upgrade::trials(),
+        vercel::trials(),
         waiting::trials(),
         faults::trials(),
         manners::trials(),

@@ -17,7 +17,6 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
-use bobbin_core::keys::Key;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
@@ -92,7 +91,7 @@ impl Sweeper {
         } = self;
         let Some(provider) = provider.get(now_ms()).await? else {
             // Not set up yet: nothing can be there, and nobody is to be woken.
-            let missing = Key::DaytonaApiKey.missing();
+            let missing = provider.key()?.missing();
             tracing::warn!(
                 event = "provider.key.missing",
                 "{missing} No sandbox is looked for."

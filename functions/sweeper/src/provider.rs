@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_app::providers;
+use bobbin_app::providers::{self, ProviderSettings, Providers};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
 use bobbin_core::ids::Ms;
+use bobbin_core::keys::Key;
+use bobbin_core::secret::Secret;
 use bobbin_sandbox::Provider;
 
 /// Longest time for reading the secret.
@@ -36,13 +38,22 @@ impl KeyedProvider {
         })
     }
 
+    /// The key that the provider is called with.
+    ///
+    /// # Errors
+    /// A sentence that names the providers there are.
+    pub fn key(&self) -> Result<Key, String> {
+        providers::key_of(&self.config.provider)
+    }
+
     /// The provider; none while there is no key.
     ///
     /// # Errors
     /// When the secret was never read, or the provider's address cannot be used.
     pub async fn get(&self, now_ms: Ms) -> Result<Option<Arc<dyn Provider>>, String> {
         let secret = self.secret.fresh(now_ms).await?;
-        if secret.daytona_api_key.is_empty() {
+        let key = self.key()?;
+        if secret.of(key).is_none_or(Secret::is_empty) {
             return Ok(None);
         }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +62,8 @@ impl KeyedProvider {
         {
             return Ok(Some(Arc::clone(provider)));
         }
-        let provider = providers::configured(&self.config, secret.daytona_api_key.expose())?;
+        let settings = ProviderSettings::from(&self.config);
+        let provider = Providers::new(&settings, &secret)?.configured();
         *made = Some((secret, Arc::clone(&provider)));
         Ok(Some(provider))
     }

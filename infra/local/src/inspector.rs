@@ -23,6 +23,8 @@ pub struct StackInspector {
     pub table: Arc<OnceLock<(Tables, String)>>,
     /// The provider, whose sandboxes are listed.
     pub provider: Arc<Provider>,
+    /// The second one, likewise.
+    pub vercel: Arc<bobbin_local_vercel::Provider>,
 }
 
 impl StackInspector {
@@ -91,7 +93,9 @@ impl Inspector for StackInspector {
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>> {
         let list = self.provider.sandboxes().into_iter();
         let shown = list.map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}));
-        let shown: Vec<Value> = shown.collect();
+        let others = self.vercel.sandboxes().into_iter();
+        let others = others.map(|sandbox| json!({"id": sandbox.name, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}));
+        let shown: Vec<Value> = shown.chain(others).collect();
         async move { shown }.boxed()
     }
 }

@@ -3,61 +3,262 @@
 use std::sync::Arc;
 
 use bobbin_cloud::config::Config;
+use bobbin_cloud::secrets::ProviderSecret;
+use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
+use bobbin_core::secret::Secret;
 use bobbin_http::HttpError;
 use bobbin_sandbox::Provider;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 
 /// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
 pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
-/// Which provider, and what its sandboxes are made of.
+/// The port of the agent's server, which gets a route where ports have to be named beforehand.
+const AGENT_PORT: u16 = 4096;
+
+/// A provider, as this crate knows it.
+struct Registered {
+    name: &'static str,
+    key: Key,
+    /// The setting that names where it is.
+    address: &'static str,
+    make: fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, HttpError>,
+}
+
+/// Every provider. The first one runs the sandboxes of tenants with an account of their own.
+const REGISTERED: [Registered; 2] = [
+    Registered {
+        name: "daytona",
+        key: Key::DaytonaApiKey,
+        address: "daytona_api",
+        make: daytona,
+    },
+    Registered {
+        name: "vercel",
+        key: Key::VercelToken,
+        address: "vercel_api",
+        make: vercel,
+    },
+];
+
+/// What the providers' sandboxes are made of.
 #[derive(Clone, Copy)]
 pub struct ProviderSettings<'a> {
-    /// Base of its API.
-    pub api: &'a str,
-    /// Its key. Without one every call says that it is missing.
-    pub key: &'a str,
+    /// Name of the one that a stack uses where nothing else is said.
+    pub provider: &'a str,
     /// Name of the stack.
     pub stack: &'a str,
     /// The stack's own id.
     pub stack_id: &'a str,
-    /// Name of a prepared image; empty builds one.
-    pub snapshot: &'a str,
+    /// Base of Daytona's control API.
+    pub daytona_api: &'a str,
+    /// Name of a prepared image at Daytona; empty builds one.
+    pub daytona_snapshot: &'a str,
+    /// Base of Vercel's API.
+    pub vercel_api: &'a str,
+    /// The team at Vercel, by id.
+    pub vercel_team_id: &'a str,
+    /// The project at Vercel, by id.
+    pub vercel_project_id: &'a str,
+    /// Image in Vercel's registry; empty is Vercel's own.
+    pub vercel_image: &'a str,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
 }
 
-/// What runs the sandboxes.
+impl<'a> From<&'a Config> for ProviderSettings<'a> {
+    fn from(config: &'a Config) -> Self {
+        Self {
+            provider: &config.provider,
+            stack: &config.stack,
+            stack_id: &config.stack_id,
+            daytona_api: &config.daytona_api,
+            daytona_snapshot: &config.daytona_snapshot,
+            vercel_api: &config.vercel_api,
+            vercel_team_id: &config.vercel_team_id,
+            vercel_project_id: &config.vercel_project_id,
+            vercel_image: &config.vercel_image,
+            limits: &config.limits,
+        }
+    }
+}
+
+impl<'a> ProviderSettings<'a> {
+    /// For the stack of this name and id, as its parameter says; without a prepared image.
+    #[must_use]
+    pub fn of(stack: &'a str, stack_id: &'a str, overrides: &'a Overrides) -> Self {
+        Self {
+            provider: &overrides.provider,
+            stack,
+            stack_id,
+            daytona_api: &overrides.daytona_api,
+            daytona_snapshot: "",
+            vercel_api: &overrides.vercel_api,
+            vercel_team_id: &overrides.vercel_team_id,
+            vercel_project_id: &overrides.vercel_project_id,
+            vercel_image: &overrides.vercel_image,
+            limits: &overrides.limits,
+        }
+    }
+
+    /// The provider of this name, called with this key; without one every call says that it is missing.
+    ///
+    /// # Errors
+    /// A sentence that names the setting that cannot be used.
+    pub fn made(&self, name: &str, key: &str) -> Result<Arc<dyn Provider>, String> {
+        let found = registered(name)?;
+        (found.make)(self, key)
+            .map_err(|e| format!("{} of the parameter Overrides: {e}", found.address))
+    }
+}
+
+/// The key that the provider of this name is called with.
 ///
 /// # Errors
-/// [`HttpError::Refused`] when the address may not be spoken to.
-pub fn provider(settings: &ProviderSettings<'_>) -> Result<Arc<dyn Provider>, HttpError> {
-    let daytona = DaytonaSettings {
-        api: settings.api.to_owned(),
+/// A sentence that names those there are.
+pub fn key_of(name: &str) -> Result<Key, String> {
+    registered(name).map(|found| found.key)
+}
+
+fn registered(name: &str) -> Result<&'static Registered, String> {
+    let mut all = REGISTERED.iter();
+    all.find(|one| one.name == name).ok_or_else(|| {
+        let known = REGISTERED.map(|one| one.name).join(", ");
+        format!("provider of the parameter Overrides is {name:?}: the providers are {known}")
+    })
+}
+
+/// The providers of a stack, each with the stack's own key.
+pub struct Providers {
+    all: Vec<(&'static str, Arc<dyn Provider>)>,
+    default: Arc<dyn Provider>,
+}
+
+impl Providers {
+    /// Those whose keys are there, and the one that is configured.
+    ///
+    /// # Errors
+    /// A sentence that names the setting that cannot be used.
+    pub fn new(settings: &ProviderSettings<'_>, keys: &ProviderSecret) -> Result<Self, String> {
+        let configured = registered(settings.provider)?.name;
+        let mut all = Vec::new();
+        let mut default = None;
+        for one in &REGISTERED {
+            let key = keys.of(one.key).map_or("", Secret::expose);
+            if key.is_empty() && one.name != configured {
+                continue;
+            }
+            let made = settings.made(one.name, key)?;
+            if one.name == configured {
+                default = Some(Arc::clone(&made));
+            }
+            all.push((one.name, made));
+        }
+        let default = default.ok_or_else(|| format!("there is no provider {configured}"))?;
+        Ok(Self { all, default })
+    }
+
+    /// The provider of this name; none where the stack has no key for it, or does not know it.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        let mut all = self.all.iter();
+        all.find(|(of, _)| *of == name)
+            .map(|(_, provider)| Arc::clone(provider))
+    }
+
+    /// The one that sandboxes are made at where nothing else is said.
+    #[must_use]
+    pub fn configured(&self) -> Arc<dyn Provider> {
+        Arc::clone(&self.default)
+    }
+
+    /// The names of those that there are.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.all.iter().map(|(name, _)| *name)
+    }
+}
+
+/// The provider of an account of a tenant's own, with its key.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub fn of_tenant(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
+    ProviderSettings::from(config).made(REGISTERED[0].name, key)
+}
+
+fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, HttpError> {
+    let made = DaytonaSettings {
+        api: settings.daytona_api.to_owned(),
         stack: settings.stack.to_owned(),
         stack_id: settings.stack_id.to_owned(),
-        image: match settings.snapshot {
+        image: match settings.daytona_snapshot {
             "" => Image::Dockerfile(DOCKERFILE.to_owned()),
             snapshot => Image::Snapshot(snapshot.to_owned()),
         },
         limits: settings.limits.clone(),
     };
-    Ok(Arc::new(DaytonaSandboxes::new(daytona, settings.key)?))
+    Ok(Arc::new(DaytonaSandboxes::new(made, key)?))
 }
 
-/// The same, as a function is configured.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub fn configured(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
-    let settings = ProviderSettings {
-        api: &config.daytona_api,
-        key,
-        stack: &config.stack,
-        stack_id: &config.stack_id,
-        snapshot: &config.daytona_snapshot,
-        limits: &config.limits,
+fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, HttpError> {
+    let made = VercelSettings {
+        account: VercelAccount {
+            api: settings.vercel_api.to_owned(),
+            token: key.to_owned(),
+            team: settings.vercel_team_id.to_owned(),
+            project: settings.vercel_project_id.to_owned(),
+        },
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        image: settings.vercel_image.to_owned(),
+        ports: vec![AGENT_PORT],
+        limits: settings.limits.clone(),
     };
-    provider(&settings).map_err(|e| format!("daytona_api of the parameter Overrides: {e}"))
+    Ok(Arc::new(VercelSandboxes::new(made)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn secret(text: &str) -> ProviderSecret {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_configured_provider_is_there_without_a_key_and_the_others_with_theirs() {
+        let overrides = Overrides::parse(r#"{"provider": "vercel"}"#).unwrap();
+        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let providers = Providers::new(&settings, &secret("{}")).unwrap();
+        assert_eq!(providers.names().collect::<Vec<_>>(), ["vercel"]);
+        assert_eq!(providers.configured().base(), "https://vercel.com/api");
+        assert!(providers.of("daytona").is_none());
+        let both = Providers::new(&settings, &secret(r#"{"daytona_api_key": "k"}"#)).unwrap();
+        let other = both.of("daytona").unwrap();
+        assert_eq!(other.base(), "https://app.daytona.io/api");
+        assert_eq!(both.configured().base(), "https://vercel.com/api");
+    }
+
+    #[test]
+    fn an_unknown_provider_and_an_address_that_cannot_be_used_are_one_line() {
+        let refused = |overrides: &str| {
+            let overrides = Overrides::parse(overrides).unwrap();
+            let settings = ProviderSettings::of("dev", "a", &overrides);
+            Providers::new(&settings, &secret("{}")).err().unwrap()
+        };
+        assert_eq!(
+            refused(r#"{"provider": "cloud"}"#),
+            r#"provider of the parameter Overrides is "cloud": the providers are daytona, vercel"#
+        );
+        let refused = refused(r#"{"provider": "vercel", "vercel_api": "http://vercel.example"}"#);
+        assert!(
+            refused.starts_with("vercel_api of the parameter Overrides: the address http://vercel.example is not allowed"),
+            "{refused}"
+        );
+    }
 }

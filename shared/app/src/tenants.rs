@@ -24,6 +24,7 @@ use bobbin_core::settings::Settings;
 use bobbin_sandbox::{ErrorKind, Provider};
 
 use crate::model_keys::{self, KeyState, ModelProvider};
+use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{providers, world};
 
@@ -125,7 +126,7 @@ impl Tenants {
     /// # Errors
     /// A sentence that names the setting that cannot be used.
     pub fn account(&self, value: &Secret) -> Result<Arc<dyn Provider>, String> {
-        providers::configured(&self.config, value.expose())
+        providers::of_tenant(&self.config, value.expose())
     }
 
     /// The sandboxes of a thread as it stands: with the credentials of the one that it has, or of the one that it would get.
@@ -214,7 +215,7 @@ impl Tenants {
             openrouter: model(Key::OpenRouterApiKey, &keys.openrouter_api_key),
         };
         let account = match (own, of(Key::DaytonaApiKey)) {
-            (true, Some(value)) => value,
+            (true, Some(value)) => self.account(value),
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(
@@ -223,9 +224,12 @@ impl Tenants {
                     ),
                 });
             }
-            (false, _) => &self.keys.provider.daytona_api_key,
+            (false, _) => Providers::new(&(&self.config).into(), &self.keys.provider)
+                .map(|providers| providers.configured()),
         };
-        let made = world::sandboxes_with(&self.config, &self.keys, account, models, Some(tenant));
+        let made = account.and_then(|provider| {
+            world::sandboxes_with(&self.config, &self.keys, provider, models, Some(tenant))
+        });
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 

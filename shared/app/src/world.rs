@@ -30,11 +30,13 @@ use bobbin_core::settings::{AgentOptions, Settings};
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
+use bobbin_sandbox::Provider;
 use tokio::time::timeout;
 
+use crate::catalogue;
+use crate::providers::Providers;
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
 use crate::tenants::Tenants;
-use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
 ///
@@ -47,17 +49,18 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         openai: key(&keys.worker.openai_api_key),
         openrouter: key(&keys.worker.openrouter_api_key),
     };
-    sandboxes_with(config, keys, &keys.provider.daytona_api_key, models, None)
+    let providers = Providers::new(&config.into(), &keys.provider)?;
+    sandboxes_with(config, keys, providers.configured(), models, None)
 }
 
-/// The same in this account and with these model keys, which are those of a tenant where one is named.
+/// The same at this provider and with these model keys, which are those of a tenant where one is named.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.
 pub(crate) fn sandboxes_with(
     config: &Config,
     keys: &Keys,
-    account: &Secret,
+    provider: Arc<dyn Provider>,
     models: ModelKeys,
     keys_of: Option<&Tenant>,
 ) -> Result<Sandboxes, String> {
@@ -73,7 +76,6 @@ pub(crate) fn sandboxes_with(
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let provider = providers::configured(config, account.expose())?;
     let runtime = OpenCodeRuntime::new(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),

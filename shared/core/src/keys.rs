@@ -20,13 +20,15 @@ pub enum Key {
     OpenRouterApiKey,
     /// Makes and ends sandboxes.
     DaytonaApiKey,
+    /// Makes and ends sandboxes, where Vercel runs them.
+    VercelToken,
     /// The passwords of sandboxes are derived from it; the template makes it, and nothing ever changes it.
     StackKey,
 }
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SlackSigningSecret,
         Self::DiscordBotToken,
         Self::SlackBotToken,
@@ -34,6 +36,7 @@ impl Key {
         Self::OpenAiApiKey,
         Self::OpenRouterApiKey,
         Self::DaytonaApiKey,
+        Self::VercelToken,
         Self::StackKey,
     ];
 
@@ -48,6 +51,7 @@ impl Key {
             Self::OpenAiApiKey => "openai_api_key",
             Self::OpenRouterApiKey => "openrouter_api_key",
             Self::DaytonaApiKey => "daytona_api_key",
+            Self::VercelToken => "vercel_token",
             Self::StackKey => "stack_key",
         }
     }
@@ -62,7 +66,7 @@ impl Key {
             | Self::AnthropicApiKey
             | Self::OpenAiApiKey
             | Self::OpenRouterApiKey => "WorkerSecret",
-            Self::DaytonaApiKey => "ProviderSecret",
+            Self::DaytonaApiKey | Self::VercelToken => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
     }
@@ -86,6 +90,7 @@ impl Key {
             Self::SlackSigningSecret
             | Self::DiscordBotToken
             | Self::SlackBotToken
+            | Self::VercelToken
             | Self::StackKey => None,
         }
     }
@@ -95,6 +100,7 @@ impl Key {
     pub const fn brand(self) -> &'static str {
         match self {
             Self::DaytonaApiKey => "Daytona",
+            Self::VercelToken => "Vercel",
             Self::AnthropicApiKey => "Anthropic",
             Self::OpenAiApiKey => "OpenAI",
             Self::OpenRouterApiKey => "OpenRouter",

@@ -6,6 +6,7 @@ pub mod labels;
 mod provider;
 mod snapshot;
 pub mod ssh;
+pub mod vercel;
 
 pub use provider::{
     Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bobbin_app::providers::{ProviderSettings, provider};
+use bobbin_app::providers::{self, ProviderSettings};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetters, Pair};
@@ -13,6 +13,7 @@ use bobbin_cloud::store::Store;
 use bobbin_core::access::Policy;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
 use bobbin_sandbox::Provider;
 
 use crate::output::CommandError;
@@ -60,16 +61,15 @@ impl Stack {
     /// # Errors
     /// That there is no key, or no such address, and what to do.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, CommandError> {
-        let key = self.key(Key::DaytonaApiKey).await?;
-        let settings = ProviderSettings {
-            api: &self.target.daytona_api(),
-            key: key.expose(),
-            stack: &self.name,
-            stack_id: &self.id,
-            snapshot: "",
-            limits: &self.limits,
+        let overrides = Overrides {
+            daytona_api: self.target.daytona_api(),
+            limits: self.limits.clone(),
+            ..self.target.overrides()
         };
-        Ok(provider(&settings).map_err(|e| self.target.no_daytona(&e))?)
+        let name = &overrides.provider;
+        let key = self.key(providers::key_of(name)?).await?;
+        let settings = ProviderSettings::of(&self.name, &self.id, &overrides);
+        Ok(settings.made(name, key.expose())?)
     }
 
     /// The bot on Discord, and the application's id.

@@ -69,6 +69,16 @@ impl Sandboxes {
         }
     }
 
+    /// Sees to it that the sandbox in which a run goes on is not stopped for want of time.
+    pub(super) async fn keep_alive(
+        &self,
+        thread: &ThreadKey,
+        generation: u32,
+    ) -> ProviderResult<()> {
+        let name = self.name(thread, generation);
+        self.provider.keep_alive(&name).await
+    }
+
     pub(super) async fn start(&self, thread: &ThreadKey, generation: u32) -> Done {
         let name = self.name(thread, generation);
         let started = self.provider.resume(&name).await;

@@ -1,6 +1,7 @@
 //! SSH hosts as a [`Provider`].
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -115,7 +116,10 @@ impl Provider for SshSandboxes {
     fn caps(&self) -> Caps {
         Caps {
             snapshots: false,
+            snapshot_ends_run: false,
             life_ms_max: None,
+            // All addresses would be open to whoever reaches the host.
+            listens_on: Ipv4Addr::LOCALHOST,
         }
     }
 
