@@ -609,6 +609,11 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
         let counted = provider.count(&Tenant::discord("1"), None).await;
         assert_eq!(counted.unwrap_err().kind, ErrorKind::KeyRefused);
     }
+    // A key that was entered in one line.
+    use base64::Engine as _;
+    let line = base64::engine::general_purpose::STANDARD.encode(&key);
+    let provider = at(vec![host.settings()], &line);
+    assert_eq!(provider.list(None).await.unwrap(), []);
     // The slot's own login is refused: the host was set up for another key once more, but not that user.
     std::fs::write(host.folder("keys/bobbin-1"), "").unwrap();
     let provider = at(vec![host.settings()], &key);

@@ -136,7 +136,7 @@ impl SshError {
         };
         match self {
             Self::NoKey | Self::BadKey { .. } => advice(
-                "The operator stores a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`), whose public half the hosts were set up with.",
+                "The operator stores a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`) as ssh_key with `bobbin secrets`, whose public half the hosts were set up with.",
             ),
             Self::Settings { .. } => {
                 advice("The operator has to check ssh_hosts of the parameter Overrides.")

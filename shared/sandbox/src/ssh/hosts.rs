@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use base64::Engine as _;
 use russh::keys::{PrivateKey, decode_secret_key};
 
 use super::bounds::CONNECTIONS_MAX;
@@ -117,8 +118,17 @@ fn read_key(private_key: &str) -> Result<Arc<PrivateKey>, SshError> {
     if private_key.trim().is_empty() {
         return Err(SshError::NoKey);
     }
-    let key = decode_secret_key(private_key, None).map_err(|error| SshError::BadKey {
+    let lines = in_lines(private_key);
+    let key = decode_secret_key(&lines, None).map_err(|error| SshError::BadKey {
         why: error.to_string(),
     })?;
     Ok(Arc::new(key))
+}
+
+/// A key of several lines, which may have been entered where only one can be: as base64 of the whole file.
+fn in_lines(private_key: &str) -> String {
+    let whole = private_key.trim();
+    let decoded = base64::engine::general_purpose::STANDARD.decode(whole).ok();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.unwrap_or_else(|| whole.to_owned())
 }
