@@ -37,7 +37,7 @@ const MODEL_MS_MAX: u64 = 60_000;
 const EVENTS_MAX: usize = 256;
 /// A long run waits for listeners who lag so far behind, and looks so often whether they still do.
 const LAG_MAX: usize = 64;
-const LAG_LOOK_MS: u64 = 1;
+const LAG_POLL_MS: u64 = 1;
 /// A long run that nobody listens to begins after this.
 const LISTENER_MS_MAX: u64 = 5_000;
 /// Events between two looks whether a long run is ahead of its pace.
@@ -45,7 +45,7 @@ const EVENTS_AT_ONCE: u32 = 20;
 
 struct Agent {
     client: reqwest::Client,
-    /// `…/v1/chat/completions`.
+    /// Address of the model, which ends in `/v1/chat/completions`.
     model_url: String,
     events: broadcast::Sender<Value>,
     sessions: Mutex<BTreeMap<String, Session>>,
@@ -57,7 +57,7 @@ struct Session {
     messages: Vec<Value>,
     /// Prompts that wait or run: message id, model, text.
     prompts: Vec<(String, String, String)>,
-    /// What runs them.
+    /// The task that works on the prompts, to be aborted by a stop.
     run: Option<AbortHandle>,
 }
 
@@ -202,7 +202,7 @@ impl Agent {
     /// Tells a long run, at its pace and at that of whoever listens.
     async fn work(&self, session: &str, prompt: &str, work: Work) {
         let nobody_after = Instant::now() + Duration::from_millis(LISTENER_MS_MAX);
-        let look = Duration::from_millis(LAG_LOOK_MS);
+        let look = Duration::from_millis(LAG_POLL_MS);
         while self.events.receiver_count() == 0 && Instant::now() < nobody_after {
             tokio::time::sleep(look).await;
         }

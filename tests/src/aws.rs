@@ -26,7 +26,7 @@ pub(crate) const ROOT: &str = "test";
 pub struct Aws {
     client: Client,
     key: Credentials,
-    /// `http://127.0.0.1:PORT`.
+    /// Address of the engine, `http://127.0.0.1:PORT`.
     pub endpoint: String,
 }
 

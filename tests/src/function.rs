@@ -33,7 +33,7 @@ use crate::namespace::Namespace;
 pub struct Called {
     /// What: the target of an AWS call, or method and path.
     pub what: String,
-    /// With what.
+    /// Body of the request, as JSON.
     pub body: Value,
 }
 
@@ -41,7 +41,7 @@ pub struct Called {
 pub enum Started {
     /// It asks for work.
     Ready(Box<Function>),
-    /// It ended instead.
+    /// The process ended before it asked for an invocation.
     Refused(Refused),
 }
 
@@ -56,7 +56,7 @@ pub struct Refused {
     pub said: String,
 }
 
-/// A running function.
+/// A process of a function, at a Runtime API of its own.
 pub struct Function {
     program: Child,
     api: RuntimeApi,
@@ -273,7 +273,7 @@ impl Function {
         text.lines().map(json).collect()
     }
 
-    /// Ends it.
+    /// Kills the process and waits for its end.
     pub async fn end(mut self) {
         let _ = self.program.kill().await;
     }

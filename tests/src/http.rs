@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::limits::CALL_MS_MAX;
 
-/// What came back.
+/// An answer that has been read to its end.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// HTTP status.
+    /// Status code of the answer.
     pub status: u16,
     /// The body as text.
     pub text: String,

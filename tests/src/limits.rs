@@ -14,11 +14,11 @@ pub const CLEANED_MS_MAX: u64 = 20_000;
 /// A turn that does quick things, with the making or waking of its sandbox.
 pub const ANSWER_MS_MAX: u64 = 120_000;
 /// Something becomes visible that takes no model and no sandbox.
-pub const SEEN_MS_MAX: u64 = 45_000;
+pub const VISIBLE_MS_MAX: u64 = 45_000;
 /// A turn whose worker is killed in the middle of it, while other threads keep the machine busy.
 pub const FAULTY_ANSWER_MS_MAX: u64 = 300_000;
 /// The same in a crowd of fifty threads.
-pub const CROWD_MS_MAX: u64 = 240_000;
+pub const LOADED_MS_MAX: u64 = 240_000;
 /// People who write at the same moment: each needs a process of the ingress, which has three seconds to start.
 pub const PEOPLE_AT_ONCE: usize = 3;
 /// A message is received as often as its queue allows.
@@ -40,7 +40,7 @@ pub const PAUSE_MS_MAX: u64 = 60_000;
 /// One HTTP call of a test.
 pub const CALL_MS_MAX: u64 = 30_000;
 /// Between two looks at a condition.
-pub const LOOK_MS: u64 = 150;
+pub const POLL_MS: u64 = 150;
 /// An installation from a package index.
 pub const INSTALL_MS_MAX: u64 = 5 * 60_000;
 /// ministack answers its health call.

@@ -23,7 +23,6 @@ use crate::{binaries, processes, tools};
 
 /// Name of the deployed stack.
 const STACK: &str = "bobbin";
-/// What is installed.
 const REQUIREMENTS: &str = "tests/ministack/requirements.txt";
 
 /// A running emulator. It ends when this is dropped; [`Emulator::end`] also says what was left behind.

@@ -5,9 +5,9 @@ use serde::Deserialize;
 /// One answered request of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Call {
-    /// Milliseconds since 1970.
+    /// When the model was asked (Unix milliseconds).
     pub time_ms: u64,
-    /// The OpenCode session.
+    /// The agent's session that asked.
     pub session_id: Option<String>,
     /// Which key it was asked with: the first 16 hexadecimal digits of its SHA-256.
     #[serde(default)]
@@ -19,7 +19,7 @@ pub struct Call {
     pub user: String,
     /// Tool results after it: how far the turn is.
     pub tool_results: usize,
-    /// What was answered.
+    /// Words of the model's answer.
     pub text: String,
     /// `stop`, `tool_calls`, `cut` or `fail`.
     pub end: String,

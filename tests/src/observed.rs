@@ -8,7 +8,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{EndedTurn, Session};
 
-use crate::chat::Seen;
+use crate::chat::ChatMessage;
 use crate::model::Call;
 use crate::promises::{self, End, Ending, Fact, History, Request};
 use crate::provider::Sandbox;
@@ -21,7 +21,7 @@ const PARTS_MAX: u32 = 10;
 /// What was accepted for a thread, in that order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The turn's id.
+    /// Id of the turn, which is that of its message.
     pub turn: String,
     /// Words that stand in this prompt alone; none for a reset.
     pub mark: Option<String>,
@@ -41,14 +41,14 @@ impl Accepted {
 /// What was observed of one thread.
 #[derive(Debug, Clone)]
 pub struct Observed {
-    /// Its record.
+    /// The thread's record as the table has it.
     pub session: Session,
     /// Its sandboxes at the provider, of any generation.
     pub sandboxes: Vec<Sandbox>,
     /// What was accepted for it.
     pub accepted: Vec<Accepted>,
     /// What stands in it.
-    pub posts: Vec<Seen>,
+    pub posts: Vec<ChatMessage>,
     /// What reached the model, from all threads.
     pub calls: Vec<Call>,
 }
@@ -86,7 +86,7 @@ impl Observed {
         facts.extend(self.hits());
         let kind = |accepted: &Accepted| match accepted.mark {
             Some(_) => Request::Prompt,
-            None => Request::Reset,
+            None => Request::Notice,
         };
         History {
             accepted: self.accepted.iter().map(kind).collect(),
@@ -108,7 +108,7 @@ impl Observed {
         ended.filter(move |ended| ended.id == turn)
     }
 
-    fn named(&self, turn: &str, kind: &PostKind) -> Vec<&Seen> {
+    fn named(&self, turn: &str, kind: &PostKind) -> Vec<&ChatMessage> {
         let key = post_key(&self.session.thread, &turn.into(), kind);
         let posts = self.posts.iter();
         posts
@@ -274,7 +274,7 @@ impl Observed {
 
 /// Whether a card says how the turn ended, in either platform's words.
 #[must_use]
-pub fn says(card: &Seen, outcome: &Outcome) -> bool {
+pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
     let words: &[&str] = match outcome {
         Outcome::Answered => &["Done"],
         Outcome::Joined { .. } => &["Sent into the running task"],

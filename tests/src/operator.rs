@@ -19,9 +19,9 @@ use crate::world::World;
 /// What a command came to.
 #[derive(Debug, Clone)]
 pub struct Ran {
-    /// Exit code.
+    /// Exit code of the program; -1 after a signal.
     pub code: i32,
-    /// What it printed.
+    /// Everything on standard output.
     pub out: String,
     /// What it said beside that.
     pub err: String,

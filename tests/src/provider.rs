@@ -14,9 +14,9 @@ pub const PROJECT: &str = "project";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sandbox {
-    /// Its id.
+    /// The provider's id of the sandbox.
     pub id: String,
-    /// Its name.
+    /// The name that Bobbin gave it.
     pub name: String,
     /// Its state, the provider's word.
     pub state: String,
@@ -43,7 +43,7 @@ impl Sandbox {
     }
 }
 
-/// One provider.
+/// A client of the stack's Daytona-compatible API.
 #[derive(Debug, Clone)]
 pub struct Provider {
     client: Client,

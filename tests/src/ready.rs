@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-/// What `--ready-file` tells.
+/// Addresses and keys of a running stack, as it writes them into its `--ready-file`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs)]
@@ -53,7 +53,7 @@ impl Ready {
 
     /// The address by which a browser comes into the chat page.
     #[must_use]
-    pub fn entrance(&self) -> String {
+    pub fn page_url(&self) -> String {
         format!("{}/?key={}", self.console, self.control_key)
     }
 

@@ -32,7 +32,7 @@ impl Shared {
 
     /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time.
     #[must_use]
-    pub const fn standing_in(limits: fn() -> Value) -> Self {
+    pub const fn with_stand_in_agent(limits: fn() -> Value) -> Self {
         Self {
             limits,
             stand_in_agent: true,

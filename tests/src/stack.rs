@@ -42,7 +42,7 @@ impl Options {
         own.unwrap_or_else(|| binaries::folder())
     }
 
-    /// With these bounds.
+    /// Everything as it is by default, but for these bounds.
     #[must_use]
     pub fn limits(limits: Value) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl Stack {
         stack
     }
 
-    /// Its process id.
+    /// Process id of the stack's one program.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.program.id()

@@ -4,7 +4,7 @@
 /// what reached the model in its sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Tenant {
-    /// Its name.
+    /// The name by which a failure tells the tenant.
     pub name: String,
     /// Its words, sandboxes, sessions and credentials: none of them may be seen by another tenant.
     pub own: Vec<String>,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use crate::limits::LOOK_MS;
+use crate::limits::POLL_MS;
 
 /// Looks again and again until `look` finds what is wanted, and returns it.
 ///
@@ -36,7 +36,7 @@ pub async fn within<T, E: Display>(
         match look().await {
             Ok(found) => return Ok(found),
             Err(why) if Instant::now() >= until => return Err(why.to_string()),
-            Err(_) => tokio::time::sleep(Duration::from_millis(LOOK_MS)).await,
+            Err(_) => tokio::time::sleep(Duration::from_millis(POLL_MS)).await,
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn within_blocking<T, E: Display>(
         match look() {
             Ok(found) => return Ok(found),
             Err(why) if Instant::now() >= until => return Err(why.to_string()),
-            Err(_) => std::thread::sleep(Duration::from_millis(LOOK_MS)),
+            Err(_) => std::thread::sleep(Duration::from_millis(POLL_MS)),
         }
     }
 }

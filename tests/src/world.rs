@@ -12,7 +12,7 @@ use crate::aws::Aws;
 use crate::breakpoints::{Breakpoint, Condition};
 use crate::chat::{Discord, Platform, Slack};
 use crate::http;
-use crate::limits::SEEN_MS_MAX;
+use crate::limits::VISIBLE_MS_MAX;
 use crate::model::{self, Call};
 use crate::provider::{Provider, Sandbox};
 use crate::ready::Ready;
@@ -28,9 +28,9 @@ pub struct Deployment {
     pub aws_endpoint: String,
     /// Key that signs them: its id and the secret.
     pub aws_key: (String, String),
-    /// The table.
+    /// Name of the stack's table.
     pub table: String,
-    /// Queue of messages.
+    /// Address of the queue of messages.
     pub messages_queue_url: String,
     /// Queue of control words.
     pub control_queue_url: String,
@@ -47,13 +47,13 @@ pub struct World {
     pub deployment: Deployment,
     /// Where the stack keeps its things.
     pub state_dir: PathBuf,
-    /// Its AWS.
+    /// Table, queues and schedules of the stack.
     pub aws: Aws,
-    /// Its Discord.
+    /// People and bots of the stack's Discord.
     pub discord: Discord,
-    /// Its Slack.
+    /// People and bots of the stack's Slack.
     pub slack: Slack,
-    /// Its sandboxes.
+    /// The sandboxes that the stack's provider has.
     pub provider: Provider,
     client: reqwest::Client,
 }
@@ -284,7 +284,7 @@ impl World {
             &self.deployment.messages_queue_url,
             &self.deployment.control_queue_url,
         ];
-        eventually(SEEN_MS_MAX, "the queues are empty", async || {
+        eventually(VISIBLE_MS_MAX, "the queues are empty", async || {
             for url in queues {
                 match self.aws.queued(url).await? {
                     0 => {}

@@ -1,8 +1,8 @@
 //! What goes into and comes out of the agent, beside words: images, files that it shows, its plan, and what it changed.
 
 use bobbin_core::outcome::Outcome;
-use bobbin_tests::chat::{Platform, Seen, SeenFile};
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::chat::{ChatFile, ChatMessage, Platform};
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -53,7 +53,7 @@ async fn names(talk: &Talk<'_>) -> Vec<String> {
         .collect()
 }
 
-async fn text_of(talk: &Talk<'_>, file: &SeenFile) -> String {
+async fn text_of(talk: &Talk<'_>, file: &ChatFile) -> String {
     let read = match talk.platform {
         Platform::Discord => talk.world.discord.file(file).await,
         Platform::Slack => talk.world.slack.file(file).await,
@@ -70,12 +70,12 @@ async fn shown(world: World, platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     assert_eq!(names(&talk).await, ["a.txt", "sub_b.txt"]);
     let seen = talk.messages().await.unwrap();
-    let files: Vec<&SeenFile> = seen.iter().flat_map(|one| &one.files).collect();
+    let files: Vec<&ChatFile> = seen.iter().flat_map(|one| &one.files).collect();
     assert_eq!(text_of(&talk, files[0]).await, "first");
     assert_eq!(text_of(&talk, files[1]).await, "second");
     let told = talk
         .see(
-            SEEN_MS_MAX,
+            VISIBLE_MS_MAX,
             "the files that are not shown are named",
             |one| one.text.contains("are not shown here"),
         )
@@ -136,14 +136,14 @@ async fn changed(world: World, platform: Platform) {
         .await
         .unwrap_or_else(|why| panic!("{why}"));
     talk.press(&card, "View diff").await;
-    let holds = |one: &Seen| {
+    let holds = |one: &ChatMessage| {
         one.files
             .iter()
             .any(|file| file.name.contains("changed") || file.name == "changes.diff")
     };
     let with_file = match platform {
         Platform::Discord => {
-            eventually(SEEN_MS_MAX, "the diff comes as a file", async || {
+            eventually(VISIBLE_MS_MAX, "the diff comes as a file", async || {
                 let seen = talk.whispers().await?;
                 let found = seen.into_iter().find(holds);
                 found.ok_or_else(|| "no file".to_owned())
@@ -151,7 +151,7 @@ async fn changed(world: World, platform: Platform) {
             .await
         }
         Platform::Slack => {
-            talk.see(SEEN_MS_MAX, "the diff comes as a file", holds)
+            talk.see(VISIBLE_MS_MAX, "the diff comes as a file", holds)
                 .await
         }
     };
@@ -198,8 +198,8 @@ fn applies(patch: &str, b: &str) -> bool {
 }
 
 /// What only the person is told, with these words in it.
-async fn whispered(talk: &Talk<'_>, words: &str) -> Seen {
-    eventually(SEEN_MS_MAX, "the person is told", async || {
+async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
+    eventually(VISIBLE_MS_MAX, "the person is told", async || {
         let seen = talk.whispers().await?;
         let found = seen.iter().rev().find(|one| one.text.contains(words));
         found
@@ -274,7 +274,7 @@ async fn planned(world: World, platform: Platform) {
         )
         .await;
     let card = talk
-        .see(SEEN_MS_MAX * 2, "the plan is on the card", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the plan is on the card", |one| {
             one.by_bot && one.text.contains("read it")
         })
         .await;

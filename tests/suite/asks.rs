@@ -2,8 +2,8 @@
 //! surviving the death of the worker.
 
 use bobbin_core::outcome::Outcome;
-use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
@@ -66,9 +66,9 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// The ask, once it stands with this button.
-async fn asked(talk: &Talk<'_>, button: &str) -> Seen {
+async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
     talk.see(
-        SEEN_MS_MAX * 2,
+        VISIBLE_MS_MAX * 2,
         &format!("an ask with {button:?} stands"),
         |one| one.button(button).is_some(),
     )
@@ -76,9 +76,9 @@ async fn asked(talk: &Talk<'_>, button: &str) -> Seen {
 }
 
 /// The ask after somebody has decided: these words, and nothing to press.
-async fn settled(talk: &Talk<'_>, ask: &Seen, words: &[&str]) {
+async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
     let shown = talk
-        .see(SEEN_MS_MAX, "the ask says how it was settled", |one| {
+        .see(VISIBLE_MS_MAX, "the ask says how it was settled", |one| {
             one.id == ask.id && one.buttons.is_empty()
         })
         .await;
@@ -340,7 +340,7 @@ async fn killed() {
         talk.press(&ask, "blue").await;
         answered(&talk, &turn, &["was answered: blue"]).await;
         settled(&talk, &ask, &["answered: blue"]).await;
-        let shown = eventually(SEEN_MS_MAX, "the ask stands once", async || {
+        let shown = eventually(VISIBLE_MS_MAX, "the ask stands once", async || {
             let messages = talk.messages().await?;
             let asks = messages.iter().filter(|one| {
                 one.text.contains("answered: blue")

@@ -9,7 +9,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::settings::{Catalogue, Change, Kind, List, Settings};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
@@ -40,13 +40,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A stack whose sandboxes find one repository where GitHub's would be.
-struct Place {
+struct Mirrored {
     stack: Stack,
     world: World,
     _mirror: tempfile::TempDir,
 }
 
-impl Place {
+impl Mirrored {
     fn new() -> Self {
         let mirror = tempfile::tempdir().unwrap();
         repository(&mirror.path().join("acme/api"));
@@ -188,7 +188,7 @@ async fn set(world: &World, platform: Platform, change: Change) {
     let by = manager(world, platform);
     let before = settings(world, platform).await.version;
     configure(world, platform, by, true, change.clone()).await;
-    eventually(SEEN_MS_MAX, "the change is stored", async || {
+    eventually(VISIBLE_MS_MAX, "the change is stored", async || {
         let now = settings(world, platform).await;
         let made = now.audit.last().is_some_and(|made| made.change == change);
         if made && now.version == before + 1 {
@@ -216,7 +216,7 @@ async fn reason(talk: &Talk<'_>, turn: &str) -> String {
 }
 
 async fn chosen(platform: Platform) {
-    let place = Place::new();
+    let place = Mirrored::new();
     let world = &place.world;
     set(world, platform, default_of(Kind::Repo, Some("acme/api"))).await;
     set(world, platform, default_of(Kind::Model, Some(OTHER_MODEL))).await;
@@ -264,7 +264,7 @@ async fn chosen(platform: Platform) {
 }
 
 async fn refused(platform: Platform) {
-    let place = Place::new();
+    let place = Mirrored::new();
     let world = &place.world;
     // Who does not manage the place changes nothing.
     let member = world.colleague(platform).await;

@@ -10,7 +10,7 @@ use bobbin_core::sandbox::{Phase, TimelineEntry};
 use bobbin_core::settings::Settings;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{Platform, Thread};
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -215,7 +215,7 @@ async fn shared() {
 
     // Words, Slack's own status and Stop, and a button.
     write(&world, &ada, None, "status").await;
-    talk.see(SEEN_MS_MAX, "the status is told", |one| {
+    talk.see(VISIBLE_MS_MAX, "the status is told", |one| {
         one.text.contains("Nothing is running.")
     })
     .await;
@@ -229,7 +229,7 @@ async fn shared() {
     talk.running(&slow).await;
     let of_message = world.slack.thread(&ada.channel, &slow_ts).unwrap();
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the status stands at the message",
         async || match world.slack.status(&of_message).await?.as_str() {
             "processing" => Ok(()),

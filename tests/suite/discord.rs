@@ -2,7 +2,7 @@
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;
 use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
@@ -149,7 +149,7 @@ async fn reply_form(world: World) {
     let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk
-        .see(SEEN_MS_MAX, "the answer has a Reply button", |one| {
+        .see(VISIBLE_MS_MAX, "the answer has a Reply button", |one| {
             one.button("Reply").is_some()
         })
         .await;
@@ -173,7 +173,7 @@ async fn reply_form(world: World) {
         .await
         .unwrap();
     let typed = talk
-        .see(SEEN_MS_MAX, "the typed message stands", |one| {
+        .see(VISIBLE_MS_MAX, "the typed message stands", |one| {
             one.text == text && !one.by_bot
         })
         .await;
@@ -237,7 +237,7 @@ async fn deleted(world: World) {
     let messages = &world.deployment.messages_queue_url;
     let name = messages.rsplit('/').next().unwrap();
     let waiting = format!("queues/{name}/messages");
-    eventually(SEEN_MS_MAX, "its message leaves the queue", async || {
+    eventually(VISIBLE_MS_MAX, "its message leaves the queue", async || {
         let listed = world.engine(Method::GET, &waiting, &Value::Null).await?;
         if listed.to_string().contains(&turn) {
             Err("it is still there")

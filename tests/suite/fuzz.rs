@@ -13,7 +13,6 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::run::beside;
 
-/// CI's dice.
 const SEED: u64 = 1;
 /// Mutations of a target's corpus.
 const INPUTS: u64 = 3_000;
@@ -21,7 +20,6 @@ const INPUTS: u64 = 3_000;
 const INPUT_BYTES_MAX: usize = 12 * 1024 * 1024;
 /// Fewer than this would prove little; a corpus of too long files has to be shortened.
 const INPUTS_MIN: u64 = 300;
-/// One mutation.
 const MUTATION_BYTES_MAX: usize = 64 * 1024;
 /// The whole committed corpus.
 const CORPUS_BYTES_MAX: u64 = 300 * 1024;

@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod fuzz;
 mod manners;
+mod named;
 mod observe;
 mod operate;
 mod own_keys;
@@ -24,6 +25,7 @@ mod scenarios;
 mod security;
 mod send;
 mod setup;
+mod share;
 mod shown;
 mod slack;
 mod slack_surface;
@@ -70,15 +72,19 @@ fn main() -> ExitCode {
         upgrade::trials(),
         vercel::trials(),
         waiting::trials(),
+        // Tests that run alone end the one and begin the other: before the first of them all others have to come to
+        // their end, and that is waited for once.
+        operate::trials(),
         faults::trials(),
         manners::trials(),
-        operate::trials(),
+        named::trials(),
         own_keys::trials(),
         send::trials(),
         browser::trials(),
         emulated::trials(),
         security::trials(),
         setup::trials(),
+        share::trials(),
     ]
     .into_iter()
     .flatten()

@@ -1,7 +1,7 @@
 //! The operator's command line on the laptop stack: the real program, real records, real agents; and afterwards the
 //! promises, as after everything that people do.
 
-use bobbin_core::decide::words::DESTROYED;
+use bobbin_core::decide::words::destroyed_by;
 use bobbin_core::ids::{ThreadKey, sandbox_name};
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::outcome::Outcome;
@@ -9,7 +9,7 @@ use bobbin_core::sandbox::Phase;
 
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
@@ -58,14 +58,6 @@ pub fn trials() -> Vec<Trial> {
             async move |world| busy(world, platform).await,
         ));
     }
-    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
-    trials.push(alone(
-        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
-        async || {
-            let stack = OPERATED.get();
-            dead_letter(World::of(&stack)).await;
-        },
-    ));
     trials.push(on(
         &OPERATED,
         "operate::an_orphan_is_found_by_a_dry_run_and_destroyed_by_the_second_word",
@@ -79,6 +71,14 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(
         "operate::without_a_stack_it_says_how_one_is_named",
         nowhere,
+    ));
+    // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
+    trials.push(alone(
+        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
+        async || {
+            let stack = OPERATED.get();
+            dead_letter(World::of(&stack)).await;
+        },
     ));
     trials
 }
@@ -152,8 +152,8 @@ THREAD active TIME - - TIME ago in TIME"
     assert_eq!(
         masked(&about(&listed.out, &thread), &names),
         "\
-SANDBOX THREAD STATE AGE IS
-NAME THREAD started TIME live"
+NAME OF PROVIDER STATE USED THREADS IN USE IS
+- THREAD - running TIME ago - - live"
     );
 
     let shown = operate(&world, &["thread", "show", &thread]).await;
@@ -290,7 +290,8 @@ async fn acts(world: World, platform: Platform) {
         (resumed.code, resumed.json()),
         (
             0,
-            json!({"thread": thread, "want": "resume", "result": "done", "trouble": null, "phase": "active", "halted": null})
+            json!({"thread": thread, "sandbox": thread, "name": null, "want": "resume", "result": "done", "trouble": null,
+                "phase": "active", "halted": null, "all_halted": [], "snapshot": null})
         ),
         "{resumed:?}"
     );
@@ -312,17 +313,21 @@ async fn acts(world: World, platform: Platform) {
         (destroyed.code, destroyed.out.as_str()),
         (
             0,
-            "It is deleted with its files, and the thread was told. The next message starts a fresh one.\n"
+            "It is deleted with its files, and the thread is told. The next message starts a fresh one.\n"
         ),
         "{destroyed:?}"
     );
-    let told = talk.messages().await.unwrap();
-    assert_eq!(
-        told.iter()
-            .filter(|one| one.text.contains(DESTROYED))
-            .count(),
-        1
-    );
+    eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
+        let messages = talk.messages().await?;
+        let told = messages
+            .iter()
+            .filter(|one| one.text.contains(&destroyed_by("")));
+        match told.count() {
+            1 => Ok(()),
+            n => Err(format!("{n} times")),
+        }
+    })
+    .await;
     talk.check().await;
     let third = talk.say("echo: afterwards").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
@@ -432,7 +437,7 @@ async fn dead_letter(world: World) {
     let (text, mark) = marked("echo: a word from the dead");
     let turn = talk.say_marked(&text, &mark).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the prompt waits in its queue",
         async || match world.aws.queued(&url).await? {
             0 => Err("it is not there yet".to_owned()),
@@ -485,7 +490,7 @@ Send one again with: bobbin --laptop"
     assert_eq!(left.json()["letters"][0]["done"], "left");
     mapping(&world, &dead, true).await;
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the worker takes it away",
         async || match operate(&world, &["dead", "list"]).await.code {
             3 => Ok(()),
@@ -520,7 +525,7 @@ async fn orphan(world: World) {
             let line = lines.iter().find(|line| line["name"] == name.as_str());
             line.map(|line| line["belongs"].as_str().unwrap_or_default().to_owned())
         };
-        let found = eventually(SEEN_MS_MAX, "it is an orphan, or gone", async || {
+        let found = eventually(VISIBLE_MS_MAX, "it is an orphan, or gone", async || {
             let listed = operate(&world, &["sandbox", "list", "--json"]).await.json();
             match is(&listed).as_deref() {
                 Some("orphan") => Ok(true),
@@ -588,6 +593,8 @@ async fn wrong_words(world: World) {
         ["thread", "export", "discord:1:2"],
         ["thread", "follow", "discord:1:2"],
         ["sandbox", "log", "discord:1:2"],
+        ["sandbox", "stop", "nobody"],
+        ["sandbox", "snapshot", "nobody"],
     ] {
         assert_eq!(operate(&world, &words).await.code, 3, "{words:?}");
     }
@@ -595,6 +602,8 @@ async fn wrong_words(world: World) {
         ["thread", "show", "nonsense"].as_slice(),
         &["thread", "list", "--phase=asleep"],
         &["dead", "replay"],
+        &["sandbox", "stop", "Frontend"],
+        &["sandbox", "create", "a", "--provider", "nobody"],
         &["send", "--channel", "#general", "--prompt", "x"],
     ] {
         assert_eq!(operate(&world, words).await.code, 2, "{words:?}");

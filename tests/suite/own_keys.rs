@@ -8,7 +8,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::settings::Settings;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::provider::Provider;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
@@ -58,14 +58,14 @@ struct Page {
     text: String,
 }
 
-/// Everything of one platform's place that the tests use.
-struct Place<'a> {
+/// One platform of the stack, with a browser for the page that its links lead to.
+struct KeySetup<'a> {
     world: &'a World,
     platform: Platform,
     browser: Client,
 }
 
-impl<'a> Place<'a> {
+impl<'a> KeySetup<'a> {
     fn new(world: &'a World, platform: Platform) -> Self {
         Self {
             world,
@@ -125,7 +125,7 @@ impl<'a> Place<'a> {
 
     /// The same of those that came after so many.
     async fn heard_after(&self, user: &str, before: usize, wanted: &str) -> String {
-        eventually(SEEN_MS_MAX, &format!("{wanted:?} is told"), async || {
+        eventually(VISIBLE_MS_MAX, &format!("{wanted:?} is told"), async || {
             let told = self.told(user).await?;
             let last = told.iter().skip(before).next_back();
             let last = last.filter(|one| one.contains(wanted)).cloned();
@@ -243,7 +243,7 @@ async fn answered(talk: &Talk<'_>, turn: &str) {
 async fn lived(platform: Platform) {
     let stack = Stack::start(&Options::limits(quick()));
     let world = World::of(&stack);
-    let place = Place::new(&world, platform);
+    let place = KeySetup::new(&world, platform);
     let (ada, sam) = (place.manager(), world.colleague(platform).await.id);
     for (key, account) in [(OWN, 2), (ROTATED, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
@@ -404,12 +404,14 @@ async fn lived(platform: Platform) {
 
     // Nothing lives there any more: the key can go, and the stack's is used.
     talk.reset().await;
-    eventually(SEEN_MS_MAX, "its sandbox is gone", async || {
-        match live(&world, OWN, &thread).await {
+    eventually(
+        VISIBLE_MS_MAX,
+        "its sandbox is gone",
+        async || match live(&world, OWN, &thread).await {
             0 => Ok(()),
             left => Err(format!("{left} are left")),
-        }
-    })
+        },
+    )
     .await;
     place
         .said(
@@ -435,7 +437,7 @@ async fn lived(platform: Platform) {
 /// A key comes in by the page on both platforms, wrong and right, is tried and listed: everything that is done with one.
 pub async fn enter_and_list(world: &World, key: &str) {
     for platform in Platform::ALL {
-        let place = Place::new(world, platform);
+        let place = KeySetup::new(world, platform);
         let link = place.link("daytona").await;
         assert_eq!(
             place.enter(&link, &format!("two words {key}")).await.status,
@@ -487,8 +489,8 @@ async fn tampered() {
     let stack = Stack::start(&Options::limits(quick()));
     let world = World::of(&stack);
     let (here, there) = (
-        Place::new(&world, Platform::Discord),
-        Place::new(&world, Platform::Slack),
+        KeySetup::new(&world, Platform::Discord),
+        KeySetup::new(&world, Platform::Slack),
     );
     for (key, account) in [(OWN, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
@@ -559,11 +561,11 @@ async fn late() {
     limits["setup_link_ms"] = json!(2_000);
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
-    let place = Place::new(&world, Platform::Discord);
+    let place = KeySetup::new(&world, Platform::Discord);
     world.provider.add_key(OWN, 2).await.unwrap();
     let link = place.link("daytona").await;
     assert_eq!(place.open(&link).await.status, 200);
-    let over = eventually(SEEN_MS_MAX, "the link is over", async || {
+    let over = eventually(VISIBLE_MS_MAX, "the link is over", async || {
         match place.open(&link).await {
             over @ Page { status: 410, .. } => Ok(over),
             page => Err(format!("{page:?}")),
@@ -590,7 +592,7 @@ async fn by_form() {
         ..Options::limits(quick())
     });
     let world = World::of(&stack);
-    let place = Place::new(&world, Platform::Discord);
+    let place = KeySetup::new(&world, Platform::Discord);
     world.provider.add_key(OWN, 2).await.unwrap();
     let sam = world.colleague(Platform::Discord).await.id;
     let setup = |user: &str| json!({"type": "command", "name": "sandbox-setup", "options": {"provider": "daytona"}, "user_id": user});

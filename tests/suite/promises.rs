@@ -5,7 +5,7 @@ use bobbin_core::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::{Phase, TimelineEntry};
 use bobbin_core::session::{EndedTurn, Session};
-use bobbin_tests::chat::{Button, Seen};
+use bobbin_tests::chat::{Button, ChatMessage};
 use bobbin_tests::model::Call;
 use bobbin_tests::observed::{Accepted, Observed, check};
 use bobbin_tests::promises::ALL;
@@ -75,7 +75,7 @@ const BREAKS: [(u8, &str, Break); 17] = [
             note: "idle".into(),
         });
     }),
-    (11, "a run that goes on after the end of its turn", |h| {
+    (10, "a run that goes on after the end of its turn", |h| {
         h.calls.push(Call {
             time_ms: 60_000,
             tool_results: 9,
@@ -155,7 +155,7 @@ fn good() -> Observed {
         seen.session.ended.push(ended);
         for (kind, text) in [(PostKind::Card, "Done"), (PostKind::Chunk(0), "hello")] {
             let key = Some(post_key(&thread, &turn.into(), &kind));
-            seen.posts.push(Seen {
+            seen.posts.push(ChatMessage {
                 id: format!("{turn}-{text}"),
                 key,
                 text: text.into(),

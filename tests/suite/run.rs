@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Production's bounds, only with quicker looks: for everything that needs no time to pass.
 pub static COMMON: Shared = Shared::new(quick);
 /// The same without OpenCode: for what is about the chat, where the agent has only to answer.
-pub static CHAT: Shared = Shared::standing_in(quick);
+pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 

@@ -4,7 +4,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::Session;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::{eventually, within};
 use bobbin_tests::world::World;
@@ -258,7 +258,7 @@ async fn sliced(world: World, platform: Platform) {
         )
         .await;
     let windows = eventually(
-        SEEN_MS_MAX * 2,
+        VISIBLE_MS_MAX * 2,
         "the run goes over two deliveries",
         async || {
             let session = world.session(&talk.thread.key).await?;
@@ -284,7 +284,7 @@ async fn allowed(world: World, platform: Platform) {
         .begin(platform, "ask: echo it ran > asked.txt; cat asked.txt")
         .await;
     let ask = talk
-        .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
         })
         .await;
@@ -301,7 +301,7 @@ async fn allowed(world: World, platform: Platform) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("it ran"));
     let settled = talk
-        .see(SEEN_MS_MAX, "the ask says how it was settled", |one| {
+        .see(VISIBLE_MS_MAX, "the ask says how it was settled", |one| {
             one.id == ask.id && one.buttons.is_empty()
         })
         .await;

@@ -2,7 +2,7 @@
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread};
-use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
@@ -63,7 +63,7 @@ async fn page(world: &World, thread: &Thread) -> String {
 /// Waits until the thread's session has this status.
 async fn status(talk: &Talk<'_>, wanted: &str) {
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         &format!("the status is {wanted}"),
         async || {
             let status = talk.world.slack.status(&talk.thread).await?;
@@ -174,7 +174,7 @@ async fn deleted(world: World) {
         .await;
     talk.running(&slow).await;
     let second = talk.say("echo: the second").await;
-    eventually(SEEN_MS_MAX, "the second waits", async || {
+    eventually(VISIBLE_MS_MAX, "the second waits", async || {
         let card = talk.card(&second).await;
         if card.text.contains("Queued") {
             Ok(())
@@ -186,7 +186,7 @@ async fn deleted(world: World) {
     let ts = second.rsplit('_').next().unwrap();
     let act = json!({"type": "delete", "channel_id": talk.thread.channel, "message_ts": ts});
     world.slack.act(&act).await.unwrap();
-    eventually(SEEN_MS_MAX, "it is withdrawn", async || {
+    eventually(VISIBLE_MS_MAX, "it is withdrawn", async || {
         let card = talk.card(&second).await;
         if card.text.contains("Stopped") {
             Ok(())
@@ -246,7 +246,7 @@ async fn unusable(world: World) {
         world.ready.slack_user_id.clone(),
     );
     world.slack.mention(None, "repo:api fix it").await.unwrap();
-    let told = eventually(SEEN_MS_MAX, "the person is told", async || {
+    let told = eventually(VISIBLE_MS_MAX, "the person is told", async || {
         let told = world.slack.told(&channel, &user).await?;
         let found = told.iter().find(|one| one.contains("`api`")).cloned();
         found.ok_or_else(|| format!("{told:?}"))
@@ -263,7 +263,7 @@ Bobbin (only you see it)
 
 /// The Home of a person, once `wanted` takes it.
 async fn home_of(world: &World, user: &str, wanted: impl Fn(&str) -> bool) -> (String, Value) {
-    eventually(SEEN_MS_MAX, "the Home shows it", async || {
+    eventually(VISIBLE_MS_MAX, "the Home shows it", async || {
         match world.slack.home(user).await? {
             Some((words, view)) if wanted(&words) => Ok((words, view)),
             other => Err(format!("{:?}", other.map(|(words, _)| words))),
@@ -279,7 +279,7 @@ async fn commanded(world: &World, text: &str, wanted: &str) -> String {
     let done = world.slack.act(&act).await.unwrap();
     assert_eq!(done["status"], 200, "{done}");
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         &format!("{text}: {wanted:?} is told"),
         async || {
             let told = world.slack.told(channel, user).await?;

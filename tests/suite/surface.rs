@@ -2,7 +2,7 @@
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread, view};
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::marked;
@@ -16,7 +16,7 @@ use crate::run::{CHAT, COMMON, on, trial};
 use crate::shown::shows;
 
 /// Messages in one thread that a test waits for at most.
-const WITHIN_MS: u64 = SEEN_MS_MAX;
+const WITHIN_MS: u64 = VISIBLE_MS_MAX;
 
 pub fn trials() -> Vec<Trial> {
     vec![

@@ -22,7 +22,6 @@ const WAY: [(&str, usize); 3] = [
 ];
 /// The announcement's own writes.
 const ANNOUNCED: &str = "dynamodb UpdateItem";
-/// The prompt itself.
 const SENT: &str = "/prompt_async";
 
 pub fn trials() -> Vec<Trial> {

@@ -3,7 +3,7 @@
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -196,7 +196,7 @@ async fn put(world: &World, thread: &ThreadKey, item: &str, record: &str) {
 async fn held(world: &World, queue_url: &str, thread: &ThreadKey, id: &str) {
     let name = queue_url.rsplit('/').next().unwrap();
     let path = format!("queues/{name}/messages");
-    eventually(SEEN_MS_MAX, "the message is held", async || {
+    eventually(VISIBLE_MS_MAX, "the message is held", async || {
         let waiting = world.engine(Method::GET, &path, &Value::Null).await?;
         let all = waiting.as_array().cloned().unwrap_or_default();
         let of = |word: &str| {

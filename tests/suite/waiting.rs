@@ -4,8 +4,8 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::Phase;
 
 use bobbin_tests::aws::schedule_at;
-use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::calls_at_end;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
@@ -49,9 +49,9 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> Seen {
+async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> ChatMessage {
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         &format!("the card says {words:?}"),
         async || {
             let card = talk.card(turn).await;
@@ -220,7 +220,7 @@ async fn recorded(world: World, platform: Platform) {
 
     // The embedded engine names its resources `<stack>-<logical id>`.
     let group = table.replace("Table", "Wakes");
-    let wake = eventually(SEEN_MS_MAX, "a wake-up is set", async || {
+    let wake = eventually(VISIBLE_MS_MAX, "a wake-up is set", async || {
         world.aws.schedule(&group, &talk.thread.key).await
     })
     .await;
@@ -258,7 +258,7 @@ async fn stopped_early(world: &World, platform: Platform) {
     let slow = json!({"fault": "hold_state", "state": "creating", "ms": 40_000});
     world.provider.arm(&slow).await.unwrap();
     let (mut talk, turn) = world.begin(platform, "echo: never").await;
-    eventually(SEEN_MS_MAX, "the sandbox is being made", async || {
+    eventually(VISIBLE_MS_MAX, "the sandbox is being made", async || {
         let session = world.session(&talk.thread.key).await?;
         let made = world.provider.of(&talk.thread.key).await?;
         if session.sandbox.phase == Phase::Creating && made.len() == 1 {

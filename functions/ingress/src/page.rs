@@ -9,8 +9,8 @@ use bobbin_core::keys::Key;
 use bobbin_core::own_keys::{KEY_BYTES_MAX, SetupLink};
 use bobbin_core::text::{one_line, shorten, span};
 
-use crate::setup::FIELD;
-
+/// Name of the form's one input.
+pub const FIELD: &str = "key";
 /// Characters of a name that the page shows.
 const NAME_CHARS_MAX: usize = 80;
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:#1c1c1e;background:#fff}\

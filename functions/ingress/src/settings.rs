@@ -12,7 +12,7 @@ use bobbin_core::settings::Settings;
 /// three seconds.
 const READ_MS_MAX: u64 = 400;
 
-/// Reads settings.
+/// The settings of tenants, of which ingress may read those items alone that belong to no thread.
 #[derive(Debug)]
 pub struct TenantSettings(Store);
 

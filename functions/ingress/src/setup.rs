@@ -29,12 +29,10 @@ pub const PATH: &str = "/setup/";
 const TOKEN_CHARS: usize = 64;
 /// Bytes of a filled-in form.
 const FORM_BYTES_MAX: usize = 8 * 1024;
-/// Name of the form's one input.
-pub const FIELD: &str = "key";
 /// Sealing and storing a key of a platform's form take no longer: what is left of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
-/// What stores keys.
+/// Stores a tenant's own key: the table it goes into, and KMS, which seals it first.
 #[derive(Debug)]
 pub struct Setup {
     stack: String,
@@ -47,7 +45,6 @@ pub struct Setup {
 pub type Told = (HttpAnswer, &'static str);
 
 impl Setup {
-    /// From configuration.
     #[must_use]
     pub fn new(aws: &Aws, config: &Config) -> Self {
         let key = config.credentials_key.as_str();
@@ -165,7 +162,7 @@ fn typed(body: &[u8]) -> Option<Secret> {
         return None;
     }
     let mut fields = form_urlencoded::parse(body);
-    let (_, value) = fields.find(|(name, _)| name == FIELD)?;
+    let (_, value) = fields.find(|(name, _)| name == page::FIELD)?;
     Some(Secret::from(usable(&value)?.to_owned()))
 }
 

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{Chats, HttpAnswer, Lookup};
+use bobbin_chat::{Chats, HttpAnswer, Known, Lookup, Sought};
 use bobbin_cloud::aws::Aws;
-use bobbin_cloud::store::Store;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::settings::Settings;
 
-/// How long the two reads may take together: the platform waits three seconds, and a process that has just been started
+/// How long the reads may take together: the platform waits three seconds, and a process that has just been started
 /// has spent some of them.
 const READ_MS_MAX: u64 = 1_500;
 
-/// Reads settings and catalogues.
+/// Reads settings, catalogues and the names of sandboxes.
 #[derive(Debug)]
 pub struct Suggestions(Store);
 
@@ -22,15 +24,10 @@ impl Suggestions {
 
     /// The suggestions; none when the table did not answer in time, or not with something that can be read.
     pub async fn read(&self, lookup: &Lookup) -> Option<HttpAnswer> {
-        let both = async {
-            tokio::try_join!(
-                self.0.settings(&lookup.tenant),
-                self.0.catalogue(&lookup.tenant)
-            )
-        };
-        let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), both).await {
-            Ok(Ok((settings, catalogue))) => {
-                return Some(Chats::suggestions(lookup, &settings, &catalogue));
+        let within = Duration::from_millis(READ_MS_MAX);
+        let why = match tokio::time::timeout(within, self.known(lookup)).await {
+            Ok(Ok((settings, known))) => {
+                return Some(Chats::suggestions(lookup, &settings, &known));
             }
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer within {READ_MS_MAX} ms"),
@@ -41,5 +38,25 @@ impl Suggestions {
             "nothing could be suggested: {why}"
         );
         None
+    }
+
+    /// Settings, catalogue, and the names of sandboxes where those are asked for: all of it is the tenant's, and nothing a
+    /// thread's.
+    async fn known(&self, lookup: &Lookup) -> Result<(Settings, Known), StoreError> {
+        let tenant = &lookup.tenant;
+        let names = async {
+            match lookup.sought {
+                Sought::Choice(_) => Ok(Vec::new()),
+                Sought::Sandbox => self.0.names(tenant).await,
+            }
+        };
+        let (settings, catalogue, names) =
+            tokio::try_join!(self.0.settings(tenant), self.0.catalogue(tenant), names)?;
+        let known = Known {
+            catalogue,
+            names: names.into_iter().map(|(name, _)| name).collect(),
+            now_ms: now_ms(),
+        };
+        Ok((settings, known))
     }
 }

@@ -1,13 +1,13 @@
-//! Records whose sandbox the provider does not list: their threads are asked to reconcile ([`Work::Reconcile`]).
+//! Records whose sandbox the provider does not list: each is asked to reconcile ([`Work::Reconcile`]).
 //!
 //! The sweeper itself decides nothing about them: between listing and reading a sandbox may have come or gone, so each
-//! thread compares its record with the provider itself, in its own group.
+//! record is compared with the provider in its sandbox's own group.
 
 use std::collections::BTreeSet;
 
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{DUE_SHARDS, Store};
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
 use bobbin_sandbox::Sandbox;
@@ -18,10 +18,10 @@ use crate::tick::{BATCHES_AT_ONCE, SHARDS_AT_ONCE};
 
 /// The sweeper's tick: once in every `look_ms` there is one that compares.
 const TICK_MS: u64 = 60_000;
-/// Threads that are asked in one tick; the next tick that compares asks the rest.
+/// Sandboxes that are asked in one tick; the next tick that compares asks the rest.
 const ASKED_MAX: usize = 200;
 
-/// Asks the threads whose records have a sandbox that is not `listed` (of `listed_max` at most) to reconcile, when it is time
+/// Asks the sandboxes whose records say that they are there that is not `listed` (of `listed_max` at most) to reconcile, when it is time
 /// for that.
 ///
 /// # Errors
@@ -45,9 +45,9 @@ pub async fn reconcile(
         );
         return Ok(json!({"looked": false}));
     }
-    let there: BTreeSet<ThreadKey> = listed
+    let there: BTreeSet<SandboxKey> = listed
         .iter()
-        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
+        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key))
         .collect();
     let (missing, unread) = missing(store, &there).await;
     let asked = missing.len();
@@ -63,15 +63,16 @@ pub async fn reconcile(
     }
 }
 
-/// Threads whose record has a sandbox that is not `there`, and the last thing that went wrong in reading them.
-async fn missing(store: &Store, there: &BTreeSet<ThreadKey>) -> (Vec<ThreadKey>, Option<String>) {
+/// Sandboxes by the records that are not `there`, and the last thing that went wrong in reading them. What is in use is not
+/// among them: whoever works in it would notice.
+async fn missing(store: &Store, there: &BTreeSet<SandboxKey>) -> (Vec<SandboxKey>, Option<String>) {
     let (mut missing, mut trouble) = (Vec::new(), None);
     let mut shards = stream::iter(0..DUE_SHARDS)
-        .map(|shard| store.armed(shard))
+        .map(|shard| store.armed_sandboxes(shard))
         .buffer_unordered(SHARDS_AT_ONCE);
     while let Some(armed) = shards.next().await {
         match armed {
-            Ok(armed) => missing.extend(armed.into_iter().filter(|thread| !there.contains(thread))),
+            Ok(armed) => missing.extend(armed.into_iter().filter(|key| !there.contains(key))),
             Err(error) => trouble = Some(error.to_string()),
         }
         if missing.len() >= ASKED_MAX {
@@ -82,11 +83,15 @@ async fn missing(store: &Store, there: &BTreeSet<ThreadKey>) -> (Vec<ThreadKey>,
     (missing, trouble)
 }
 
-/// Asks each of these threads to compare its record with the provider. The last thing that went wrong.
-async fn ask_to_reconcile(queues: &Queues, threads: Vec<ThreadKey>, now_ms: Ms) -> Option<String> {
+/// Asks each of these sandboxes, in its own group, to compare its record with the provider. The last thing that went wrong.
+async fn ask_to_reconcile(
+    queues: &Queues,
+    sandboxes: Vec<SandboxKey>,
+    now_ms: Ms,
+) -> Option<String> {
     let mut trouble = None;
-    let looks: Vec<Message> = threads
-        .into_iter()
+    let groups = sandboxes.iter().map(SandboxKey::group);
+    let looks: Vec<Message> = groups
         .map(|thread| Message {
             id: format!("look-{}-{}", thread.short_hash(), now_ms / TICK_MS).into(),
             thread,

@@ -430,6 +430,8 @@ impl Worker {
             limits,
             split: Chats::split(&message.thread),
         };
-        drive(world, &delivery).await
+        let verdict = drive(world, &delivery).await;
+        world.note_sandbox().await;
+        verdict
     }
 }

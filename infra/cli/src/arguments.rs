@@ -14,7 +14,8 @@ Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly,
 it, or the stack has to be deployed first) or nothing was found. Of a turn that was followed: 0 answered, 4 failed,
 5 stopped by somebody, 6 lost with its sandbox, 7 it still runs, 130 Ctrl-C ended the following and nothing else.
 
-A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`).
+A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`); the NAME of a
+sandbox is the one that people gave it (see `bobbin sandbox list`).
 AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
 `bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
 
@@ -159,6 +160,7 @@ mod tests {
         };
         let filled = |word: &str| match word {
             "THREAD" | "$THREAD" => "discord:1:2".to_owned(),
+            "NAME" => "frontend".to_owned(),
             "ID" | "CHANNEL_ID" => "123456789012345678".to_owned(),
             "$STACK" => "bobbin-prod".to_owned(),
             other => other.to_owned(),
@@ -205,7 +207,7 @@ mod tests {
         }
         let mut all = BTreeSet::new();
         leaves(&command(), "", &mut all);
-        assert_eq!(all.len(), 28, "{all:?}");
+        assert_eq!(all.len(), 32, "{all:?}");
         let unquoted: Vec<&String> = all.difference(&seen).collect();
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }
@@ -317,6 +319,28 @@ mod tests {
             ),
             ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),
             ("bobbin thread show nonsense", "nonsense"),
+            (
+                "bobbin sandbox stop Frontend",
+                "take 1 to 40 of a-z, 0-9 and -",
+            ),
+            (
+                "bobbin sandbox create a --provider nobody",
+                "there are: daytona",
+            ),
+            ("bobbin sandbox snapshot", "<NAME|THREAD>"),
+            ("bobbin sandbox connect discord:1:2", "<NAME>"),
+            (
+                "bobbin sandbox create a --tenant discord:1 --channel C0123ABC",
+                "cannot be used with",
+            ),
+            (
+                "bobbin send --channel C0123ABC --prompt x --sandbox a --new-sandbox",
+                "cannot be used with",
+            ),
+            (
+                "bobbin sandbox setup --tenant teams:1",
+                "discord:<guild> or slack:<team>",
+            ),
             ("bobbin dead replay", "<ID>"),
             (
                 "bobbin --laptop --stack a thread list",

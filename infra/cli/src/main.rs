@@ -7,6 +7,7 @@
 //! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
 
 mod arguments;
+mod columns;
 mod completions;
 mod keys;
 mod operate;

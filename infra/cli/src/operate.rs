@@ -10,10 +10,12 @@ mod host;
 mod log;
 mod orphans;
 mod progress;
+mod sandbox;
 mod sandboxes;
 mod send;
 mod show;
 mod stack;
+mod task;
 mod threads;
 
 use bobbin_core::message::Operation;
@@ -49,10 +51,14 @@ pub async fn run(
             Thread::Forget(what) => export::forget(&stack, what).await,
         },
         Command::Sandbox(command) => match command {
-            Sandbox::List(what) => sandboxes::run(&stack, what).await,
+            Sandbox::List(what) => sandbox::list::run(&stack, what).await,
+            Sandbox::Create(what) => sandbox::create::run(&stack, what, json).await,
             Sandbox::Stop(what) => act::run(&stack, Operation::Pause, what).await,
             Sandbox::Start(what) => act::run(&stack, Operation::Resume, what).await,
-            Sandbox::Destroy(what) => act::run(&stack, Operation::Destroy, what).await,
+            Sandbox::Destroy(what) => act::destroy(&stack, what, json).await,
+            Sandbox::Snapshot(what) => sandbox::snapshots::run(&stack, what).await,
+            Sandbox::Connect(what) => sandbox::connect::run(&stack, what).await,
+            Sandbox::Setup(what) => sandbox::setup::run(&stack, what).await,
             Sandbox::Log(what) => log::run(&stack, what).await,
             Sandbox::Orphans(what) => orphans::run(&stack, what).await,
             Sandbox::Setup(what) => host::run(what),

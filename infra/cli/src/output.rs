@@ -37,9 +37,8 @@ impl From<Status> for ExitCode {
 pub struct Output {
     /// What is printed, unless JSON is wanted.
     pub text: String,
-    /// What `--json` prints.
+    /// Printed in place of the text with `--json`.
     pub json: serde_json::Value,
-    /// The exit code.
     pub status: Status,
 }
 

@@ -1,26 +1,22 @@
 //! Tables for people: aligned by the columns that a terminal gives each character, and on a terminal no wider than it.
 
-use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
-
+use crate::columns::{columns, cut, one_line};
 use crate::terminal::Tone;
 
 const GAP: &str = "  ";
 /// No column is cut to fewer columns of the terminal.
 const COLUMN_MIN: usize = 8;
-/// What stands for what was cut off.
-const CUT: char = '…';
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Look {
+pub struct Style {
     /// Columns that a line may have.
     pub width: usize,
     /// Heads and states are coloured.
     pub colours: bool,
 }
 
-impl Look {
+impl Style {
     /// That of standard output.
     pub fn of_output() -> Self {
         Self {
@@ -32,7 +28,7 @@ impl Look {
 
 /// A table with its heads, and the rows below them. Where it is too wide, the widest columns are cut. Words that say how
 /// something stands are coloured by what they say.
-pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], look: Look) -> String {
+pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], style: Style) -> String {
     let mut widths = heads.map(columns);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -45,7 +41,7 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], look: Look)
         let Some(widest) = widths
             .iter_mut()
             .max()
-            .filter(|widest| all > look.width && **widest > COLUMN_MIN)
+            .filter(|widest| all > style.width && **widest > COLUMN_MIN)
         else {
             break;
         };
@@ -53,10 +49,10 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], look: Look)
     }
     let head = heads.map(str::to_owned);
     let mut lines = vec![line(&head, &widths, |text| {
-        Tone::Strong.paint(text, look.colours)
+        Tone::Strong.paint(text, style.colours)
     })];
     let shown = |text: &str| match tone(text) {
-        Some(tone) => tone.paint(text, look.colours),
+        Some(tone) => tone.paint(text, style.colours),
         None => text.to_owned(),
     };
     lines.extend(rows.iter().map(|row| line(row, &widths, shown)));
@@ -92,48 +88,12 @@ fn line<const N: usize>(
     line
 }
 
-/// The beginning of a text that takes more than so many columns, on one line. What would move the cursor is left out, and
-/// nothing that is seen as one character is cut in half.
-pub fn cut(text: &str, columns_max: usize) -> String {
-    let text = one_line(text);
-    if columns(&text) <= columns_max {
-        return text;
-    }
-    let room = columns_max.saturating_sub(1);
-    let mut kept = String::new();
-    for character in text.graphemes(true) {
-        if columns(&kept) + columns(character) > room {
-            break;
-        }
-        kept.push_str(character);
-    }
-    kept.push(CUT);
-    kept
-}
-
-fn one_line(text: &str) -> String {
-    visible(text).replace(['\n', '\t'], " ")
-}
-
-/// A text without what would move the cursor, change the terminal or turn the direction of what follows.
-pub fn visible(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars()
-        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c)))
-        .collect()
-}
-
-/// Columns of a terminal that a text takes.
-fn columns(text: &str) -> usize {
-    text.width()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plain(width: usize) -> Look {
-        Look {
+    fn plain(width: usize) -> Style {
+        Style {
             width,
             colours: false,
         }
@@ -196,7 +156,7 @@ Anna      e\u{301}tat                22 min"
             ["active 3 s", "x", "-"],
             ["error 1 min", "yy", "running 2 s"],
         ]);
-        let coloured = Look {
+        let coloured = Style {
             width: usize::MAX,
             colours: true,
         };

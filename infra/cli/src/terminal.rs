@@ -1,15 +1,17 @@
 //! What a terminal is given and a file or a pipe is not: its width, colours, and a line that is drawn again.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::table::{cut, visible};
+use crate::columns::{cut, visible};
 use crate::time::clock;
 
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
 /// Words that stop in the middle of a line are broken off after this time, so that the progress is seen again.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Bytes of an answer.
+const ANSWER_BYTES_MAX: u64 = 4_096;
 /// Goes to the beginning of the line and empties it.
 const EMPTY_LINE: &str = "\r\u{1b}[2K";
 
@@ -35,11 +37,9 @@ fn columns_of(out: impl std::os::fd::AsFd) -> usize {
 pub enum Tone {
     /// A head, or a name.
     Strong,
-    /// Good.
     Good,
-    /// Worth a look.
+    /// Somebody should look at it, though nothing is wrong.
     Notice,
-    /// Bad.
     Bad,
     /// Less important than the rest.
     Faint,
@@ -77,6 +77,26 @@ fn wanted() -> bool {
     set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")
 }
 
+/// Whether somebody can be asked: they read what is said beside the output, and type.
+pub fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks, and reads one line; nothing for Enter alone.
+///
+/// # Errors
+/// That the terminal cannot be read.
+pub fn answer(question: &str) -> Result<Option<String>, String> {
+    eprint!("{question}: ");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    let mut input = std::io::stdin().lock().take(ANSWER_BYTES_MAX);
+    let read = input.read_line(&mut line);
+    read.map_err(|e| format!("The terminal cannot be read: {e}. Say it in the command."))?;
+    let line = line.trim();
+    Ok((!line.is_empty()).then(|| line.to_owned()))
+}
+
 /// Words on standard output, and how far something is on standard error; where both are the same terminal, neither is
 /// written into the other.
 pub struct Screen {
@@ -111,13 +131,13 @@ impl Screen {
         }
     }
 
-    /// How far it is: drawn again in a terminal; elsewhere a line when `coarse`, which holds less, has changed.
-    pub fn progress(&mut self, line: &str, coarse: &str, elapsed: Duration) {
+    /// How far it is: drawn again in a terminal; elsewhere a line when `step`, which holds less, has changed.
+    pub fn progress(&mut self, line: &str, step: &str, elapsed: Duration) {
         let elapsed = clock(elapsed);
         if !self.draws {
-            if self.told != coarse {
-                coarse.clone_into(&mut self.told);
-                eprintln!("{elapsed}  {}", visible(coarse));
+            if self.told != step {
+                step.clone_into(&mut self.told);
+                eprintln!("{elapsed}  {}", visible(step));
             }
             return;
         }

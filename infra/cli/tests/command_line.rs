@@ -111,26 +111,30 @@ source "$1"
 ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _bobbin bobbin "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[*]}"; }
 ask bobbin sa
 ask bobbin sandbox st
+ask bobbin sandbox s
 ask bobbin thread list --phase pa
 ask bobbin send --sandbox
+ask bobbin sandbox setup --provider da
 ask bobbin completions z
 complete -p bobbin"#;
     let told = asked("bash", &["--noprofile", "--norc"], script).expect("bash is installed");
     let told: Vec<&str> = told.lines().collect();
     assert_eq!(
-        told[..5],
+        told[..7],
         [
             "sandbox",
             "stop start",
+            "stop start snapshot setup",
             "pausing paused",
-            "--sandbox-repo",
+            "--sandbox --sandbox-provider --sandbox-repo --sandbox-snapshot",
+            "daytona",
             "zsh"
         ]
     );
     assert!(
-        told[5].contains("_bobbin") && told[5].ends_with(" bobbin"),
+        told[7].contains("_bobbin") && told[7].ends_with(" bobbin"),
         "{}",
-        told[5]
+        told[7]
     );
 }
 
@@ -143,7 +147,7 @@ fn fish_completes_commands_with_what_they_do() {
     assert_eq!(
         told.lines().collect::<Vec<_>>(),
         [
-            "start\tBring a thread's stopped sandbox back, with its server",
+            "start\tBring a stopped sandbox back, with its server",
             "paused",
             "pausing"
         ],
@@ -161,6 +165,8 @@ zpty -w z "fpath=(${(q)2} \$fpath); autoload -Uz compinit; compinit -u -D; print
 zpty -r -m z told '*ready*'
 zpty -w -n z $'bobbin sandbox sta\t'
 zpty -r -m z told '*sandbox start*'
+zpty -w -n z $'frontend --even\t'
+zpty -r -m z told '*--even-if-busy*'
 print -r -- completed
 zpty -d z"#;
     let Some(told) = asked("zsh", &["-f"], script) else {

@@ -1,9 +1,12 @@
-//! What the page shows beside a thread: session records from the table, sandboxes from the provider.
+//! What the page shows beside a thread: the records of threads and sandboxes from the table, sandboxes from the provider.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use bobbin_core::ids::sandbox_name;
+use bobbin_core::ids::{SandboxKey, ThreadKey, sandbox_name};
 use bobbin_core::ledger::Entry;
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::sandboxes::{Listed, sort};
 use bobbin_core::session::Session;
 use bobbin_local_aws::Tables;
 use bobbin_local_chat::Inspector;
@@ -28,7 +31,7 @@ pub struct StackInspector {
 }
 
 impl StackInspector {
-    async fn scan(&self) -> Option<Vec<Value>> {
+    async fn items(&self) -> Option<Vec<Value>> {
         let mut items = Vec::new();
         let mut start = Value::Null;
         for _ in 0..PAGES_MAX {
@@ -39,8 +42,7 @@ impl StackInspector {
                 break;
             }
         }
-        let records = items.iter().filter_map(|item| record(item, &items));
-        Some(records.collect())
+        Some(items)
     }
 
     async fn page(&self, start: &Value) -> Option<Value> {
@@ -53,30 +55,54 @@ impl StackInspector {
     }
 }
 
-/// A thread's record as it is stored, with that of its sandbox and its name at the provider, and what the ledger knows of its
-/// ended turns.
-fn record(item: &Value, items: &[Value]) -> Option<Value> {
-    if item["item"]["S"] != "session" {
+fn text<'a>(item: &'a Value, attribute: &str) -> Option<&'a str> {
+    item[attribute]["S"].as_str()
+}
+
+/// The records of sandboxes, by their keys.
+fn sandboxes(items: &[Value]) -> BTreeMap<SandboxKey, SandboxRecord> {
+    let read = |item: &Value| {
+        let is_sandbox = text(item, "item")? == "sandbox";
+        let key = text(item, "thread").filter(|_| is_sandbox)?.parse().ok()?;
+        Some((key, SandboxRecord::decode(text(item, "record")?).ok()?))
+    };
+    items.iter().filter_map(read).collect()
+}
+
+/// A thread's record, with that of the sandbox that it works in.
+fn session(item: &Value, sandboxes: &BTreeMap<SandboxKey, SandboxRecord>) -> Option<Session> {
+    if text(item, "item")? != "session" {
         return None;
     }
-    let text = item["record"]["S"].as_str()?;
-    let is_sandbox =
-        |one: &&Value| one["thread"] == item["thread"] && one["item"]["S"] == "sandbox";
-    let sandbox = items.iter().find(is_sandbox);
-    let sandbox = sandbox.and_then(|one| one["record"]["S"].as_str());
-    let mut shown: Value = serde_json::from_str(text).ok()?;
-    let session = Session::decode(text, sandbox).ok()?;
+    let mut session = Session::decode(text(item, "record")?, None).ok()?;
+    if let Some(record) = sandboxes.get(&session.sandbox_key()) {
+        session.sandbox = record.clone();
+    }
+    Some(session)
+}
+
+/// A thread's record as it is stored, with that of its sandbox and the name of that one at the provider, and what the ledger
+/// knows of its ended turns.
+fn shown_session(
+    item: &Value,
+    items: &[Value],
+    sandboxes: &BTreeMap<SandboxKey, SandboxRecord>,
+) -> Option<Value> {
+    let session = session(item, sandboxes)?;
+    let mut shown: Value = serde_json::from_str(text(item, "record")?).ok()?;
+    let key = session.sandbox_key();
     shown["sandbox"] = serde_json::from_str(&session.sandbox.encode()).ok()?;
+    shown["sandbox_key"] = key.to_string().into();
     if session.sandbox.is_alive() {
-        let (key, generation) = (session.thread.sandbox(), session.sandbox.generation);
-        shown["sandbox"]["name"] = sandbox_name(STACK, &key, generation).into();
+        let name = sandbox_name(STACK, &key, session.sandbox.generation);
+        shown["sandbox"]["at_provider"] = name.into();
     }
     for ended in shown["ended"].as_array_mut()? {
         let name = format!("turn#{}", ended["id"].as_str()?);
-        let known = items
-            .iter()
-            .find(|one| one["thread"] == item["thread"] && one["item"]["S"] == name.as_str());
-        let entry = known.and_then(|one| one["entry"]["S"].as_str());
+        let known = items.iter().find(|one| {
+            one["thread"] == item["thread"] && text(one, "item") == Some(name.as_str())
+        });
+        let entry = known.and_then(|one| text(one, "entry"));
         if let Some(entry) = entry.and_then(|text| serde_json::from_str::<Entry>(text).ok()) {
             ended["took_ms"] = entry.took_ms().into();
             ended["tokens"] = entry.usage.tokens.into();
@@ -85,17 +111,83 @@ fn record(item: &Value, items: &[Value]) -> Option<Value> {
     Some(shown)
 }
 
+/// The sandboxes of the records as the list has them, those with a name first, each with who works and waits in it.
+fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
+    let records = sandboxes(items);
+    let sessions: Vec<Session> = items
+        .iter()
+        .filter_map(|item| session(item, &records))
+        .collect();
+    let mut all: Vec<Listed> = records
+        .iter()
+        .filter(|(_, record)| record.is_alive() || record.is_shared())
+        .map(|(key, record)| Listed::of(key, record))
+        .collect();
+    sort(&mut all);
+    all.sort_by_key(|one| one.name.is_none());
+    let shown = |one: Listed| {
+        let record = records.get(&one.key)?;
+        let here = sessions.iter().filter(|each| each.sandbox_key() == one.key);
+        let threads: BTreeSet<&ThreadKey> = here
+            .map(|each| &each.thread)
+            .chain(&record.threads)
+            .chain(record.in_use.iter().map(|each| &each.thread))
+            .chain(record.waiting.iter().map(|each| &each.thread))
+            .collect();
+        let value = json!({
+            "key": one.key,
+            "called": one.name,
+            "provider": one.provider,
+            "phase": one.phase,
+            "state": one.state(),
+            "repo": one.repo,
+            "last_used_ms": one.last_used_ms,
+            "threads": threads,
+            "in_use": record.in_use,
+            "waiting": record.waiting,
+            "lease": record.lease,
+            "closing": record.closing,
+            "snapshots": one.snapshots,
+        });
+        Some((one, value))
+    };
+    all.into_iter().filter_map(shown).collect()
+}
+
 impl Inspector for StackInspector {
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>> {
-        async { self.scan().await.unwrap_or_default() }.boxed()
+        async {
+            let items = self.items().await.unwrap_or_default();
+            let records = sandboxes(&items);
+            let shown = |item: &Value| shown_session(item, &items, &records);
+            items.iter().filter_map(shown).collect()
+        }
+        .boxed()
     }
 
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>> {
-        let list = self.provider.sandboxes().into_iter();
-        let shown = list.map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}));
-        let others = self.vercel.sandboxes().into_iter();
-        let others = others.map(|sandbox| json!({"id": sandbox.name, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}));
-        let shown: Vec<Value> = shown.chain(others).collect();
-        async move { shown }.boxed()
+        async {
+            let listing = self.provider.sandboxes().into_iter();
+            let mut at_provider: Vec<Value> = listing
+                .map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}))
+                .collect();
+            let others = self.vercel.sandboxes().into_iter();
+            at_provider.extend(others.map(|sandbox| json!({"id": sandbox.name, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels})));
+            let items = self.items().await.unwrap_or_default();
+            let mut all = Vec::new();
+            for (listed, mut shown) in listed(&items) {
+                let name = sandbox_name(STACK, &listed.key, listed.generation);
+                let there = at_provider.iter().position(|one| one["name"] == name.as_str());
+                shown["name"] = name.into();
+                shown["at_provider"] = there.map(|at| at_provider.remove(at)).into();
+                all.push(shown);
+            }
+            // What no record has: left over, or somebody else's.
+            all.extend(at_provider.into_iter().map(|one| {
+                json!({"name": one["name"], "at_provider": one})
+            }));
+            all
+        }
+        .boxed()
     }
 }

@@ -30,7 +30,7 @@ pub enum Which {
 
 /// Where a reader stands: in which file, after how many bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// Path in the sandbox.
     pub file: String,
     /// Bytes that were read from the sandbox so far.
@@ -42,11 +42,11 @@ pub struct Place {
 pub enum From<'a> {
     /// Only the newest lines.
     End {
-        /// How many lines.
+        /// Lines from the end of the newest file.
         lines: u32,
     },
     /// What has come since; of another file everything.
-    Place(&'a Place),
+    Position(&'a Position),
 }
 
 /// Why the log could not be read on.
@@ -72,10 +72,10 @@ pub async fn read(
     sandbox: &Sandbox,
     which: Which,
     from: From<'_>,
-) -> Result<(String, Place), LogError> {
+) -> Result<(String, Position), LogError> {
     let (lines, file, bytes) = match from {
         From::End { lines } => (lines, "", 0),
-        From::Place(place) => (0, place.file.as_str(), place.bytes),
+        From::Position(position) => (0, position.file.as_str(), position.bytes),
     };
     let which = match which {
         Which::Agent => "agent",
@@ -104,9 +104,9 @@ pub async fn read(
     // Half a line is read again with its other half.
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
     let half = u64::try_from(text.len() - whole.len()).unwrap_or(0);
-    let place = Place {
+    let position = Position {
         file: file.to_owned(),
         bytes: end.saturating_sub(half),
     };
-    Ok((redact(whole), place))
+    Ok((redact(whole), position))
 }

@@ -1,22 +1,40 @@
-//! The catalogue of a tenant: what its sandboxes' agents offer and what turns use, noted for suggestions.
+//! The catalogue of a tenant: what its sandboxes' agents offer, what turns use and how sandboxes with a name stand, noted
+//! for suggestions.
 //!
 //! Promised: never fails a turn, and delays one by no more than [`NOTE_MS_MAX`]; writes only what is new. Written by the
 //! worker alone. Deliberately absent: a condition on the write, since two workers take nothing from each other that the
 //! next turn does not mend.
 
-use bobbin_core::ids::Tenant;
+use bobbin_core::glance::Glance;
+use bobbin_core::ids::{SandboxName, Tenant};
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::selection::Selection;
-use bobbin_core::settings::AgentOptions;
+use bobbin_core::settings::{AgentOptions, Catalogue};
 
 /// Noting takes no longer.
 pub const NOTE_MS_MAX: u64 = 2_000;
 
 /// Notes what an agent offers and what a turn uses.
 pub async fn note(store: &Store, tenant: &Tenant, offer: &AgentOptions, used: &Selection) {
-    let noting = write(store, tenant, offer, used);
+    let noting = write(store, tenant, |catalogue| {
+        let learned = catalogue.learn(offer);
+        catalogue.recent.note(used) || learned
+    });
+    skipped(tenant, noting).await;
+}
+
+/// Notes how a sandbox that has a name stands now.
+pub async fn note_sandbox(store: &Store, tenant: &Tenant, name: &SandboxName, glance: Glance) {
+    let noting = write(store, tenant, |catalogue| {
+        catalogue.note_sandbox(name, glance)
+    });
+    skipped(tenant, noting).await;
+}
+
+/// Says that nothing could be noted: the next one does.
+async fn skipped(tenant: &Tenant, noting: impl Future<Output = Result<(), StoreError>>) {
     let why = match tokio::time::timeout(Duration::from_millis(NOTE_MS_MAX), noting).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
@@ -25,19 +43,17 @@ pub async fn note(store: &Store, tenant: &Tenant, offer: &AgentOptions, used: &S
     tracing::info!(
         event = "catalogue.skipped",
         %tenant,
-        "catalogue.skipped: what a turn uses was not noted: {why}"
+        "catalogue.skipped: what is suggested was not brought up to date: {why}"
     );
 }
 
 async fn write(
     store: &Store,
     tenant: &Tenant,
-    offer: &AgentOptions,
-    used: &Selection,
+    change: impl FnOnce(&mut Catalogue) -> bool,
 ) -> Result<(), StoreError> {
     let mut catalogue = store.catalogue(tenant).await?;
-    let learned = catalogue.learn(offer);
-    if catalogue.recent.note(used) || learned {
+    if change(&mut catalogue) {
         store.save_catalogue(tenant, &catalogue).await?;
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 mod configure;
 mod own_keys;
+mod sandboxes;
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use bobbin_core::decide::queue::{Steering, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest};
+use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId, digest};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
@@ -32,7 +33,7 @@ use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
-use crate::sandboxes::Sandboxes;
+use crate::sandboxes::{Sandboxes, Target};
 use crate::tenants::Tenants;
 
 /// What the control lane works with.
@@ -143,6 +144,18 @@ impl Lane<'_> {
             }
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
+            Want::Sandboxes { page, in_thread } => {
+                self.list(control, (*page, *in_thread), &found, now_ms)
+                    .await
+            }
+            Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
+            Want::AskDestroy { sandbox } => {
+                self.ask_destroy(control, sandbox, &found, now_ms).await
+            }
+            Want::Operate { sandbox, operation } => {
+                self.operate(control, (sandbox, *operation), &found, now_ms)
+                    .await
+            }
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
@@ -181,6 +194,17 @@ impl Lane<'_> {
             .entries(&control.thread, &wanted.unwrap_or_default())
             .await?;
         let words = status::words(session.as_ref(), flags, &entries, now_ms);
+        let shared = session.as_ref().and_then(|session| {
+            // Discord shows a thread's name, and pings nobody by it.
+            status::shared(session, |thread| match thread {
+                ThreadKey::Discord { thread, .. } => Some(format!("<#{thread}>")),
+                _ => None,
+            })
+        });
+        let words = match shared {
+            Some(shared) => format!("{words}\n{shared}"),
+            None => words,
+        };
         self.answer(control, &words).await
     }
 
@@ -344,15 +368,15 @@ impl Lane<'_> {
         };
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
-            let (thread, messages) = (&control.thread, turn.messages());
+            let (sandbox, workspace) = place(&control.thread, found);
+            let target = Target {
+                thread: &control.thread,
+                sandbox: &sandbox,
+                workspace: &workspace,
+            };
+            let messages = turn.messages();
             sandboxes
-                .abort_answering(
-                    thread,
-                    prompted.generation,
-                    &Workspace::Common,
-                    agent_session,
-                    &messages,
-                )
+                .abort_answering(target, prompted.generation, agent_session, &messages)
                 .await
         };
         if let Err(failure) = aborted.await {
@@ -566,15 +590,26 @@ impl Lane<'_> {
         (ask, decision): (&Ask, &Choice),
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
+        let (sandbox, workspace) = place(&control.thread, found);
+        let target = Target {
+            thread: &control.thread,
+            sandbox: &sandbox,
+            workspace: &workspace,
+        };
         sandboxes
-            .settle(
-                &control.thread,
-                generation,
-                &Workspace::Common,
-                (&ask.id, &ask.about),
-                decision,
-            )
+            .settle(target, generation, (&ask.id, &ask.about), decision)
             .await
+    }
+}
+
+/// Where the thread's turns work.
+fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
+    match &found.session {
+        Some(session) => (
+            session.sandbox_key(),
+            session.workspace().unwrap_or_default(),
+        ),
+        None => (thread.sandbox(), Workspace::Common),
     }
 }
 

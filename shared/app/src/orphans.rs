@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use bobbin_cloud::store::RECORDS_MAX;
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::session::Session;
+use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::LABEL_STACK_ID;
 
@@ -30,9 +30,9 @@ pub enum Judged {
 
 /// Whose it is by its labels, and when it was made.
 #[must_use]
-pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
+pub fn origin(sandbox: &Sandbox) -> Option<(SandboxKey, u32, Ms)> {
     let (key, generation) = sandbox.owner()?;
-    Some((key.thread().clone(), generation, sandbox.created_ms?))
+    Some((key, generation, sandbox.created_ms?))
 }
 
 /// Judges by a record that was read after the listing.
@@ -40,7 +40,7 @@ pub fn origin(sandbox: &Sandbox) -> Option<(ThreadKey, u32, Ms)> {
 pub fn judged(
     sandbox: &Sandbox,
     stack_id: &str,
-    record: Option<&Session>,
+    record: Option<&SandboxRecord>,
     now_ms: Ms,
     grace_ms: u64,
 ) -> Judged {
@@ -59,10 +59,10 @@ pub fn judged(
 }
 
 /// Whose record has to be read to judge it: nobody's where it is spared, foreign or unreadable whatever that says.
-fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, grace_ms: u64) -> Option<ThreadKey> {
-    let (thread, generation, created_ms) = origin(sandbox)?;
+fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, grace_ms: u64) -> Option<SandboxKey> {
+    let (key, generation, created_ms) = origin(sandbox)?;
     let is_old = is_orphan(None, generation, created_ms, now_ms, grace_ms);
-    (is_old && !sandbox.is_foreign(stack_id)).then_some(thread)
+    (is_old && !sandbox.is_foreign(stack_id)).then_some(key)
 }
 
 /// Reads the records and judges each, in their order: at most [`RECORDS_MAX`] sandboxes.
@@ -77,14 +77,14 @@ pub async fn judge_all(
     grace_ms: u64,
 ) -> Vec<Result<Judged, StoreError>> {
     let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, grace_ms);
-    // Two generations of one thread have one record, and a batch must not ask for it twice.
-    let owners: BTreeSet<ThreadKey> = sandboxes.iter().filter_map(owner).collect();
-    let read = store.each_record(&owners).await;
+    // Two generations of one sandbox have one record, and a batch must not ask for it twice.
+    let owners: BTreeSet<SandboxKey> = sandboxes.iter().filter_map(owner).collect();
+    let read = store.sandboxes(&owners).await;
     let judge = |sandbox: &Sandbox| {
-        let Some(thread) = owner(sandbox) else {
+        let Some(key) = owner(sandbox) else {
             return Ok(judged(sandbox, stack_id, None, now_ms, grace_ms));
         };
-        match read.as_ref().map(|records| records.get(&thread)) {
+        match read.as_ref().map(|records| records.get(&key)) {
             Ok(Some(Ok(record))) => {
                 Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))
             }
@@ -109,7 +109,10 @@ pub async fn judge(
     grace_ms: u64,
 ) -> Result<Judged, StoreError> {
     let record = match suspected(sandbox, stack_id, now_ms, grace_ms) {
-        Some(thread) => store.record(&thread).await?.0,
+        Some(key) => {
+            let mut read = store.sandboxes(&BTreeSet::from([key.clone()])).await?;
+            read.remove(&key).transpose()?.flatten()
+        }
         None => None,
     };
     Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))

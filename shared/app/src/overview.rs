@@ -181,5 +181,6 @@ fn root(thread: &ThreadKey) -> &str {
         ThreadKey::Discord { thread, .. } => thread,
         // Has no time: it comes first.
         ThreadKey::SlackDirect { .. } => "~",
+        ThreadKey::Sandbox(_) => "",
     }
 }

@@ -11,6 +11,7 @@ mod lifecycle;
 mod results;
 mod server;
 mod session;
+mod snapshots;
 mod vault;
 mod workspace;
 
@@ -28,8 +29,8 @@ use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId, sandbox_name,
-    sandbox_password,
+    AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId,
+    sandbox_name, sandbox_password,
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::session::{ControlFlags, StrayRun};
@@ -52,14 +53,21 @@ const CANCEL_LOOK_MS: u64 = 1_000;
 /// Clients kept in memory; more are forgotten, and made again when needed.
 const CLIENTS_MAX: usize = 64;
 
+/// What an effect is performed on: a thread's work, in the sandbox that the thread has or shares, in a workspace of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// Whose turn it is: whose agent session, control flags and card.
+    pub thread: &'a ThreadKey,
+    /// The sandbox: its name, labels, password and tenant follow from this.
+    pub sandbox: &'a SandboxKey,
+    /// Where in the sandbox the thread's turns work.
+    pub workspace: &'a Workspace,
+}
+
 /// What lies beside the sandbox while a run is followed: the record's control flags, the platform, the queue, the clock.
 pub trait RunContext: Sync {
     /// The time as the worker's clock has it, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
-    /// Where the thread's turns work.
-    fn workspace(&self) -> Workspace {
-        Workspace::Common
-    }
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
     /// The control flags as the last read or write of the record told them, where that is at hand: a look that costs no call.
@@ -83,6 +91,8 @@ pub trait RunContext: Sync {
 pub struct SandboxSettings {
     /// Name of the stack: part of every sandbox's name.
     pub stack: String,
+    /// The stack's own id: part of every snapshot's name.
+    pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
     /// Model keys go into the sandboxes, also where the provider could keep them.
@@ -155,16 +165,16 @@ impl Sandboxes {
     /// The class of the failure.
     pub async fn offer(
         &self,
-        thread: &ThreadKey,
+        sandbox: &SandboxKey,
         generation: u32,
     ) -> Result<AgentOptions, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent(sandbox, generation).await?;
         agent.offer().await.map_err(|e| e.failure)
     }
 
     /// Gets the client of a sandbox's server ready, if it is not: what it cannot get, the next effect gets by itself.
-    pub async fn prepare(&self, thread: &ThreadKey, generation: u32) {
-        let got = self.agent(thread, generation);
+    pub async fn prepare(&self, sandbox: &SandboxKey, generation: u32) {
+        let got = self.agent(sandbox, generation);
         let _ = timeout(Duration::from_millis(PREPARE_MS_MAX), got).await;
     }
 
@@ -172,39 +182,60 @@ impl Sandboxes {
     pub async fn perform_sandbox<B: RunContext>(
         &self,
         context: &B,
-        thread: &ThreadKey,
+        target: Target<'_>,
         effect: &SandboxEffect,
     ) -> Event {
+        let Target {
+            thread, sandbox, ..
+        } = target;
         let done = match effect {
-            SandboxEffect::Count { older_than } => self.count(thread, *older_than).await,
-            SandboxEffect::Create { generation } => self.create(thread, *generation).await,
+            SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
+            SandboxEffect::Create {
+                generation,
+                snapshot,
+            } => self.create(sandbox, *generation, snapshot.as_deref()).await,
             SandboxEffect::Observe {
                 generation,
                 after_ms,
                 watch,
             } => {
-                let look = self.observe(thread, *generation, *after_ms);
+                let look = self.observe(sandbox, *generation, *after_ms);
                 unless_cancelled(context, thread, watch.as_ref(), look).await
             }
-            SandboxEffect::Start { generation } => self.start(thread, *generation).await,
-            SandboxEffect::Stop { generation } => self.stop(context, thread, *generation).await,
-            SandboxEffect::Delete { generation } => self.delete(thread, *generation).await,
+            SandboxEffect::Start { generation } => self.start(sandbox, *generation).await,
+            SandboxEffect::Stop { generation } => self.stop(context, sandbox, *generation).await,
+            SandboxEffect::Delete { generation } => self.delete(sandbox, *generation).await,
             SandboxEffect::Clone {
                 generation,
                 repo,
                 within_ms,
                 watch,
             } => {
-                let clone = self.clone_repository(thread, *generation, repo, *within_ms);
+                let clone = self.clone_repository(sandbox, *generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
+            SandboxEffect::MakeWorkspace {
+                generation,
+                within_ms,
+            } => {
+                let made = self
+                    .make_workspace(sandbox, *generation, thread, *within_ms)
+                    .await;
+                made.map(workspace::event)
+            }
+            SandboxEffect::Snapshot {
+                generation,
+                at_ms,
+                after_ms,
+            } => self.snapshot(sandbox, *generation, *at_ms, *after_ms).await,
+            SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
             SandboxEffect::EnsureServer {
                 generation,
                 restart,
                 within_ms,
                 watch,
             } => {
-                let ensure = self.ensure_server(thread, *generation, *restart, *within_ms);
+                let ensure = self.ensure_server(sandbox, *generation, *restart, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), ensure).await
             }
         };
@@ -215,30 +246,31 @@ impl Sandboxes {
     pub async fn perform_agent<B: RunContext>(
         &self,
         context: &B,
-        thread: &ThreadKey,
+        target: Target<'_>,
         effect: &AgentEffect,
     ) -> Event {
-        let at = &context.workspace();
         let done = match effect {
             AgentEffect::CheckServer {
                 generation,
                 within_ms,
-            } => self.check_server(thread, *generation, *within_ms).await,
-            AgentEffect::FindAgentSession { generation, known } => {
-                self.find_session(thread, *generation, at, known.as_ref())
+            } => {
+                self.check_server(target.sandbox, *generation, *within_ms)
                     .await
+            }
+            AgentEffect::FindAgentSession { generation, known } => {
+                self.find_session(target, *generation, known.as_ref()).await
             }
             AgentEffect::Attach {
                 generation,
                 turn,
                 files,
-            } => Ok(self.attach(thread, *generation, at, turn, files).await),
+            } => Ok(self.attach(target, *generation, turn, files).await),
             AgentEffect::FindPrompt {
                 generation,
                 agent_session,
                 message,
             } => {
-                self.find_prompt(thread, *generation, at, agent_session, message)
+                self.find_prompt(target, *generation, agent_session, message)
                     .await
             }
             AgentEffect::SendPrompt {
@@ -252,7 +284,7 @@ impl Sandboxes {
                 images,
                 sending,
             } => {
-                let images = self.inline(thread, *generation, at, images).await;
+                let images = self.inline(target, *generation, images).await;
                 let prompt = Submission {
                     turn,
                     ids,
@@ -263,10 +295,10 @@ impl Sandboxes {
                     images: &images,
                     sending: *sending,
                 };
-                self.send_prompt(thread, *generation, at, agent_session, prompt)
+                self.send_prompt(target, *generation, agent_session, prompt)
                     .await
             }
-            AgentEffect::Follow(follow) => follow::follow(self, context, thread, follow).await,
+            AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
             AgentEffect::Abort {
                 generation,
                 agent_session,
@@ -274,18 +306,15 @@ impl Sandboxes {
                 messages,
             } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
-                self.abort(thread, *generation, at, run).await
+                self.abort(target, *generation, run).await
             }
-            AgentEffect::EndRun(run) => self
-                .end_run(thread, at, run)
-                .await
-                .map(|()| Event::RunEnded),
+            AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
             AgentEffect::Decline {
                 generation,
                 ask,
                 about,
             } => {
-                self.expire(context, thread, *generation, at, (ask, about))
+                self.expire(context, target, *generation, (ask, about))
                     .await
             }
             AgentEffect::ReadChanges {
@@ -293,11 +322,11 @@ impl Sandboxes {
                 agent_session,
                 message,
             } => {
-                self.read_changes(thread, *generation, at, agent_session, message)
+                self.read_changes(target, *generation, agent_session, message)
                     .await
             }
             AgentEffect::ListArtifacts { generation } => {
-                self.list_artifacts(thread, *generation, at).await
+                self.list_artifacts(target, *generation).await
             }
         };
         done.unwrap_or_else(Event::Failed)
@@ -305,12 +334,11 @@ impl Sandboxes {
 
     async fn abort(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
+        let agent = self.agent_in(target, generation).await?;
         let ended = agent.cancel(session, message, turn).await;
         ended.map(|()| Event::Aborted).map_err(|e| e.failure)
     }
@@ -322,32 +350,26 @@ impl Sandboxes {
     /// The class of the failure.
     pub async fn abort_answering(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
+        let agent = self.agent_in(target, generation).await?;
         let ended = agent.cancel_if_answering(agent_session, turn).await;
         ended.map_err(|e| e.failure)
     }
 
     /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
     /// of that is ended, with whatever runs in the sandbox's other workspaces.
-    async fn end_run(
-        &self,
-        thread: &ThreadKey,
-        workspace: &Workspace,
-        run: &StrayRun,
-    ) -> Result<(), Failure> {
-        let agent = self.agent_in(thread, run.generation, workspace).await?;
+    async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
+        let agent = self.agent_in(target, run.generation).await?;
         let ended = agent.end(&run.agent_session, &run.messages).await;
         if ended.map_err(|e| e.failure)? {
             return Ok(());
         }
         let within_ms = self.settings.limits.health_start_ms;
-        self.ensure_server(thread, run.generation, true, within_ms)
+        self.ensure_server(target.sandbox, run.generation, true, within_ms)
             .await
             .map(drop)
     }
@@ -358,13 +380,12 @@ impl Sandboxes {
     /// The class of the failure; `TurnFailed` when the choice does not fit the ask.
     pub async fn settle(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         (ask, about): (&AskId, &About),
         choice: &Choice,
     ) -> Result<(), Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
+        let agent = self.agent_in(target, generation).await?;
         let told = agent.answer(ask, about, choice).await;
         told.map_err(|e| e.failure)
     }
@@ -373,34 +394,33 @@ impl Sandboxes {
     async fn expire<B: RunContext>(
         &self,
         context: &B,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
-        match context.flags(thread).await.settled.remove(ask) {
+        match context.flags(target.thread).await.settled.remove(ask) {
             Some(settlement) => {
-                self.settle(thread, generation, workspace, asked, &settlement.choice)
+                self.settle(target, generation, asked, &settlement.choice)
                     .await?;
                 let settlement = Some(settlement);
                 Ok(Event::AskClosed { id, settlement })
             }
             None => {
-                self.settle(thread, generation, workspace, asked, &Choice::Reject)
+                self.settle(target, generation, asked, &Choice::Reject)
                     .await?;
                 Ok(Event::Declined { id })
             }
         }
     }
 
-    fn name(&self, thread: &ThreadKey, generation: u32) -> String {
-        sandbox_name(&self.settings.stack, &thread.sandbox(), generation)
+    fn name(&self, sandbox: &SandboxKey, generation: u32) -> String {
+        sandbox_name(&self.settings.stack, sandbox, generation)
     }
 
     /// The sandbox of this generation, read anew.
-    async fn find(&self, thread: &ThreadKey, generation: u32) -> Result<Sandbox, Failure> {
-        let found = self.provider.find(&self.name(thread, generation)).await;
+    async fn find(&self, sandbox: &SandboxKey, generation: u32) -> Result<Sandbox, Failure> {
+        let found = self.provider.find(&self.name(sandbox, generation)).await;
         found.map_err(|e| e.failure)
     }
 
@@ -411,17 +431,20 @@ impl Sandboxes {
     /// The client of this generation's server, for what happens in a workspace.
     async fn agent_in(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
     ) -> Result<Arc<dyn Agent>, Failure> {
-        let agent = self.agent(thread, generation).await?;
-        Ok(agent.in_workspace(workspace))
+        let agent = self.agent(target.sandbox, generation).await?;
+        Ok(agent.in_workspace(target.workspace))
     }
 
     /// The client of this generation's server, for what it does anywhere.
-    async fn agent(&self, thread: &ThreadKey, generation: u32) -> Result<Arc<dyn Agent>, Failure> {
-        let name = self.name(thread, generation);
+    async fn agent(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+    ) -> Result<Arc<dyn Agent>, Failure> {
+        let name = self.name(sandbox, generation);
         let known = self
             .clients
             .lock()

@@ -21,9 +21,10 @@ use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{AgentOptions, Settings};
@@ -35,7 +36,7 @@ use tokio::time::timeout;
 
 use crate::catalogue;
 use crate::providers::Providers;
-use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use crate::tenants::Tenants;
 
 /// The sandbox side, from configuration and keys.
@@ -67,6 +68,7 @@ pub(crate) fn sandboxes_with(
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let settings = SandboxSettings {
         stack: config.stack.clone(),
+        stack_id: config.stack_id.clone(),
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
         keys_of: keys_of.cloned(),
@@ -209,6 +211,21 @@ impl Live {
             .put(&metrics::of(&signals, &ended), now_ms());
     }
 
+    /// Notes for suggestions how the sandbox stands at the end of the delivery, where it has a name.
+    pub async fn note_sandbox(&self) {
+        let recorded = {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            recorded.as_ref().and_then(|session| {
+                let (key, sandbox) = (session.sandbox_key(), &session.sandbox);
+                let glance = Listed::of(&key, sandbox).glance();
+                Some((key.tenant(), sandbox.name.clone()?, glance))
+            })
+        };
+        if let Some((tenant, name, glance)) = recorded {
+            catalogue::note_sandbox(&self.parts.store, &tenant, &name, glance).await;
+        }
+    }
+
     /// The turn that is under way, as the record has it; empty between turns.
     fn turn(&self) -> String {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -299,13 +316,20 @@ impl World for Live {
         {
             // What does not open now is met again by the effect.
             if let Ok(sandboxes) = self.sandboxes(thread, false).await {
-                sandboxes.prepare(thread, *generation).await;
+                let (sandbox, _) = self.place(thread);
+                sandboxes.prepare(&sandbox, *generation).await;
             }
         }
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
+        let (sandbox, workspace) = self.place(thread);
+        let target = Target {
+            thread,
+            sandbox: &sandbox,
+            workspace: &workspace,
+        };
         let event = match effect {
             Effect::Chat(ChatEffect::Post {
                 turn,
@@ -329,7 +353,7 @@ impl World for Live {
                 turn,
                 index,
                 file,
-            }) => match self.artifact(thread, *generation, file).await {
+            }) => match self.artifact(target, *generation, file).await {
                 Ok(bytes) => {
                     let post = Post::File(ShownFile {
                         name: file.name(),
@@ -343,22 +367,44 @@ impl World for Live {
                 }
                 Err(why) => Event::Unshown { why },
             },
+            Effect::Chat(ChatEffect::Tell {
+                thread: told,
+                turn,
+                word,
+                archive,
+            }) => {
+                let chat = &self.parts.chat;
+                match chat.tell_thread(told, turn, word, *archive).await {
+                    // Who cannot be told is not waited for.
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => Event::Told {
+                        thread: told.clone(),
+                    },
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::FindName { name } => {
+                match self.parts.store.name(&thread.tenant(), name).await {
+                    Ok(whose) => Event::NameFound(whose),
+                    Err(error) => Event::Failed(self.counted(&error)),
+                }
+            }
             Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
                 Ok(entries) => Event::Recalled(entries),
                 Err(error) => Event::Failed(error.failure()),
             },
             Effect::ListOptions { generation, used } => {
-                Event::OptionsListed(self.survey(thread, *generation, used).await)
+                Event::OptionsListed(self.survey(target, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
-                if let Err(error) = self.parts.wakes.set(thread, *at_ms).await {
+                let group = sandbox.group();
+                if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
                     tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
                 }
                 Event::Woken
             }
-            Effect::Sandbox(effect) => self.guarded(thread, effect).await,
+            Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes(thread, false).await {
-                Ok(sandboxes) => sandboxes.perform_agent(self, thread, effect).await,
+                Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
             },
         };
@@ -401,6 +447,18 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
 const PROVIDER: &str = "daytona";
 
 impl Live {
+    /// Where the thread's turns work, by the record as it was last read or written.
+    fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        match recorded.as_ref() {
+            Some(session) => (
+                session.sandbox_key(),
+                session.workspace().unwrap_or_default(),
+            ),
+            None => (thread.sandbox(), Workspace::Common),
+        }
+    }
+
     /// The sandboxes with the credentials of the thread's present one, or of the next.
     async fn sandboxes(&self, thread: &ThreadKey, is_new: bool) -> Result<Arc<Sandboxes>, Failure> {
         let settings = {
@@ -423,20 +481,18 @@ impl Live {
 
     async fn artifact(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         const NOT_REACHED: &str = "the sandbox cannot be reached";
-        let sandboxes = self.sandboxes(thread, false).await;
+        let sandboxes = self.sandboxes(target.thread, false).await;
         let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes
-            .fetch_artifact(thread, generation, &Workspace::Common, file)
-            .await
+        sandboxes.fetch_artifact(target, generation, file).await
     }
 
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
-    async fn guarded(&self, thread: &ThreadKey, effect: &SandboxEffect) -> Event {
+    async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
         if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
@@ -445,8 +501,8 @@ impl Live {
         }
         // What a new sandbox is counted for is where it would be made.
         let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
-        let event = match self.sandboxes(thread, is_new).await {
-            Ok(sandboxes) => sandboxes.perform_sandbox(self, thread, effect).await,
+        let event = match self.sandboxes(target.thread, is_new).await {
+            Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
             Err(failure) => return Event::Failed(failure),
         };
         match &event {
@@ -462,10 +518,11 @@ impl Live {
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn survey(&self, thread: &ThreadKey, generation: u32, used: &Selection) -> AgentOptions {
+    async fn survey(&self, target: Target<'_>, generation: u32, used: &Selection) -> AgentOptions {
+        let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes(thread, false).await?;
-            sandboxes.offer(thread, generation).await
+            sandboxes.offer(target.sandbox, generation).await
         };
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,

@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeRuntime};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::card::Card;
 use bobbin_core::effect::AgentEffect;
 use bobbin_core::endpoint::Endpoint;
@@ -22,6 +22,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
 use bobbin_core::session::ControlFlags;
+use bobbin_core::workspace::Workspace;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use bobbin_sandbox::labels::{Stack, labels};
 use futures::StreamExt as _;
@@ -156,6 +157,7 @@ fn runtime() -> Arc<OpenCodeRuntime> {
 fn settings(base: &str) -> SandboxSettings {
     SandboxSettings {
         stack: "test".to_owned(),
+        stack_id: "0".to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
@@ -202,7 +204,12 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
         files,
     };
     let here = thread();
-    let (event, bytes) = held(sandboxes.perform_agent(&Desk, &here, &attach)).await;
+    let target = Target {
+        thread: &here,
+        sandbox: &here.sandbox(),
+        workspace: &Workspace::Common,
+    };
+    let (event, bytes) = held(sandboxes.perform_agent(&Desk, target, &attach)).await;
     let Event::Attached { note, missed, .. } = event else {
         panic!("{event:?}");
     };

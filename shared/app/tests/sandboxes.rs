@@ -13,14 +13,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
-    AgentSessionId, Ms, PostKind, PostRef, PromptIds, Tenant, ThreadKey, sandbox_name,
+    AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
@@ -37,7 +37,10 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
-use self::workspaces::threads_of_one_sandbox_work_side_by_side;
+use self::workspaces::{
+    heard, listen, threads_of_one_sandbox_work_side_by_side,
+    what_is_performed_for_a_thread_happens_in_its_workspace,
+};
 
 #[path = "../../../tests/tls/stand_in.rs"]
 mod stand_in;
@@ -96,20 +99,42 @@ struct Scene {
     sandboxes: Sandboxes,
     desk: Desk,
     thread: ThreadKey,
+    /// The sandbox that the thread has or shares, and where in it the thread works.
+    sandbox: SandboxKey,
+    workspace: Workspace,
+    /// How many threads there were so far.
+    threads: u32,
     session: String,
     /// What prompts run with.
     model_name: String,
     /// Where the local Discord would serve its files.
-    files: Option<std::net::TcpListener>,
+    files: std::net::TcpListener,
 }
 
 impl Scene {
+    /// Goes on in a thread that nothing has happened in: a sandbox that another step has left would be adopted.
+    fn in_a_new_thread(&mut self) {
+        self.threads += 1;
+        self.thread = numbered(self.threads);
+        self.sandbox = self.thread.sandbox();
+        self.workspace = Workspace::Common;
+        assert_eq!(self.count(), 0, "a new thread has no sandbox");
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            thread: &self.thread,
+            sandbox: &self.sandbox,
+            workspace: &self.workspace,
+        }
+    }
+
     async fn perform(&self, effect: Effect) -> Event {
-        let (sandboxes, desk, thread) = (&self.sandboxes, &self.desk, &self.thread);
+        let (sandboxes, desk, target) = (&self.sandboxes, &self.desk, self.target());
         let done = async {
             match &effect {
-                Effect::Sandbox(effect) => sandboxes.perform_sandbox(desk, thread, effect).await,
-                Effect::Agent(effect) => sandboxes.perform_agent(desk, thread, effect).await,
+                Effect::Sandbox(effect) => sandboxes.perform_sandbox(desk, target, effect).await,
+                Effect::Agent(effect) => sandboxes.perform_agent(desk, target, effect).await,
                 other => panic!("{other:?} is none of a sandbox's"),
             }
         };
@@ -118,7 +143,7 @@ impl Scene {
             .unwrap_or_else(|_| panic!("{effect:?} took too long"))
     }
 
-    async fn until(&self, coarse: SandboxState) {
+    async fn until(&self, state: SandboxState) {
         for _ in 0..200 {
             let seen = self
                 .perform(Effect::Sandbox(SandboxEffect::Observe {
@@ -127,12 +152,12 @@ impl Scene {
                     watch: None,
                 }))
                 .await;
-            if seen == Event::Observed(coarse.clone()) {
+            if seen == Event::Observed(state.clone()) {
                 return;
             }
             assert!(matches!(seen, Event::Observed(_)), "{seen:?}");
         }
-        panic!("the sandbox never became {coarse:?}");
+        panic!("the sandbox never became {state:?}");
     }
 
     async fn ensure_server(&self, restart: bool) -> Event {
@@ -216,13 +241,13 @@ impl Scene {
 
     /// Sandboxes of the thread at the provider.
     fn count(&self) -> usize {
-        let name = sandbox_name(STACK, &self.thread.sandbox(), GENERATION);
+        let name = sandbox_name(STACK, &self.sandbox, GENERATION);
         let all = self.provider.sandboxes();
         all.iter().filter(|sandbox| sandbox.name == name).count()
     }
 
     fn home(&self) -> PathBuf {
-        let name = sandbox_name(STACK, &self.thread.sandbox(), GENERATION);
+        let name = sandbox_name(STACK, &self.sandbox, GENERATION);
         self.provider
             .sandboxes()
             .into_iter()
@@ -268,6 +293,10 @@ impl Scene {
     fn cards(&self) -> Vec<Card> {
         std::mem::take(&mut *self.desk.cards.lock().unwrap())
     }
+}
+
+fn numbered(thread: u32) -> ThreadKey {
+    ThreadKey::discord("1", &thread.to_string()).unwrap()
 }
 
 fn main() -> ExitCode {
@@ -350,19 +379,21 @@ async fn life() {
     step!(a_stop_needs_time_and_keeps_the_session);
     step!(what_a_tenant_has_is_counted_stopped_or_not);
     step!(what_is_deleted_is_gone);
-    scene.thread = ThreadKey::discord("1", "4").unwrap();
+    scene.in_a_new_thread();
     step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
     step!(the_agent_says_what_it_offers);
-    scene.thread = ThreadKey::discord("1", "5").unwrap();
+    scene.in_a_new_thread();
+    step!(threads_of_one_sandbox_work_side_by_side);
+    scene.in_a_new_thread();
+    step!(what_is_performed_for_a_thread_happens_in_its_workspace);
+    scene.in_a_new_thread();
     step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
-    scene.thread = ThreadKey::discord("1", "3").unwrap();
+    scene.in_a_new_thread();
     step!(a_provider_that_limits_or_talks_html_is_waited_for);
     step!(a_create_whose_answer_is_lost_is_adopted);
     step!(a_prompt_that_the_proxy_repeats_is_run_once);
     step!(a_stream_that_breaks_is_caught_up);
     step!(a_sandbox_that_vanishes_under_a_run_is_gone);
-    scene.thread = ThreadKey::discord("1", "6").unwrap();
-    step!(threads_of_one_sandbox_work_side_by_side);
 
     scene.provider.stop().await;
     scene.model.stop().await;
@@ -398,6 +429,7 @@ fn runtime(models: &ModelSettings) -> Arc<OpenCodeRuntime> {
 fn settings(discord: &str) -> SandboxSettings {
     SandboxSettings {
         stack: STACK.to_owned(),
+        stack_id: STACK_ID.to_owned(),
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
@@ -427,22 +459,25 @@ fn scene(provider: Provider, model: Model) -> Scene {
         flags: Mutex::default(),
         cards: Mutex::default(),
     };
-    let thread = ThreadKey::discord("1", "2").unwrap();
     Scene {
         provider,
         model,
         sandboxes,
         desk,
-        thread,
+        sandbox: numbered(1).sandbox(),
+        workspace: Workspace::Common,
+        thread: numbered(1),
+        threads: 1,
         session: String::new(),
         model_name: format!("scripted/{MODEL_ID}"),
-        files: Some(files),
+        files,
     }
 }
 
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     assert!(matches!(
         scene.perform(create.clone()).await,
@@ -483,7 +518,7 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     };
     assert_eq!(
         other
-            .perform_sandbox(&scene.desk, &scene.thread, &look)
+            .perform_sandbox(&scene.desk, scene.target(), &look)
             .await,
         Event::Observed(SandboxState::Gone)
     );
@@ -565,7 +600,7 @@ fn with_key(scene: &Scene, endpoint: &str, key: &str) -> Sandboxes {
 
 /// What processes of the sandbox have in their environment, as this machine sees it.
 fn environments(scene: &Scene) -> String {
-    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
+    let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let all = scene.provider.sandboxes();
     let sandbox = all.iter().find(|sandbox| sandbox.name == name).unwrap();
     let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -597,6 +632,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     }
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
@@ -654,7 +690,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         !environments(scene).contains("sk-"),
         "a key is in the sandbox"
     );
-    scene.thread = ThreadKey::discord("1", "6").unwrap();
+    scene.in_a_new_thread();
     scene.perform(create).await;
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
@@ -891,13 +927,13 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
 /// A run into which a prompt was sent is ended while it works on the first one.
 async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     let ids = scene.send("s3", "run: sleep 60", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 2_500,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -930,14 +966,20 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     );
 }
 
-async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
-    let listener = scene.files.take().unwrap();
+/// The files of the local Discord, where its address is and until it is told to stop.
+fn hand_out(scene: &Scene, routes: axum::Router) -> (String, tokio::task::AbortHandle) {
+    let listener = scene.files.try_clone().unwrap();
     listener.set_nonblocking(true).unwrap();
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+    (base, server.abort_handle())
+}
+
+async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     let other = scene.provider.api_url();
     let routes = axum::Router::new().route("/a.txt", axum::routing::get(|| async { "attached" }));
-    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+    let (base, server) = hand_out(scene, routes);
     let file = |name: &str, url: String| Attachment {
         name: name.to_owned(),
         url,
@@ -1030,10 +1072,9 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     );
     let fetch = async |path: &str| {
         let file = files.iter().find(|file| file.path == path).unwrap();
-        let fetched =
-            scene
-                .sandboxes
-                .fetch_artifact(&scene.thread, generation, &Workspace::Common, file);
+        let fetched = scene
+            .sandboxes
+            .fetch_artifact(scene.target(), generation, file);
         fetched.await
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
@@ -1050,12 +1091,16 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     std::fs::remove_file(&display).unwrap();
 }
 
-async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut Scene) {
+/// A PNG of one pixel.
+fn pixel() -> Vec<u8> {
     const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     use base64::Engine as _;
-    let pixel = base64::engine::general_purpose::STANDARD
-        .decode(PIXEL)
-        .unwrap();
+    let engine = base64::engine::general_purpose::STANDARD;
+    engine.decode(PIXEL).unwrap()
+}
+
+async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut Scene) {
+    let pixel = pixel();
     let project = scene.home().join("project");
     std::fs::write(project.join("dot.png"), &pixel).unwrap();
     std::fs::write(project.join("broken.png"), &pixel[..40]).unwrap();
@@ -1099,13 +1144,13 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let ids = scene
         .send("t3", "run: echo working\nslow: 60 a b c d", FIRST)
         .await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_500,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -1142,25 +1187,20 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     scene.desk.flags.lock().unwrap().cancelled.clear();
     // What comes late for that turn does not hit the next one.
     let next = scene.send("t3-next", "slow: 40 a b c d", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 2_000,
         ..scene.follow(&next)
     };
     let still = scene
-        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
     assert_eq!(still, Event::StillRunning);
     assert_eq!(scene.perform(abort).await, Event::Aborted);
-    let (thread, session) = (&scene.thread, &scene.session);
     let mine = [ids.message.clone()];
-    let agent_session = session.as_str().into();
-    let late = scene.sandboxes.abort_answering(
-        thread,
-        GENERATION,
-        &Workspace::Common,
-        &agent_session,
-        &mine,
-    );
+    let agent_session = scene.session.as_str().into();
+    let late = scene
+        .sandboxes
+        .abort_answering(scene.target(), GENERATION, &agent_session, &mine);
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
         Effect::Agent(AgentEffect::EndRun(StrayRun {
@@ -1171,12 +1211,12 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     };
     assert_eq!(scene.perform(run(&ids)).await, Event::RunEnded);
     assert_eq!(scene.find(&next).await, PromptState::Taken);
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_000,
         ..scene.follow(&next)
     };
     let still = scene
-        .perform(Effect::Agent(AgentEffect::Follow(slice)))
+        .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
     assert_eq!(still, Event::StillRunning, "it was hit");
     // What is meant for it ends it, and says so only when it is over.
@@ -1250,9 +1290,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         scene
             .sandboxes
             .settle(
-                &scene.thread,
+                scene.target(),
                 GENERATION,
-                &Workspace::Common,
                 (&open.id, &open.about),
                 &Choice::Answers(vec![])
             )
@@ -1263,9 +1302,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         scene
             .sandboxes
             .settle(
-                &scene.thread,
+                scene.target(),
                 GENERATION,
-                &Workspace::Common,
                 (&open.id, &open.about),
                 &Choice::Once
             )
@@ -1276,9 +1314,8 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         scene
             .sandboxes
             .settle(
-                &scene.thread,
+                scene.target(),
                 GENERATION,
-                &Workspace::Common,
                 (&open.id, &open.about),
                 &Choice::Once
             )
@@ -1379,9 +1416,8 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
         scene
             .sandboxes
             .settle(
-                &scene.thread,
+                scene.target(),
                 GENERATION,
-                &Workspace::Common,
                 (&open.id, &open.about),
                 &answers
             )
@@ -1446,7 +1482,10 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     );
     let known = std::mem::replace(&mut scene.sandboxes, sandboxes.unwrap());
     let known_name = std::mem::replace(&mut scene.model_name, "scripted/nobody".to_owned());
+    // The agent says once what is wrong, and to whoever listens then. Nobody follows the run yet.
+    let mut stream = listen(scene, &Workspace::Common).await;
     let ids = scene.send("t8", "echo: x", FIRST).await;
+    heard(&mut stream, "session.error").await;
     let event = scene
         .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
         .await;
@@ -1499,13 +1538,13 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
     let ids = scene
         .send("t10", "write: before.txt x\nslow: 8 went on", FIRST)
         .await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 3_000,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
@@ -1654,7 +1693,7 @@ fn clone(repo: &str) -> Effect {
 
 /// What a command prints in the present sandbox's working directory.
 async fn printed(scene: &Scene, command: &str) -> String {
-    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
+    let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let sandbox = sandboxes.find(&name).await.unwrap();
     let timeout = Duration::from_secs(20);
@@ -1667,6 +1706,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
@@ -1703,7 +1743,7 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let offer = scene
         .sandboxes
-        .offer(&scene.thread, GENERATION)
+        .offer(&scene.sandbox, GENERATION)
         .await
         .unwrap();
     assert_eq!(offer.models, [format!("scripted/{MODEL_ID}")]);
@@ -1715,6 +1755,7 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
     let create = Effect::Sandbox(SandboxEffect::Create {
         generation: GENERATION,
+        snapshot: None,
     });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
@@ -1752,6 +1793,7 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     let made = scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     assert!(
@@ -1806,20 +1848,20 @@ async fn a_stream_that_breaks_is_caught_up(scene: &mut Scene) {
 
 async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
     let ids = scene.send("f3", "slow: 60 one two", FIRST).await;
-    let slice = Follow {
+    let window = Follow {
         until_ms: now_ms() + 1_000,
         ..scene.follow(&ids)
     };
     assert_eq!(
         scene
-            .perform(Effect::Agent(AgentEffect::Follow(slice)))
+            .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
         Event::StillRunning
     );
     scene
         .control(
             "lose",
-            json!({"sandbox": sandbox_name(STACK, &scene.thread.sandbox(), GENERATION)}),
+            json!({"sandbox": sandbox_name(STACK, &scene.sandbox, GENERATION)}),
         )
         .await;
     assert_eq!(

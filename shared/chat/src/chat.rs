@@ -9,6 +9,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
+use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::session::Session;
 
 /// A person of a server or workspace, as far as it counts here.
@@ -54,6 +55,23 @@ pub trait Chat: fmt::Debug + Send + Sync {
 
     /// Answers a question that a person asked in a thread: to them alone, or in the thread where the question stands in it.
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure>;
+
+    /// Shows one person the sandboxes that have a name, with what can be done about each.
+    async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure>;
+
+    /// Asks one person whether a sandbox is to be deleted, with what would be lost. `thread` is where they asked.
+    async fn ask_destroy(
+        &self,
+        thread: &ThreadKey,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), Failure>;
+
+    /// Puts a thread away that nobody needs any more, until somebody writes in it again.
+    async fn archive(&self, _thread: &ThreadKey) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Shows what a turn changed, to the person who asks or in the thread, once however often somebody asks.
     async fn show_diff(

@@ -2,16 +2,16 @@
 
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::Reply;
+use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::session::Session;
-
-use bobbin_core::settings::{Catalogue, Settings};
+use bobbin_core::settings::Settings;
 use bobbin_http::HttpAnswer;
 
 use crate::chat::{Chat, ChatSettings};
 use crate::discord::Discord;
-use crate::inbound::Lookup;
+use crate::inbound::{Known, Lookup};
 use crate::slack::Slack;
 
 /// The chats that there are: a further one is a folder, and a line in each of these functions.
@@ -42,6 +42,10 @@ impl Chats {
         match thread {
             ThreadKey::Discord { .. } => self.discord(),
             ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => self.slack(),
+            ThreadKey::Sandbox(_) => Err(Failure::NonRecoverable {
+                advice: "Nobody talks in the group of a sandbox, so nothing is shown there."
+                    .to_owned(),
+            }),
         }
     }
 
@@ -98,11 +102,68 @@ impl Chats {
         }
     }
 
+    /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and puts the
+    /// thread away where that is wanted and the platform can. A thread that is gone counts as told.
+    ///
+    /// # Errors
+    /// What the failure means, of one that passes or that somebody has to do something about.
+    pub async fn tell_thread(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        word: &str,
+        archive: bool,
+    ) -> Result<(), Failure> {
+        if !thread.is_conversation() {
+            return Ok(());
+        }
+        let chat = self.of(thread)?;
+        let notice = Post::Notice(word.to_owned());
+        let posted = chat.post(thread, turn, &PostKind::Notice, None, &notice);
+        let told = match posted.await {
+            Ok(_) if archive => chat.archive(thread).await,
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        match told {
+            Err(Failure::ThreadGone { .. }) => Ok(()),
+            told => told,
+        }
+    }
+
+    /// Shows one person the sandboxes that have a name, if anybody waits for it.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure> {
+        match self.of_reply(reply)? {
+            Some(chat) => chat.show_sandboxes(reply, page).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Asks one person whether a sandbox is to be deleted, if anybody waits for it.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn ask_destroy(
+        &self,
+        thread: &ThreadKey,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        match self.of_reply(reply)? {
+            Some(chat) => chat.ask_destroy(thread, reply, sandbox, now_ms).await,
+            None => Ok(()),
+        }
+    }
+
     /// The values that are suggested to somebody who types, as the platform takes them.
     #[must_use]
-    pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &Catalogue) -> HttpAnswer {
+    pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
         if lookup.tenant.as_str().starts_with("slack:") {
-            crate::slack::suggested(lookup, settings, known)
+            crate::slack::suggested(lookup, settings, &known.catalogue)
         } else {
             crate::discord::completed(lookup, settings, known)
         }
@@ -114,6 +175,8 @@ impl Chats {
         match thread {
             ThreadKey::Discord { .. } => crate::discord::split,
             ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => crate::slack::split,
+            // Nothing is ever said there.
+            ThreadKey::Sandbox(_) => |text| vec![text.to_owned()],
         }
     }
 

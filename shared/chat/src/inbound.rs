@@ -1,12 +1,12 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
-use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::ids::{Ms, SandboxName, Tenant};
 use bobbin_core::keys::Key;
 use bobbin_core::message::{Body, Candidate};
 use bobbin_core::own_keys::SetupLink;
 use bobbin_core::person::Membership;
 use bobbin_core::secret::Secret;
-use bobbin_core::settings::{Kind, Settings};
+use bobbin_core::settings::{Catalogue, Kind, Settings};
 use bobbin_http::HttpAnswer;
 
 /// What a request comes to: work for the queue, and the answer over HTTP.
@@ -64,7 +64,7 @@ impl Direct {
 pub struct Entered {
     /// Whose key it is.
     pub key: Key,
-    /// The key itself.
+    /// The key as it was typed, not sealed yet.
     pub value: Secret,
     /// Under which id it is stored.
     pub link: String,
@@ -100,7 +100,27 @@ pub struct Lookup {
     /// Id of who types: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// What is to be suggested.
-    pub kind: Kind,
+    pub sought: Sought,
     /// What they have typed so far.
     pub typed: String,
+}
+
+/// What somebody looks for who types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sought {
+    /// A repository, a model, an agent.
+    Choice(Kind),
+    /// A sandbox that has a name.
+    Sandbox,
+}
+
+/// What can be suggested: of these, what was asked for has been read.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// What there is and what was used of late.
+    pub catalogue: Catalogue,
+    /// The names of the tenant's sandboxes; how each stands is in the catalogue.
+    pub names: Vec<SandboxName>,
+    /// When that was read.
+    pub now_ms: Ms,
 }

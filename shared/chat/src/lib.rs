@@ -10,4 +10,4 @@ pub mod slack;
 pub use bobbin_http::HttpAnswer;
 pub use chat::{Chat, ChatSettings, Home, Member};
 pub use chats::Chats;
-pub use inbound::{Direct, Entered, Inbound, Lookup};
+pub use inbound::{Direct, Entered, Inbound, Known, Lookup, Sought};

@@ -15,7 +15,7 @@ pub enum Press {
     Once,
     /// Permission for calls like this one.
     Always,
-    /// Permission denied.
+    /// The agent is refused what it asks for.
     Reject,
     /// The option of the only question with this index.
     Option(usize),

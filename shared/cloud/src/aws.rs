@@ -218,7 +218,7 @@ impl Aws {
         )
     }
 
-    /// Calls of KMS.
+    /// A client of KMS whose calls are over within so many milliseconds.
     pub(crate) fn kms(&self, ms_max: u64) -> Bounded<aws_sdk_kms::Client> {
         self.bounded("KMS", ms_max, aws_sdk_kms::Client::new)
     }

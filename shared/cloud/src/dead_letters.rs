@@ -16,7 +16,7 @@ use crate::aws::{Aws, Bounded, CallError, IntoCallError};
 /// Seconds for which a letter that is looked at stays hidden.
 pub const HELD_SECONDS: i32 = 60;
 /// Dead letters of one queue that are looked at.
-pub const LETTERS_MAX: usize = 200;
+pub const DEAD_LETTERS_MAX: usize = 200;
 /// Most that SQS gives out at once.
 const BATCH_MAX: i32 = 10;
 /// Longest wait for a call.
@@ -76,7 +76,7 @@ impl DeadLetters {
         Self { sqs, pairs }
     }
 
-    /// Takes out the letters of both queues, at most [`LETTERS_MAX`] of each. Who takes them puts them back.
+    /// Takes out the letters of both queues, at most [`DEAD_LETTERS_MAX`] of each. Who takes them puts them back.
     ///
     /// # Errors
     /// [`DeadLettersError`]; what was taken by then comes back by itself.
@@ -84,7 +84,7 @@ impl DeadLetters {
         let mut taken = Vec::new();
         for pair in &self.pairs {
             let before = taken.len();
-            while taken.len() - before < LETTERS_MAX {
+            while taken.len() - before < DEAD_LETTERS_MAX {
                 let batch = self.batch(pair).await?;
                 if batch.is_empty() {
                     break;

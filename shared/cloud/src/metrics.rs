@@ -19,7 +19,7 @@ const VALUES_MAX: usize = 100;
 pub enum Unit {
     /// A number of things; CloudWatch adds them up.
     Count,
-    /// A duration.
+    /// A time, in milliseconds.
     Milliseconds,
 }
 

@@ -6,12 +6,13 @@
 //! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. Beside them the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
-//! beside it. What belongs to a tenant and to no thread is in [`tenant`], links by which
+//! beside it. What belongs to a tenant and to no thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which
 //! keys are entered in [`setup`].
 
 mod due;
 mod flags;
 mod items;
+mod sandboxes;
 mod setup;
 mod tenant;
 mod whole;
@@ -19,7 +20,7 @@ mod whole;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use whole::Page;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, TurnId};
@@ -32,6 +33,7 @@ use self::items::{
     DIFF, ENTRY, ITEMS_A_RECORD, PATCH, SESSION, Stored, entry_item, key, ledger_item, loaded,
     patch_item, record_keys, sandbox_write, thread_write,
 };
+use self::sandboxes::name_write;
 use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
 use crate::aws::{Aws, CallError, Cause};
 
@@ -125,7 +127,20 @@ impl Store {
         let mut keys = record_keys(thread).to_vec();
         keys.push(key(thread, &ledger_item(turn)));
         keys.push(tenant::settings_key(&thread.tenant()));
-        loaded(&self.read(keys).await?)
+        self.loaded(thread, keys).await
+    }
+
+    /// What is stored at these keys of a thread; where it works in another sandbox than its own, that one's record comes with
+    /// a second call.
+    async fn loaded(&self, thread: &ThreadKey, keys: Vec<Item>) -> Result<Loaded, StoreError> {
+        let items = self.read(keys).await?;
+        let mut found = loaded(thread, &items)?;
+        if let Some(session) = &mut found.session
+            && let Some(key) = &session.link
+        {
+            session.sandbox = self.sandbox(key).await?;
+        }
+        Ok(found)
     }
 
     /// Reads a record consistently, with the control flags beside it; a flag can stand beside no record yet.
@@ -136,7 +151,7 @@ impl Store {
         &self,
         thread: &ThreadKey,
     ) -> Result<(Option<Session>, ControlFlags), StoreError> {
-        let found = loaded(&self.read(record_keys(thread)).await?)?;
+        let found = self.loaded(thread, record_keys(thread).to_vec()).await?;
         Ok((found.session, found.flags))
     }
 
@@ -168,22 +183,6 @@ impl Store {
         Ok(read.into_values().filter_map(whole).collect())
     }
 
-    /// The records of these threads, at most [`RECORDS_MAX`], by thread: what is missing is told from what cannot be read.
-    ///
-    /// # Errors
-    /// [`StoreError`], when none could be read.
-    pub async fn each_record(
-        &self,
-        threads: &BTreeSet<ThreadKey>,
-    ) -> Result<BTreeMap<ThreadKey, Result<Option<Session>, StoreError>>, StoreError> {
-        let mut read = self.stored(threads.iter().take(RECORDS_MAX)).await?;
-        let of = |thread: &ThreadKey| match read.remove(thread) {
-            Some(stored) => (thread.clone(), stored.map(|(session, _)| session)),
-            None => (thread.clone(), Ok(None)),
-        };
-        Ok(threads.iter().take(RECORDS_MAX).map(of).collect())
-    }
-
     /// What is stored of these threads, those of which there is something: as many calls as that takes.
     async fn stored(
         &self,
@@ -198,9 +197,16 @@ impl Store {
                 }
             }
         }
-        let whole = |items: Vec<Item>| loaded(&items).map(|found| (found.session, found.flags));
-        let read = read.into_iter();
-        Ok(read.map(|(thread, items)| (thread, whole(items))).collect())
+        let whole = |(thread, items): (ThreadKey, Vec<Item>)| {
+            let found = loaded(&thread, &items).map(|found| (found.session, found.flags));
+            (thread, found)
+        };
+        let mut whole: BTreeMap<_, _> = read.into_iter().map(whole).collect();
+        let sessions = whole
+            .values_mut()
+            .filter_map(|one| one.as_mut().ok()?.0.as_mut());
+        self.follow_links(sessions).await?;
+        Ok(whole)
     }
 
     /// The record of a thread with the settings of its tenant, in one call; without what the ledger holds of a turn.
@@ -210,7 +216,7 @@ impl Store {
     pub async fn record_with_settings(&self, thread: &ThreadKey) -> Result<Loaded, StoreError> {
         let mut keys = record_keys(thread).to_vec();
         keys.push(tenant::settings_key(&thread.tenant()));
-        loaded(&self.read(keys).await?)
+        self.loaded(thread, keys).await
     }
 
     /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
@@ -268,9 +274,9 @@ impl Store {
         Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
-    /// Writes the thread's record, and its sandbox's where `expected` names a version of it, if those are the stored
+    /// Writes the thread's record, its sandbox's, or both, as `expected` names versions of them, if those are the stored
     /// versions (0: none is stored), removes the control flags in `stale`, and with it, in one piece, writes these entries
-    /// of the ledger.
+    /// of the ledger and the names that the sandbox gets or gives up.
     ///
     /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so
     /// for more than one item.
@@ -285,18 +291,25 @@ impl Store {
         entries: &[Entry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
-        let update = thread_write(session, expected.thread, stale);
-        if entries.is_empty() && expected.sandbox.is_none() {
-            return match self.table.update(update).await? {
-                Some(item) => Ok(Written::Yes(Some(flags::flags(&item)?))),
-                None => Ok(Written::Conflict),
-            };
-        }
-        let mut writes = vec![update];
+        let update = expected
+            .thread
+            .map(|version| thread_write(session, version, stale));
+        let names = &session.observed.names;
+        let is_alone = entries.is_empty() && names.is_empty() && expected.sandbox.is_none();
+        let mut writes = match update {
+            Some(update) if is_alone => {
+                return match self.table.update(update).await? {
+                    Some(item) => Ok(Written::Yes(Some(flags::flags(&item)?))),
+                    None => Ok(Written::Conflict),
+                };
+            }
+            update => Vec::from_iter(update),
+        };
         if let Some(version) = expected.sandbox {
-            let sandbox = session.thread.sandbox();
+            let sandbox = session.sandbox_at_hand();
             writes.push(sandbox_write(&sandbox, &session.sandbox, version));
         }
+        writes.extend(names.iter().map(name_write));
         for entry in entries {
             let item = entry_item(&session.thread, entry, expires_at_ms)?;
             writes.push(Write::put(item));

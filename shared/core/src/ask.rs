@@ -105,7 +105,7 @@ impl About {
 pub struct Question {
     /// A word or two that name it; may be empty.
     pub header: String,
-    /// What was typed.
+    /// The question in full, as the agent asks it.
     pub text: String,
     /// What can be chosen.
     pub options: Vec<Opt>,
@@ -178,7 +178,7 @@ pub enum Field {
     Words {
         /// The question's place among those of the ask, from 0.
         question: usize,
-        /// What was typed.
+        /// Own words, in place of an option of the list.
         text: String,
     },
     /// Numbers of options (from 1), their labels, or own words.
@@ -214,8 +214,8 @@ pub enum Choice {
 /// How an ask was settled, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settlement {
-    /// Who decided first.
+    /// The person whose decision counts: the first one in time.
     pub by: Person,
-    /// What they decided.
+    /// Their decision.
     pub choice: Choice,
 }

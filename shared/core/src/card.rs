@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Ask;
-use crate::ids::{Ms, PostKind, PostRef, TurnId};
+use crate::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use crate::outcome::Outcome;
 use crate::usage::Usage;
 
@@ -73,6 +73,11 @@ pub enum CardState {
         /// It can be sent into the running turn: its words are kept beside the record.
         now: bool,
     },
+    /// Another thread's turn works in the directory that this one needs.
+    Shared {
+        /// Whose it is, where that is known.
+        holder: Option<ThreadKey>,
+    },
     /// A new sandbox is being made.
     Creating,
     /// A paused sandbox, or its server, is being started.
@@ -85,7 +90,7 @@ pub enum CardState {
     Stopping,
     /// The turn has ended.
     Ended {
-        /// How it ended.
+        /// Answered, failed, cancelled or lost, with the reason.
         outcome: Outcome,
         /// Time, tokens and money that it took.
         usage: Usage,

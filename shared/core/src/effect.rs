@@ -3,7 +3,9 @@
 use crate::artifacts::Artifact;
 use crate::ask::{About, Ask};
 use crate::card::{CardState, Post};
-use crate::ids::{AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, TurnId};
+use crate::ids::{
+    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxName, ThreadKey, TurnId,
+};
 use crate::images::Image;
 use crate::message::Attachment;
 use crate::selection::Selection;
@@ -31,7 +33,12 @@ pub enum Effect {
         /// The ended turns that a new agent session is told about.
         turns: Vec<TurnId>,
     },
-    /// Wake the thread with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
+    /// Look up whose name that is in the tenant. Answers `NameFound`.
+    FindName {
+        /// The name.
+        name: SandboxName,
+    },
+    /// Wake the sandbox with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
     /// it: the sweeper is the net.
     Wake {
         /// When the thread is to be looked at.
@@ -51,6 +58,29 @@ pub enum SandboxEffect {
     Create {
         /// Generation: with stack and thread it is the name.
         generation: u32,
+        /// The snapshot that it begins with; none: the stack's image.
+        snapshot: Option<String>,
+    },
+    /// Make the workspace of the thread's own ready. Answers `WorkspaceReady` or `NoWorkspace`.
+    MakeWorkspace {
+        /// Which of the provider's sandboxes that ours has had.
+        generation: u32,
+        /// How long it may take.
+        within_ms: u64,
+    },
+    /// See to it that there is a snapshot of what the sandbox's disk holds, and look how far it is. Answers `SnapshotSeen`.
+    Snapshot {
+        /// Which of the provider's sandboxes that ours has had.
+        generation: u32,
+        /// When it was asked for: part of its name.
+        at_ms: Ms,
+        /// Milliseconds to wait before the look.
+        after_ms: u64,
+    },
+    /// Delete a snapshot; gone is success. Answers `SnapshotDeleted`.
+    DeleteSnapshot {
+        /// Its name at the provider.
+        name: String,
     },
     /// Look at the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
     Observe {
@@ -212,6 +242,17 @@ pub enum ChatEffect {
         /// The file, as the sandbox lists it.
         file: Artifact,
     },
+    /// Tell a thread what became of its sandbox. Answers `Told`.
+    Tell {
+        /// The thread, another one than the message's.
+        thread: ThreadKey,
+        /// The message that it comes of: with the thread it is the nonce.
+        turn: TurnId,
+        /// The words.
+        word: String,
+        /// Nothing is left to be done there: the thread is put away where the chat can.
+        archive: bool,
+    },
     /// Post, or edit what stands. Answers `Posted`.
     Post {
         /// The turn (or message) that the post belongs to.
@@ -291,7 +332,10 @@ impl Effect {
         match self {
             Self::Sandbox(effect) => !matches!(
                 effect,
-                SandboxEffect::Stop { .. } | SandboxEffect::Delete { .. }
+                SandboxEffect::Stop { .. }
+                    | SandboxEffect::Delete { .. }
+                    | SandboxEffect::Snapshot { .. }
+                    | SandboxEffect::DeleteSnapshot { .. }
             ),
             Self::Agent(effect) => matches!(
                 effect,
@@ -302,7 +346,7 @@ impl Effect {
                     | AgentEffect::SendPrompt { .. }
             ),
             Self::Recall { .. } | Self::ListOptions { .. } => true,
-            Self::Chat(_) | Self::Wake { .. } => false,
+            Self::FindName { .. } | Self::Chat(_) | Self::Wake { .. } => false,
         }
     }
 
@@ -314,6 +358,8 @@ impl Effect {
             Self::Agent(effect) => effect.name(),
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
+            Self::Chat(ChatEffect::Tell { .. }) => "tell",
+            Self::FindName { .. } => "find_name",
             Self::Recall { .. } => "recall",
             Self::ListOptions { .. } => "survey",
             Self::Wake { .. } => "wake",
@@ -331,6 +377,9 @@ impl SandboxEffect {
             Self::Stop { .. } => "stop",
             Self::Delete { .. } => "delete",
             Self::Clone { .. } => "clone",
+            Self::MakeWorkspace { .. } => "make_workspace",
+            Self::Snapshot { .. } => "snapshot",
+            Self::DeleteSnapshot { .. } => "delete_snapshot",
             Self::EnsureServer { .. } => "ensure_server",
         }
     }

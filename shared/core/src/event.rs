@@ -5,12 +5,12 @@ use crate::ask::{About, Settlement};
 use crate::changes::Changes;
 use crate::effect::Effect;
 use crate::failure::Failure;
-use crate::ids::{AgentSessionId, AskId, PostRef, TurnId};
+use crate::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
-use crate::sandbox::SandboxState;
+use crate::sandbox::{SandboxState, SnapshotSeen};
 use crate::session::Queued;
 use crate::settings::AgentOptions;
 
@@ -45,6 +45,37 @@ pub enum Event {
     OptionsListed(AgentOptions),
     /// What the ledger holds of the turns that were asked for.
     Recalled(Vec<Entry>),
+    /// Whose name that is; nobody's.
+    NameFound(Option<SandboxKey>),
+    /// The thread has been told, or cannot be.
+    Told {
+        /// Which thread.
+        thread: ThreadKey,
+    },
+    /// The workspace of the thread's own is ready.
+    WorkspaceReady {
+        /// Its absolute path in the sandbox.
+        directory: String,
+        /// The branch that it is on, where it is a worktree.
+        branch: Option<String>,
+    },
+    /// There is none, and a repeat cannot help.
+    NoWorkspace {
+        /// Why, and what to do, in words for people.
+        why: String,
+    },
+    /// How the snapshot that was asked for stands.
+    SnapshotSeen {
+        /// Its name at the provider.
+        name: String,
+        /// How it stands.
+        seen: SnapshotSeen,
+    },
+    /// The snapshot is not there any more.
+    SnapshotDeleted {
+        /// Its name at the provider.
+        name: String,
+    },
     /// The wake-up has been asked for.
     Woken,
     /// The repository is where the agent works.

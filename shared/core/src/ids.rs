@@ -187,13 +187,23 @@ pub enum ThreadKey {
         /// The person's id (`U…` or `W…`).
         user: String,
     },
+    /// No conversation: the group in which the life cycle of a sandbox travels, so that it waits behind nobody's turn.
+    Sandbox(SandboxKey),
 }
+
+/// Stands before the key of a sandbox in that of its group.
+const SANDBOX_GROUP: &str = "sandbox:";
+/// Stands in the key of a sandbox that no thread was the first of, where a Slack channel's id would.
+const NO_CHANNEL: &str = "sandbox";
+/// Hexadecimal digits that tell such a sandbox from others of its tenant.
+const SANDBOX_DIGITS: usize = 16;
 
 /// Stands in a key where a channel's id would: no channel of Slack is called so, because their ids are capitals and digits.
 const DIRECT: &str = "dm";
 
-/// Longest written key: it is the message group, and SQS takes a group of at most 128 characters.
-const THREAD_KEY_CHARS_MAX: usize = 128;
+/// Longest written key of a thread: with what stands before the group of its sandbox it is a message group, of which SQS
+/// takes 128 characters.
+const THREAD_KEY_CHARS_MAX: usize = 128 - SANDBOX_GROUP.len();
 
 /// A thread key that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -230,7 +240,10 @@ impl ThreadKey {
     /// The sandbox that is made for it.
     #[must_use]
     pub fn sandbox(&self) -> SandboxKey {
-        SandboxKey(self.clone())
+        match self {
+            Self::Sandbox(key) => key.clone(),
+            thread => SandboxKey(Box::new(thread.clone())),
+        }
     }
 
     /// The unit of isolation that the thread belongs to: `discord:<guild>` or `slack:<team>`.
@@ -239,7 +252,14 @@ impl ThreadKey {
         match self {
             Self::Discord { guild, .. } => Tenant::discord(guild),
             Self::Slack { team, .. } | Self::SlackDirect { team, .. } => Tenant::slack(team),
+            Self::Sandbox(key) => key.tenant(),
         }
+    }
+
+    /// Whether people talk in it: the group of a sandbox has neither turns nor a record.
+    #[must_use]
+    pub const fn is_conversation(&self) -> bool {
+        !matches!(self, Self::Sandbox(_))
     }
 
     /// Twelve hex digits that stand for the thread in names seen by the provider.
@@ -272,6 +292,7 @@ impl fmt::Display for ThreadKey {
                 root_ts,
             } => write!(f, "slack:{team}:{channel}:{root_ts}"),
             Self::SlackDirect { team, user } => write!(f, "slack:{team}:{DIRECT}:{user}"),
+            Self::Sandbox(key) => write!(f, "{SANDBOX_GROUP}{key}"),
         }
     }
 }
@@ -280,6 +301,12 @@ impl FromStr for ThreadKey {
     type Err = BadThreadKey;
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
+        if let Some(key) = s.strip_prefix(SANDBOX_GROUP) {
+            let key = key.parse::<SandboxKey>();
+            return key
+                .map(Self::Sandbox)
+                .map_err(|_| BadThreadKey(s.to_owned()));
+        }
         let parts: Vec<&str> = s.split(':').collect();
         if s.len() > THREAD_KEY_CHARS_MAX || !parts.iter().all(|part| is_plain(part)) {
             return Err(BadThreadKey(s.to_owned()));
@@ -317,11 +344,54 @@ impl TryFrom<String> for ThreadKey {
     }
 }
 
-/// Which of our sandboxes: its name at the provider, its labels and its password follow from this. Each thread has its own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SandboxKey(ThreadKey);
+/// Which of our sandboxes: its name at the provider, its labels and its password follow from this, whatever people call it.
+///
+/// That of a thread's own is written as the thread. One that was made without a thread is written like one of its tenant
+/// that no platform has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct SandboxKey(Box<ThreadKey>);
 
 impl SandboxKey {
+    /// One that belongs to no thread: what asked for it (a message's id) tells it from others, so that a repeat means the same.
+    #[must_use]
+    pub fn without_thread(tenant: &Tenant, asked_by: &TurnId) -> Self {
+        let id = &digest(&["sandbox", tenant.as_str(), asked_by])[..SANDBOX_DIGITS];
+        let of = match tenant.as_str().split_once(':') {
+            Some(("slack", team)) => ThreadKey::Slack {
+                team: team.to_owned(),
+                channel: NO_CHANNEL.to_owned(),
+                root_ts: id.to_owned(),
+            },
+            Some((_, guild)) => ThreadKey::Discord {
+                guild: guild.to_owned(),
+                thread: format!("{NO_CHANNEL}-{id}"),
+            },
+            None => ThreadKey::Discord {
+                guild: String::new(),
+                thread: format!("{NO_CHANNEL}-{id}"),
+            },
+        };
+        Self(Box::new(of))
+    }
+
+    /// Whether there is a thread that it was made for.
+    #[must_use]
+    pub fn has_thread(&self) -> bool {
+        match &*self.0 {
+            ThreadKey::Discord { thread, .. } => !thread.starts_with(NO_CHANNEL),
+            ThreadKey::Slack { channel, .. } => channel != NO_CHANNEL,
+            ThreadKey::SlackDirect { .. } => true,
+            ThreadKey::Sandbox(_) => false,
+        }
+    }
+
+    /// The group in which its life cycle travels.
+    #[must_use]
+    pub fn group(&self) -> ThreadKey {
+        ThreadKey::Sandbox(self.clone())
+    }
+
     /// The tenant that it belongs to.
     #[must_use]
     pub fn tenant(&self) -> Tenant {
@@ -336,8 +406,78 @@ impl SandboxKey {
 
     /// The thread that it was made for.
     #[must_use]
-    pub const fn thread(&self) -> &ThreadKey {
+    pub fn thread(&self) -> &ThreadKey {
         &self.0
+    }
+}
+
+impl From<SandboxKey> for String {
+    fn from(key: SandboxKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for SandboxKey {
+    type Error = BadThreadKey;
+
+    fn try_from(s: String) -> Result<Self, Self::Error> {
+        s.parse()
+    }
+}
+
+/// What people of a tenant call a sandbox that they share: 1 to 40 of `a-z`, `0-9` and `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct SandboxName(String);
+
+/// Characters of a sandbox's name.
+const SANDBOX_NAME_CHARS_MAX: usize = 40;
+
+/// A name that no sandbox can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+)]
+pub struct BadSandboxName(String);
+
+impl SandboxName {
+    /// As it is stored and typed.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SandboxName {
+    type Err = BadSandboxName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        if text.is_empty() || text.len() > SANDBOX_NAME_CHARS_MAX || !text.bytes().all(plain) {
+            let shown: String = text.chars().take(SANDBOX_NAME_CHARS_MAX).collect();
+            return Err(BadSandboxName(shown));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl From<SandboxName> for String {
+    fn from(name: SandboxName) -> Self {
+        name.0
+    }
+}
+
+impl TryFrom<String> for SandboxName {
+    type Error = BadSandboxName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for SandboxName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -351,7 +491,11 @@ impl FromStr for SandboxKey {
     type Err = BadThreadKey;
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        s.parse().map(Self)
+        match s.parse()? {
+            // The group of a sandbox has none of its own.
+            ThreadKey::Sandbox(_) => Err(BadThreadKey(s.to_owned())),
+            thread => Ok(Self(Box::new(thread))),
+        }
     }
 }
 
@@ -519,6 +663,40 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_has_a_group_of_its_own_whatever_it_was_made_for() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let group = thread.sandbox().group();
+        assert_eq!(group.to_string(), "sandbox:discord:1:2");
+        assert_eq!(group.to_string().parse(), Ok(group.clone()));
+        assert_eq!(
+            (group.sandbox(), group.tenant(), group.is_conversation()),
+            (thread.sandbox(), thread.tenant(), false)
+        );
+        assert!("sandbox:sandbox:discord:1:2".parse::<ThreadKey>().is_err());
+        for tenant in [Tenant::discord("1"), Tenant::slack("T1")] {
+            let key = SandboxKey::without_thread(&tenant, &"m1".into());
+            assert_eq!(key, SandboxKey::without_thread(&tenant, &"m1".into()));
+            assert_ne!(key, SandboxKey::without_thread(&tenant, &"m2".into()));
+            assert_eq!(key.tenant(), tenant);
+            assert_eq!(key.to_string().parse(), Ok(key.clone()));
+            assert_eq!(key.group().to_string().parse(), Ok(key.group()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_sandbox_can_have_is_refused_with_what_one_looks_like() {
+        assert!("frontend-2".parse::<SandboxName>().is_ok());
+        for bad in ["", "Frontend", "a b", "ä", &"a".repeat(41)] {
+            assert!(bad.parse::<SandboxName>().is_err(), "{bad:?}");
+        }
+        let refused = "My App".parse::<SandboxName>().expect_err("capitals");
+        assert_eq!(
+            refused.to_string(),
+            "\"My App\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+        );
+    }
+
+    #[test]
     fn a_tenant_is_read_as_it_is_written_and_nothing_else_is_one() {
         for text in ["discord:41771983423143937", "slack:T0123"] {
             assert_eq!(text.parse::<Tenant>().expect("valid").as_str(), text);
@@ -555,8 +733,9 @@ mod tests {
     #[test]
     fn a_key_that_no_queue_takes_as_a_group_is_refused() {
         let channel = |length| ThreadKey::slack("T1", &"C".repeat(length), &"1".repeat(60));
-        assert!(channel(128 - 70).is_ok_and(|key| key.to_string().len() == 128));
-        assert!(channel(128 - 69).is_err());
+        let longest = channel(120 - 70).expect("it fits");
+        assert_eq!(longest.sandbox().group().to_string().len(), 128);
+        assert!(channel(120 - 69).is_err());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Entry {
     pub accepted_at_ms: Ms,
     /// When its end was on record.
     pub ended_at_ms: Ms,
-    /// How it ended.
+    /// Answered, failed, cancelled or lost, with the reason.
     pub outcome: Outcome,
     /// Time, tokens and money that it took.
     #[serde(default)]

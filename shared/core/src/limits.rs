@@ -135,6 +135,20 @@ pub struct Limits {
     /// A switch of whether a person's direct messages are one thread counts for messages that are sent this much later: by
     /// then it is stored, whatever its write takes and by however much the clocks of chat and functions differ.
     pub direct_switch_ms: u64,
+    /// A paused sandbox that has a name is deleted after this.
+    pub named_ttl_ms: u64,
+    /// A prompt waits for the common checkout of a shared sandbox no longer than this.
+    pub workspace_wait_ms: u64,
+    /// Who wants a sandbox stopped or deleted waits for the turns in it no longer than this, once they were told to end.
+    pub busy_ms: u64,
+    /// Making a workspace of a thread's own takes no longer than this.
+    pub workspace_ms: u64,
+    /// Making a snapshot takes no longer than this.
+    pub snapshot_ms: u64,
+    /// Snapshots of a sandbox that are kept: the oldest makes room for the next.
+    pub snapshots: usize,
+    /// Threads that may share a sandbox.
+    pub sandbox_threads: usize,
     /// How long a link works by which a key of a tenant's own is entered.
     pub setup_link_ms: u64,
 }
@@ -232,6 +246,13 @@ impl Limits {
         breaker_cache_ms: 5_000,
         secrets_ms: MINUTE_MS,
         direct_switch_ms: 20_000,
+        named_ttl_ms: 6 * 24 * 60 * MINUTE_MS,
+        workspace_wait_ms: 8 * 60 * MINUTE_MS,
+        busy_ms: 3 * MINUTE_MS,
+        workspace_ms: MINUTE_MS,
+        snapshot_ms: 15 * MINUTE_MS,
+        snapshots: 5,
+        sandbox_threads: 50,
         setup_link_ms: 10 * MINUTE_MS,
     };
 

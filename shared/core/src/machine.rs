@@ -19,6 +19,9 @@ use crate::settings::Settings;
 /// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
 pub const DECISIONS_MAX: u32 = 20_000;
 
+/// Writes of a delivery that others who share its sandbox may be quicker with.
+const CONFLICTS_MAX: u32 = 5;
+
 /// A moment, as a delivery sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
@@ -90,6 +93,8 @@ pub struct Known {
     pub settings: Settings,
     /// How often something was decided.
     pub decisions: u32,
+    /// How often somebody else wrote the sandbox's record first.
+    pub conflicts: u32,
 }
 
 /// Where a delivery stands.
@@ -108,8 +113,17 @@ pub enum Machine {
     Write {
         /// What is known so far.
         known: Box<Known>,
+        /// What it was decided on.
+        cause: Box<Cause>,
         /// The record as it shall be, and what to do then.
         decision: Box<Decision>,
+    },
+    /// Another thread may have written the record of the sandbox; before both are read, and the same decided on them.
+    Overtaken {
+        /// What is known so far.
+        known: Box<Known>,
+        /// What is to be decided on.
+        cause: Box<Cause>,
     },
     /// Nothing is left to be written; before what was decided.
     Act {
@@ -127,8 +141,10 @@ impl Machine {
     #[must_use]
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
         let next = match self {
-            Self::Start | Self::Look { .. } => return Step::Read,
-            Self::Write { known, decision } => {
+            Self::Start | Self::Look { .. } | Self::Overtaken { .. } => return Step::Read,
+            Self::Write {
+                known, decision, ..
+            } => {
                 return Step::Write {
                     session: &decision.session,
                     expected: Versions::to_change(&known.session, &decision.session),
@@ -168,6 +184,7 @@ impl Machine {
                     flags: found.flags,
                     settings: found.settings,
                     decisions: 0,
+                    conflicts: 0,
                 };
                 Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
@@ -182,23 +199,56 @@ impl Machine {
                 Self::Write {
                     mut known,
                     decision,
+                    ..
                 },
                 Outcome::Saved(Ok(Saved::Written(flags))),
             ) => {
                 let Decision { mut session, next } = *decision;
                 session = Versions::to_change(&known.session, &session).followed_by(session);
                 session.observed.entries.clear();
+                session.observed.names.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act {
                     known,
                     next: Box::new(next),
                 }
             }
-            // Never at once: two losers that retry immediately can undo each other for ever.
-            (Self::Write { .. }, Outcome::Saved(Ok(Saved::Conflict))) => Self::End(hold(
-                delivery.limits.backoff_ms,
-                "another worker wrote the record",
-            )),
+            (
+                Self::Write {
+                    mut known,
+                    cause,
+                    decision,
+                },
+                Outcome::Saved(Ok(Saved::Conflict)),
+            ) => {
+                let expected = Versions::to_change(&known.session, &decision.session);
+                known.conflicts += 1;
+                if expected.sandbox.is_none() || known.conflicts > CONFLICTS_MAX {
+                    return Self::End(conflict(delivery));
+                }
+                Self::Overtaken { known, cause }
+            }
+            (Self::Overtaken { mut known, cause }, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
+                let stored = found.session.unwrap_or_else(fresh);
+                // Of a thread there is one writer: where it was not this delivery, that has somebody else now. And what was
+                // seen of one generation says nothing of the next.
+                let before = &known.session;
+                if stored.version != before.version
+                    || stored.link != before.link
+                    || stored.sandbox.generation != before.sandbox.generation
+                {
+                    return Self::End(conflict(delivery));
+                }
+                known.session.sandbox = stored.sandbox;
+                (known.flags, known.settings) = (found.flags, found.settings);
+                // What was seen of a name may be what has changed.
+                known.session.observed.name_found = None;
+                Self::decided(known, *cause, now, delivery)
+            }
+            (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
+                unrecorded(delivery, failure, "read")
+            }
             (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
                 unrecorded(delivery, failure, "written")
             }
@@ -262,9 +312,10 @@ impl Machine {
             flags: &known.flags,
             settings: &known.settings,
         };
-        let decision = decide(known.session.clone(), cause, &context);
+        let decision = decide(known.session.clone(), cause.clone(), &context);
         let changed = &decision.session;
         if changed.same_record(&known.session)
+            && changed.observed.names.is_empty()
             && !changed.sandbox.differs_from(&known.session.sandbox)
         {
             known.session = decision.session;
@@ -275,10 +326,19 @@ impl Machine {
         } else {
             Self::Write {
                 known,
+                cause: Box::new(cause),
                 decision: Box::new(decision),
             }
         }
     }
+}
+
+/// Never at once: two losers that retry immediately can undo each other for ever.
+fn conflict(delivery: &Delivery<'_>) -> Verdict {
+    hold(
+        delivery.limits.backoff_ms,
+        "another worker wrote the record",
+    )
 }
 
 fn hold(delay_ms: u64, why: &str) -> Verdict {

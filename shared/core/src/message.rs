@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
-use crate::ids::{AskId, Ms, ThreadKey, TurnId};
+use crate::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::own_keys::KeyWish;
 use crate::person::{Membership, Person};
 use crate::schema::{self, Kept, Shape, Unreadable};
@@ -56,13 +56,21 @@ impl Body {
         match self {
             Self::Message(message) => match &message.work {
                 Work::Prompt(prompt) if prompt.standing.operates => None,
+                Work::Name { standing, .. } | Work::Connect { standing, .. }
+                    if standing.operates =>
+                {
+                    None
+                }
                 Work::Prompt(prompt) => Some((&message.thread, &prompt.by)),
-                Work::Reset { by, .. } => Some((&message.thread, by)),
+                Work::Reset { by, .. } | Work::Name { by, .. } | Work::Connect { by, .. } => {
+                    Some((&message.thread, by))
+                }
                 _ => None,
             },
             Self::Announce(announce) => Some((&announce.thread, &announce.by)),
             Self::Control(control) => match control.want {
                 Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
+                _ if control.standing.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
             Self::Candidate(candidate) => candidate.said.asker(),
@@ -75,7 +83,9 @@ impl Body {
         match self {
             Self::Message(message) => match &mut message.work {
                 Work::Prompt(prompt) => Some(&mut prompt.standing),
-                Work::Reset { standing, .. } => Some(standing),
+                Work::Reset { standing, .. }
+                | Work::Name { standing, .. }
+                | Work::Connect { standing, .. } => Some(standing),
                 _ => None,
             },
             Self::Announce(announce) => announce.prompt.as_mut().map(|prompt| &mut prompt.standing),
@@ -186,6 +196,9 @@ impl Message {
             | Work::Sweep
             | Work::Reconcile
             | Work::Reset { .. }
+            | Work::Name { .. }
+            | Work::Connect { .. }
+            | Work::Create(_)
             | Work::Operate { .. } => &self.id,
         }
     }
@@ -232,11 +245,53 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Box<DeadPrompt>>,
     },
-    /// Who runs the stack wants the sandbox in another state.
+    /// The sandbox is wanted in another state: by who runs the stack, or by somebody in the chat who was let.
     Operate {
-        /// What the operator wants done with the sandbox.
+        /// What is wanted of the sandbox.
         want: Operation,
+        /// Who wants it in the chat; none: who runs the stack.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Person>,
     },
+    /// A person gives the thread's sandbox a name, so that others can share it.
+    Name {
+        /// The name.
+        name: SandboxName,
+        /// Who wants it.
+        by: Person,
+        /// Where they said so, and as what they count there.
+        #[serde(default)]
+        standing: Membership,
+    },
+    /// A person wants the thread to work in another sandbox.
+    Connect {
+        /// Which one; none: one of the thread's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<SandboxKey>,
+        /// Who wants it.
+        by: Person,
+        /// Where they said so, and as what they count there.
+        #[serde(default)]
+        standing: Membership,
+    },
+    /// A sandbox is wanted that no thread was the first of. Travels in that sandbox's group.
+    Create(NewSandbox),
+}
+
+/// A sandbox that is to be made with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NewSandbox {
+    /// What people will call it.
+    pub name: SandboxName,
+    /// The provider that it is made at; none: the stack's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The repository that is cloned into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// The snapshot that it begins with; none: the stack's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
 }
 
 /// What who runs the stack can want of a thread's sandbox.
@@ -251,11 +306,22 @@ pub enum Operation {
     Destroy,
     /// Take out of the record what people wrote and what they are called; only where there is no sandbox any more.
     Forget,
+    /// Keep what its disk holds as a snapshot, from which others can begin.
+    Snapshot,
+    /// Make it: what came of a [`NewSandbox`] is remembered under this word.
+    Create,
 }
 
 impl Operation {
     /// Every one of them.
-    pub const ALL: [Self; 4] = [Self::Pause, Self::Resume, Self::Destroy, Self::Forget];
+    pub const ALL: [Self; 6] = [
+        Self::Pause,
+        Self::Resume,
+        Self::Destroy,
+        Self::Forget,
+        Self::Snapshot,
+        Self::Create,
+    ];
 
     /// The word that is stored, typed and shown.
     #[must_use]
@@ -265,6 +331,8 @@ impl Operation {
             Self::Resume => "resume",
             Self::Destroy => "destroy",
             Self::Forget => "forget",
+            Self::Snapshot => "snapshot",
+            Self::Create => "create",
         }
     }
 }
@@ -456,6 +524,31 @@ pub enum Want {
         /// The words, as they are shown.
         text: String,
     },
+    /// Show the sandboxes that have a name, to who asks alone.
+    Sandboxes {
+        /// Which page of them, from 0.
+        page: u32,
+        /// It was asked in a thread, which can be connected to one of them.
+        in_thread: bool,
+    },
+    /// Take the thread to another sandbox, behind what runs in it.
+    Connect {
+        /// Which one; none: one of the thread's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Which>,
+    },
+    /// Ask whether a sandbox is to be deleted, and say what would be lost.
+    AskDestroy {
+        /// Which one.
+        sandbox: Which,
+    },
+    /// Bring a sandbox into another state, or keep what it holds.
+    Operate {
+        /// Which one.
+        sandbox: Which,
+        /// What is wanted of it.
+        operation: Operation,
+    },
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.
@@ -463,6 +556,18 @@ pub enum Want {
         /// What the person chose.
         choice: Choice,
     },
+}
+
+/// The sandbox that somebody means.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// The one that the thread works in.
+    Here,
+    /// The one of this name, as it is when that is looked up.
+    Named(SandboxName),
+    /// Exactly this one: what a button was shown for.
+    Exactly(SandboxKey),
 }
 
 impl Want {
@@ -475,6 +580,15 @@ impl Want {
             Self::Now { .. } => Some("Send now"),
             Self::Again { .. } => Some("Run again"),
             Self::Settle { .. } => Some("The decision"),
+            Self::Connect { .. } => Some("Connect"),
+            Self::Operate { operation, .. } => Some(match operation {
+                Operation::Pause => "Stop",
+                Operation::Resume => "Start",
+                Operation::Snapshot => "Snapshot",
+                Operation::Destroy => "Destroy",
+                Operation::Forget => "Forget",
+                Operation::Create => "Create",
+            }),
             Self::Configure {
                 change: Change::Show,
             } => None,
@@ -490,6 +604,8 @@ impl Want {
             | Self::Withdraw { .. }
             | Self::Diff { .. }
             | Self::Status
+            | Self::Sandboxes { .. }
+            | Self::AskDestroy { .. }
             | Self::Help { .. }
             | Self::Say { .. } => None,
         }
@@ -510,13 +626,29 @@ impl Body {
     /// The number of the shape that a worker has to read to understand it.
     fn number(&self) -> u32 {
         let thread = self.thread();
-        let is_direct = matches!(thread, Some(ThreadKey::SlackDirect { .. }));
+        let is_direct = matches!(
+            thread,
+            Some(ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_))
+        );
         let switches = match self {
             Self::Control(Control {
                 want: Want::Configure { change },
                 ..
             }) => matches!(change, Change::Direct { .. }),
-            Self::Control(control) => matches!(control.want, Want::OwnKey { .. }),
+            Self::Control(control) => matches!(
+                control.want,
+                Want::OwnKey { .. }
+                    | Want::Sandboxes { .. }
+                    | Want::Connect { .. }
+                    | Want::AskDestroy { .. }
+                    | Want::Operate { .. }
+            ),
+            Self::Message(message) => match &message.work {
+                Work::Prompt(prompt) => prompt.wants.names_a_sandbox(),
+                Work::Name { .. } | Work::Connect { .. } | Work::Create(_) => true,
+                Work::Operate { want, by } => *want == Operation::Snapshot || by.is_some(),
+                _ => false,
+            },
             Self::Candidate(_) => true,
             _ => false,
         };
@@ -589,6 +721,10 @@ impl Body {
                 | Want::Configure { .. }
                 | Want::OwnKey { .. }
                 | Want::Status
+                | Want::Sandboxes { .. }
+                | Want::Connect { .. }
+                | Want::AskDestroy { .. }
+                | Want::Operate { .. }
                 | Want::Help { .. }
                 | Want::Say { .. }
                 | Want::Settle { .. } => &control.id,

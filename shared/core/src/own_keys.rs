@@ -33,9 +33,9 @@ pub struct OwnKey {
     pub fingerprint: String,
     /// What its provider said of it last.
     pub state: KeyState,
-    /// Who entered it.
+    /// The person who entered it, for the list of keys.
     pub by: Person,
-    /// When that was.
+    /// When they entered it (Unix milliseconds).
     pub since_ms: Ms,
     /// When its provider was asked about it last.
     pub checked_at_ms: Ms,
@@ -69,12 +69,12 @@ impl KeyState {
 pub enum KeyWish {
     /// See which there are, and what their providers say of them.
     Show,
-    /// Enter one.
+    /// A link is wanted by which a key can be entered.
     Enter {
         /// Whose key it is.
         provider: String,
     },
-    /// Take one away.
+    /// The stored key is to be forgotten; the stack's own counts again.
     Remove {
         /// Whose key it is.
         provider: String,
@@ -93,7 +93,7 @@ pub struct SetupLink {
     pub provider: String,
     /// Where it was asked for: the tenant follows from it.
     pub thread: ThreadKey,
-    /// Who asked.
+    /// The person who asked for the link, and is told what came of it.
     pub by: Person,
     /// As what they counted there.
     pub standing: Membership,
@@ -106,7 +106,7 @@ pub struct SetupLink {
 /// What has become of a link, as its item says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLink {
-    /// The link.
+    /// What the link is for, and until when it works.
     pub link: SetupLink,
     /// What was entered, sealed, in base64; none: nothing yet.
     pub sealed: Option<String>,

@@ -22,8 +22,8 @@ pub enum Saved {
 /// The versions that a write expects to be stored (0: nothing is).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// Of the thread's record, which every write writes.
-    pub thread: u64,
+    /// Of the thread's record, which every write writes; none in the group of a sandbox, which has none.
+    pub thread: Option<u64>,
     /// Of its sandbox's; none where that stays as it is.
     pub sandbox: Option<u64>,
 }
@@ -34,7 +34,7 @@ impl Versions {
     pub fn to_change(known: &Session, changed: &Session) -> Self {
         let differs = changed.sandbox.differs_from(&known.sandbox);
         Self {
-            thread: known.version,
+            thread: known.thread.is_conversation().then_some(known.version),
             sandbox: differs.then_some(known.sandbox.version),
         }
     }
@@ -44,13 +44,16 @@ impl Versions {
     pub fn are_of(self, stored: Option<&Session>) -> bool {
         let thread = stored.map_or(0, |stored| stored.version);
         let sandbox = stored.map_or(0, |stored| stored.sandbox.version);
-        self.thread == thread && self.sandbox.is_none_or(|expected| expected == sandbox)
+        self.thread.is_none_or(|expected| expected == thread)
+            && self.sandbox.is_none_or(|expected| expected == sandbox)
     }
 
     /// What stands once it is written in their place.
     #[must_use]
     pub fn followed_by(self, mut written: Session) -> Session {
-        written.version = self.thread + 1;
+        if let Some(version) = self.thread {
+            written.version = version + 1;
+        }
         if let Some(version) = self.sandbox {
             written.sandbox.version = version + 1;
             written.sandbox.carried = false;

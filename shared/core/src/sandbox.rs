@@ -3,10 +3,13 @@
 //! The record outlives the provider's sandboxes: each of those is a generation of it. It is written under its own version,
 //! in one transaction with the record of the thread that has work for it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Ms, TurnId};
+use crate::ids::{Ms, SandboxName, ThreadKey, TurnId};
 use crate::message::Operation;
+use crate::person::Person;
 use crate::schema::{self, Kept, Shape, Unreadable};
 
 /// The phase of a sandbox.
@@ -73,10 +76,35 @@ pub struct SandboxRecord {
     pub phase_since_ms: Ms,
     /// Counts the provider's sandboxes that it has had; part of their names.
     pub generation: u32,
+    /// What people call it. One with a name can be shared by threads of its tenant, and is kept for longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<SandboxName>,
+    /// The provider that runs it; none: the stack's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The snapshot that a generation begins with; none: the stack's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// The snapshots that were made of it, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<KeptSnapshot>,
+    /// The threads that work in it, where people share it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub threads: BTreeSet<ThreadKey>,
+    /// The turns that it is in use by: written in one piece with the beginning and the end of each. Nobody pauses or deletes
+    /// it while there is one, unless a person wants it deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_use: Vec<InUse>,
+    /// Turns that wait for the common checkout, in the order in which they get it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
+    /// Who wants it deleted: nothing begins in it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Person>,
     /// Whose credentials this generation was made with: the fingerprint that the tenant's own key had then; none: the stack's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
-    /// Who may stop or delete until when, while `pausing` or `destroying`.
+    /// Who may bring it up, stop or delete it until when, while it is on its way somewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// When the sweeper should look next, while no turn is under way.
@@ -122,6 +150,32 @@ impl SandboxRecord {
         !matches!(self.phase, Phase::Destroyed | Phase::Error)
     }
 
+    /// Whether people share it.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Whether a turn of this thread has its workspace.
+    #[must_use]
+    pub fn is_in_use_by(&self, thread: &ThreadKey, turn: &TurnId) -> bool {
+        let mut in_use = self.in_use.iter();
+        in_use.any(|one| one.thread == *thread && one.turn == *turn && !one.left)
+    }
+
+    /// Whether a turn works in it.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.in_use.iter().any(|one| !one.left)
+    }
+
+    /// The turn of another thread that works in the common checkout.
+    #[must_use]
+    pub fn common_in_use_by(&self, other_than: &ThreadKey) -> Option<&InUse> {
+        let mut in_use = self.in_use.iter();
+        in_use.find(|one| one.common && one.thread != *other_than)
+    }
+
     /// Whether it has to be written where `stored` stands.
     #[must_use]
     pub fn differs_from(&self, stored: &Self) -> bool {
@@ -140,7 +194,12 @@ impl SandboxRecord {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        schema::write(Shape::Sandbox, self, &self.kept).expect("every field has a JSON form")
+        let number = match &self.name {
+            Some(_) => Shape::Sandbox.reads(),
+            None => Shape::Sandbox.writes(),
+        };
+        schema::write_at(Shape::Sandbox, number, self, &self.kept)
+            .expect("every field has a JSON form")
     }
 
     /// Reads the stored form. Unknown fields are kept.
@@ -170,13 +229,67 @@ pub struct Operated {
 /// Operations that a record remembers.
 pub const OPERATED_MAX: usize = 10;
 
-/// Who may stop or delete, and until when everybody else waits.
+/// Who may make calls of its life cycle, and until when everybody else waits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {
-    /// The delivery that holds it.
+    /// The delivery that holds it; of who brings the sandbox up the message, because a repeat of that does no harm.
     pub holder: String,
-    /// Until when nobody else may stop or delete.
+    /// Until when nobody else may make such a call.
     pub until_ms: Ms,
+}
+
+/// A turn that a workspace of the sandbox is in use by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct InUse {
+    /// The thread whose turn it is.
+    pub thread: ThreadKey,
+    /// The turn.
+    pub turn: TurnId,
+    /// It works in the common checkout, and not in a workspace of its thread's own.
+    pub common: bool,
+    /// Since when.
+    pub since_ms: Ms,
+    /// The turn has ended, and its run may still go on there: nobody else works there, but the sandbox can be paused, which
+    /// ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left: bool,
+}
+
+/// A turn that waits for the common checkout.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The thread whose turn it is.
+    pub thread: ThreadKey,
+    /// The turn.
+    pub turn: TurnId,
+    /// It has given no sign of life since: others need not wait for it any more.
+    pub until_ms: Ms,
+}
+
+/// A snapshot that was made of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KeptSnapshot {
+    /// Its name at the provider.
+    pub name: String,
+    /// When it was asked for.
+    pub at_ms: Ms,
+    /// Who wanted it; empty for one that was made by itself.
+    #[serde(default)]
+    pub by: Person,
+}
+
+/// How a snapshot that was asked for stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SnapshotSeen {
+    /// It is being made.
+    UnderWay,
+    /// A sandbox can be made from it.
+    Ready,
+    /// It was not made.
+    Failed {
+        /// Why, as far as anybody says.
+        why: String,
+    },
 }
 
 /// One change of phase.

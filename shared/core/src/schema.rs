@@ -83,16 +83,19 @@ impl Shape {
     #[must_use]
     pub const fn reads(self) -> u32 {
         match self {
-            Self::Record => 2,
-            Self::Sandbox
-            | Self::Mark
+            // With 3: a thread that works in another sandbox than its own.
+            Self::Record => 3,
+            // With 2: a sandbox that has a name.
+            Self::Sandbox => 2,
+            Self::Mark
             | Self::Entry
             | Self::Patch
             | Self::Settings
             | Self::Catalogue
             | Self::Breaker
             | Self::Setup => 1,
-            // With 2: what is about all direct messages of a person as one thread, or about keys of a tenant's own.
+            // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, or about
+            // sandboxes that people name.
             Self::Body => 2,
         }
     }

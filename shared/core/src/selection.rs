@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::SandboxName;
+
 /// Repository, model and agent of a turn, as far as somebody chose them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Selection {
@@ -14,6 +16,18 @@ pub struct Selection {
     /// The agent's own mode or persona, by its name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The sandbox to work in, by its name; none: the thread's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxName>,
+    /// The provider that a new sandbox is made at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The snapshot that a new sandbox begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// To work in the common checkout of a shared sandbox, and not in a worktree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_common: bool,
 }
 
 impl Selection {
@@ -21,6 +35,15 @@ impl Selection {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether it says more of the sandbox than its repository.
+    #[must_use]
+    pub const fn names_a_sandbox(&self) -> bool {
+        self.sandbox.is_some()
+            || self.provider.is_some()
+            || self.snapshot.is_some()
+            || self.in_common
     }
 
     /// This, and where nothing was chosen what `other` says.
@@ -31,6 +54,10 @@ impl Selection {
             repo: first(&self.repo, &other.repo),
             model: first(&self.model, &other.model),
             agent: first(&self.agent, &other.agent),
+            sandbox: self.sandbox.clone().or_else(|| other.sandbox.clone()),
+            provider: first(&self.provider, &other.provider),
+            snapshot: first(&self.snapshot, &other.snapshot),
+            in_common: self.in_common || other.in_common,
         }
     }
 }

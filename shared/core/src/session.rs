@@ -11,18 +11,21 @@ use crate::artifacts::Artifact;
 use crate::ask::{Ask, Settlement};
 use crate::card::{CardState, card_kind};
 use crate::changes::Changes;
-use crate::ids::{AgentSessionId, AskId, Ms, PostRef, PromptIds, ThreadKey, TurnId};
+use crate::ids::{
+    AgentSessionId, AskId, Ms, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey, TurnId,
+};
 use crate::images::Image;
 use crate::ledger::Entry;
 use crate::message::Prompt;
 use crate::outcome::Outcome;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
-use crate::sandbox::{Phase, SandboxRecord, SandboxState};
+use crate::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 use crate::schema::{self, Kept, Shape, Unreadable};
 use crate::selection::Selection;
 use crate::settings::AgentOptions;
 use crate::stage::Stage;
+use crate::workspace::Workspace;
 
 /// The record of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,6 +64,18 @@ pub struct Session {
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,
+    /// The sandbox that it works in, where that is not its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<SandboxKey>,
+    /// The generation of the sandbox that the agent's session is in; none: the present one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_generation: Option<u32>,
+    /// Somebody wants its turns in the common checkout of a shared sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_common: bool,
+    /// The workspace of its own in a shared sandbox, once that was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<OwnWorkspace>,
     /// Its sandbox: a record of its own, read and written with this one.
     #[serde(skip)]
     pub sandbox: SandboxRecord,
@@ -78,6 +93,29 @@ pub struct StrayRun {
     pub agent_session: AgentSessionId,
     /// Message ids of its prompts, the newest last.
     pub messages: Vec<String>,
+}
+
+/// A workspace of a thread's own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OwnWorkspace {
+    /// Generation of the sandbox that it is in.
+    pub generation: u32,
+    /// Its absolute path in the sandbox.
+    pub directory: String,
+    /// The branch that it is on, where it is a worktree of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// A name that a sandbox gets, or is given up: written in one piece with the records, on condition that nobody else has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NameWrite {
+    /// The name.
+    pub name: SandboxName,
+    /// Whose it is.
+    pub sandbox: SandboxKey,
+    /// It is given up.
+    pub released: bool,
 }
 
 /// What the agent of a sandbox was found to offer.
@@ -125,6 +163,9 @@ pub struct Turn {
     /// A delivery follows the run. Still so when the next one comes: that one never gave its message back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_hand: bool,
+    /// Its message was given back to wait for somebody else who works with the sandbox, and not because something failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
     /// Times that the chat refused to be told the end.
     #[serde(default)]
     pub refusals: u32,
@@ -303,6 +344,16 @@ pub struct Observations {
     pub digest: Option<String>,
     /// Entries of the ledger that are written with the next save.
     pub entries: Vec<Entry>,
+    /// Names of sandboxes that are written with the next save.
+    pub names: Vec<NameWrite>,
+    /// Who has the name that was looked up; nobody.
+    pub name_found: Option<Option<SandboxKey>>,
+    /// The sandbox that the thread leaves with the next save, whose record is still the one at hand.
+    pub left: Option<SandboxKey>,
+    /// Threads that have been told what became of their sandbox, or cannot be.
+    pub told: BTreeSet<ThreadKey>,
+    /// How the snapshot that was asked for stands.
+    pub snapshot: Option<SnapshotSeen>,
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
     /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
@@ -401,6 +452,37 @@ pub struct Queued {
 }
 
 impl Session {
+    /// The sandbox that its turns work in.
+    #[must_use]
+    pub fn sandbox_key(&self) -> SandboxKey {
+        self.link.clone().unwrap_or_else(|| self.thread.sandbox())
+    }
+
+    /// The sandbox whose record this one holds: while the thread is on its way to another one, still the one before.
+    #[must_use]
+    pub fn sandbox_at_hand(&self) -> SandboxKey {
+        let left = self.observed.left.clone();
+        left.unwrap_or_else(|| self.sandbox_key())
+    }
+
+    /// Whether its turns work in the common checkout: those of the thread that the sandbox was made for, of one that somebody
+    /// wants there, and of all where there is no repository that each could have a worktree of.
+    #[must_use]
+    pub const fn works_in_common(&self) -> bool {
+        self.link.is_none() || self.in_common || self.sandbox.repo.is_none()
+    }
+
+    /// Where its turns work; none as long as its own workspace has to be made ready.
+    #[must_use]
+    pub fn workspace(&self) -> Option<Workspace> {
+        if self.works_in_common() {
+            return Some(Workspace::Common);
+        }
+        let own = self.workspace.as_ref()?;
+        let is_here = own.generation == self.sandbox.generation;
+        is_here.then(|| Workspace::own(&own.directory)).flatten()
+    }
+
     /// What the present turn would leave at work if it ended now.
     #[must_use]
     pub fn left_running(&self) -> Option<StrayRun> {
@@ -436,6 +518,10 @@ impl Session {
             fresh_since_ms: 0,
             checked_options: None,
             shown: Vec::new(),
+            link: None,
+            agent_generation: None,
+            in_common: false,
+            workspace: None,
             kept: Kept::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),
@@ -466,7 +552,12 @@ impl Session {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        schema::write(Shape::Record, self, &self.kept).expect("every field has a JSON form")
+        let number = match &self.link {
+            Some(_) => Shape::Record.reads(),
+            None => Shape::Record.writes(),
+        };
+        schema::write_at(Shape::Record, number, self, &self.kept)
+            .expect("every field has a JSON form")
     }
 
     /// Reads the stored form of a thread's record and, where there is one, of its sandbox's. Unknown fields are kept, so

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
-use crate::ids::Ms;
+use crate::glance::Glance;
+use crate::ids::{Ms, SandboxName};
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
 use crate::schema::Kept;
@@ -66,11 +67,11 @@ pub struct Changed {
     /// Id of the word that wanted it, so that its repeat is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// When that was.
+    /// When it was changed (Unix milliseconds).
     pub at_ms: Ms,
     /// Who made the change.
     pub by: Person,
-    /// What was changed.
+    /// The setting, and what it became.
     pub change: Change,
 }
 
@@ -84,7 +85,7 @@ pub enum Change {
     Default {
         /// Of this channel; none: of the tenant.
         channel: Option<String>,
-        /// Which default.
+        /// The default that was changed.
         of: Kind,
         /// The value; none clears it.
         value: Option<String>,
@@ -363,6 +364,9 @@ pub struct Catalogue {
     pub agents: Vec<String>,
     /// What turns have used, newest first.
     pub recent: Recent,
+    /// How sandboxes with a name stood when they were last written. Whose names those are is said elsewhere.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sandboxes: BTreeMap<SandboxName, Glance>,
     /// What of the stored catalogue this build does not know: written back as it was.
     #[serde(skip)]
     pub kept: Kept,
@@ -430,6 +434,23 @@ impl Catalogue {
         (&self.models, &self.agents) != (&before.0, &before.1)
     }
 
+    /// Notes how a sandbox stands; false when that changes nothing. Where there are too many, the longest unused is forgotten.
+    pub fn note_sandbox(&mut self, name: &SandboxName, glance: Glance) -> bool {
+        if self.sandboxes.get(name) == Some(&glance) {
+            return false;
+        }
+        self.sandboxes.insert(name.clone(), glance);
+        if self.sandboxes.len() > CATALOGUE_MAX {
+            let longest = self
+                .sandboxes
+                .iter()
+                .min_by_key(|(_, one)| one.last_used_ms);
+            let longest = longest.map(|(name, _)| name.clone());
+            longest.and_then(|name| self.sandboxes.remove(&name));
+        }
+        true
+    }
+
     /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
     #[must_use]
     pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
@@ -462,6 +483,24 @@ mod tests {
             outside: None,
             operates: false,
         }
+    }
+
+    #[test]
+    fn how_a_sandbox_stands_is_noted_when_it_is_news_and_the_longest_unused_is_forgotten() {
+        let mut catalogue = Catalogue::default();
+        let name = |n: usize| format!("box-{n}").parse::<SandboxName>().expect("a name");
+        let glance = |last_used_ms: u64| Glance {
+            state: "running".to_owned(),
+            last_used_ms,
+            in_use: 0,
+        };
+        for n in 0..=CATALOGUE_MAX {
+            let at_ms = 1_000 + u64::try_from(n).expect("small");
+            assert!(catalogue.note_sandbox(&name(n), glance(at_ms)));
+        }
+        assert_eq!(catalogue.sandboxes.len(), CATALOGUE_MAX);
+        assert!(!catalogue.sandboxes.contains_key(&name(0)));
+        assert!(!catalogue.note_sandbox(&name(1), glance(1_001)), "no news");
     }
 
     #[test]

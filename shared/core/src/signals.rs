@@ -200,7 +200,7 @@ pub const COST: &str = "turn.cost.micro_usd";
 /// Something that has happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// What happened.
+    /// The event that is counted.
     pub kind: Kind,
     /// To which turn, if to one.
     pub turn: Option<TurnId>,

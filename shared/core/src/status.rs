@@ -1,6 +1,8 @@
 //! The answer to "what is it doing?", in words.
 
-use crate::ids::{Ms, TurnId};
+use std::collections::BTreeSet;
+
+use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
 use crate::outcome::Outcome;
 use crate::sandbox::Phase;
@@ -85,6 +87,52 @@ pub fn words(
         )
     }));
     lines.join("\n")
+}
+
+/// The sandbox that the thread shares: what it is called, where in it the thread works, and who else does. `named` says how a
+/// thread is shown; none where it cannot be. None: nobody shares it.
+#[must_use]
+pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -> Option<String> {
+    let sandbox = &session.sandbox;
+    let name = sandbox.name.as_ref()?;
+    let place = if session.works_in_common() {
+        "in its common checkout"
+    } else {
+        "in a worktree of its own"
+    };
+    let mut words = format!("The sandbox is called {name}; this thread works {place}.");
+    let others = |threads: &mut dyn Iterator<Item = &ThreadKey>| {
+        let others: BTreeSet<ThreadKey> = threads
+            .filter(|thread| **thread != session.thread)
+            .cloned()
+            .collect();
+        let shown: Vec<String> = others.iter().filter_map(&named).take(NAMES_SHOWN).collect();
+        (others.len(), shown)
+    };
+    let said = |(count, shown): (usize, Vec<String>)| {
+        let many = match count {
+            1 => "one other thread".to_owned(),
+            n => format!("{n} other threads"),
+        };
+        if shown.is_empty() {
+            many
+        } else {
+            format!("{many} ({})", shown.join(", "))
+        }
+    };
+    let threads = others(&mut sandbox.threads.iter());
+    if threads.0 > 0 {
+        words = format!("{words} Shared with {}.", said(threads));
+    }
+    let at_work = others(&mut sandbox.in_use.iter().map(|one| &one.thread));
+    if at_work.0 > 0 {
+        words = format!("{words} At work in it now: {}.", said(at_work));
+    }
+    let ahead = others(&mut sandbox.waiting.iter().map(|one| &one.thread));
+    if ahead.0 > 0 {
+        words = format!("{words} Waiting for the common checkout: {}.", said(ahead));
+    }
+    Some(words)
 }
 
 /// The turns that the answer needs from the ledger.
@@ -251,6 +299,47 @@ mod tests {
             "Sandbox 1 is running, for 5 s.\nIt works on acme/api.\n\
              The task of Cy is working, for 5 s so far, with anthropic/a as plan."
         );
+    }
+
+    #[test]
+    fn who_shares_the_sandbox_and_works_in_it_is_told() {
+        let thread = |id: &str| ThreadKey::discord("1", id).expect("valid");
+        let named = |thread: &ThreadKey| match thread {
+            ThreadKey::Discord { thread, .. } => Some(format!("<#{thread}>")),
+            _ => None,
+        };
+        let mut session = Session {
+            sandbox: SandboxRecord {
+                name: Some("frontend".parse().expect("a name")),
+                threads: [thread("2"), thread("3")].into(),
+                in_use: vec![crate::sandbox::InUse {
+                    thread: thread("3"),
+                    turn: "t".into(),
+                    common: true,
+                    since_ms: 1,
+                    left: false,
+                }],
+                ..SandboxRecord::new(0)
+            },
+            ..Session::new(thread("2"), 0)
+        };
+        assert_eq!(
+            shared(&session, named).as_deref(),
+            Some(
+                "The sandbox is called frontend; this thread works in its common checkout. \
+                 Shared with one other thread (<#3>). At work in it now: one other thread (<#3>)."
+            )
+        );
+        session.sandbox.in_use.clear();
+        assert_eq!(
+            shared(&session, |_| None).as_deref(),
+            Some(
+                "The sandbox is called frontend; this thread works in its common checkout. \
+                 Shared with one other thread."
+            )
+        );
+        session.sandbox.name = None;
+        assert_eq!(shared(&session, named), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// What ingress answers over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// HTTP status.
+    /// Status code of the answer.
     pub status: u16,
     /// Media type of the body.
     pub content_type: &'static str,

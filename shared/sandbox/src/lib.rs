@@ -4,7 +4,7 @@
 pub mod daytona;
 pub mod labels;
 mod provider;
-mod snapshot;
+pub mod snapshot;
 pub mod ssh;
 pub mod vercel;
 

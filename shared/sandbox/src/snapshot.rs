@@ -6,20 +6,23 @@
 
 use std::fmt;
 
-use bobbin_core::ids::{Ms, SandboxKey, digest, sandbox_name};
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
 
 use crate::labels::Stack;
 
 /// Hex digits by which a snapshot's name tells stacks of one name apart.
 const STACK_DIGITS: usize = 8;
+/// Hex digits by which it tells tenants apart.
+const TENANT_DIGITS: usize = 12;
 
-/// The name of a snapshot: `<name of the sandbox>-at<time>-<hash of the stack's id>`, where the time is in milliseconds
-/// since 1970. The same sandbox at the same time has the same name, so that a repeat finds what it has made.
+/// The name of a snapshot: `<name of the sandbox>-at<time>-<hash of the stack's id><hash of the tenant>`, where the time is in
+/// milliseconds since 1970. The same sandbox at the same time has the same name, so that a repeat finds what it has made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotName {
     sandbox: String,
     at_ms: Ms,
     stack: String,
+    tenant: String,
 }
 
 impl SnapshotName {
@@ -30,6 +33,7 @@ impl SnapshotName {
             sandbox: sandbox_name(stack.name, key, generation),
             at_ms,
             stack: stack_digits(stack.id),
+            tenant: tenant_digits(&key.tenant()),
         }
     }
 
@@ -41,10 +45,12 @@ impl SnapshotName {
         let read = Self {
             sandbox: sandbox.to_owned(),
             at_ms: at.parse().ok()?,
-            stack: digits.to_owned(),
+            stack: digits.get(..STACK_DIGITS)?.to_owned(),
+            tenant: digits.get(STACK_DIGITS..)?.to_owned(),
         };
         let ours = sandbox.starts_with(&stack_prefix(stack))
-            && digits == stack_digits(stack.id)
+            && read.stack == stack_digits(stack.id)
+            && read.tenant.len() == TENANT_DIGITS
             // Another way to write the same number is no name of ours.
             && read.to_string() == name;
         ours.then_some(read)
@@ -62,8 +68,14 @@ impl SnapshotName {
         self.at_ms
     }
 
-    /// Whether it is of this sandbox of ours, in any generation. Whoever makes a sandbox of a snapshot asks this first of the
-    /// sandboxes of the same tenant: a snapshot holds what its sandbox held.
+    /// Whether it is of a sandbox of this tenant. Whoever makes a sandbox of a snapshot asks this first: a snapshot holds what
+    /// its sandbox held.
+    #[must_use]
+    pub fn is_of_tenant(&self, tenant: &Tenant) -> bool {
+        self.tenant == tenant_digits(tenant)
+    }
+
+    /// Whether it is of this sandbox of ours, in any generation.
     #[must_use]
     pub fn is_of(&self, stack: Stack<'_>, key: &SandboxKey) -> bool {
         let generation = self.sandbox.rsplit_once("-g").map(|(_, number)| number);
@@ -79,8 +91,9 @@ impl fmt::Display for SnapshotName {
             sandbox,
             at_ms,
             stack,
+            tenant,
         } = self;
-        write!(f, "{sandbox}-at{at_ms}-{stack}")
+        write!(f, "{sandbox}-at{at_ms}-{stack}{tenant}")
     }
 }
 
@@ -88,6 +101,10 @@ impl fmt::Display for SnapshotName {
 #[must_use]
 pub fn stack_prefix(stack: Stack<'_>) -> String {
     format!("bobbin-{}-", stack.name)
+}
+
+fn tenant_digits(tenant: &Tenant) -> String {
+    digest(&["snapshot-of-tenant", tenant.as_str()])[..TENANT_DIGITS].to_owned()
 }
 
 fn stack_digits(stack_id: &str) -> String {

@@ -17,9 +17,9 @@ const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// An answer of the script.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status.
+    /// Status code of the answer.
     pub status: u16,
-    /// The body.
+    /// Text that is sent as the answer's body.
     pub body: String,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -76,9 +76,9 @@ impl Reply {
 pub struct Received {
     /// Method and target: `GET /path?query`.
     pub line: String,
-    /// Its headers.
+    /// Headers as they came.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Bytes of the body as they came.
     pub body: Vec<u8>,
 }
 
@@ -137,7 +137,7 @@ impl Server {
         }
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Address of the server, `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn base(&self) -> &str {
         &self.base

@@ -9,7 +9,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
 use super::side::{Side, now_ms};
-use super::thread::{Button, Seen, SeenFile, Thread, collect, texts};
+use super::thread::{Button, ChatFile, ChatMessage, Thread, collect, texts};
 use super::view;
 use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
@@ -27,11 +27,11 @@ pub struct Discord {
 /// What came of an act: Discord's answer as the person sees it.
 #[derive(Debug, Clone)]
 pub struct Acted {
-    /// Names the turn.
+    /// Id of the interaction, which is also the turn's.
     pub interaction: String,
     /// Answers it for fifteen minutes.
     pub token: String,
-    /// The whole outcome.
+    /// What ingress answered and the platform did of it, as the local chat tells it.
     pub outcome: Value,
 }
 
@@ -72,7 +72,7 @@ impl Discord {
     ///
     /// # Errors
     /// When it cannot be fetched.
-    pub async fn file(&self, file: &SeenFile) -> Result<String, String> {
+    pub async fn file(&self, file: &ChatFile) -> Result<String, String> {
         self.side.file(&file.url, "none").await
     }
 
@@ -137,7 +137,7 @@ impl Discord {
     pub async fn press(
         &self,
         thread: &Thread,
-        message: &Seen,
+        message: &ChatMessage,
         label: &str,
     ) -> Result<Acted, String> {
         let button = message.must_have(label)?;
@@ -151,7 +151,7 @@ impl Discord {
     pub async fn choose(
         &self,
         thread: &Thread,
-        message: &Seen,
+        message: &ChatMessage,
         select: &str,
         values: &[&str],
     ) -> Result<Acted, String> {
@@ -165,7 +165,7 @@ impl Discord {
     pub async fn fill(
         &self,
         thread: &Thread,
-        message: &Seen,
+        message: &ChatMessage,
         label: &str,
         fields: &Value,
     ) -> Result<Acted, String> {
@@ -208,13 +208,13 @@ impl Discord {
     ///
     /// # Errors
     /// When the channel cannot be read.
-    pub async fn messages(&self, channel: &str) -> Result<Vec<Seen>, String> {
+    pub async fn messages(&self, channel: &str) -> Result<Vec<ChatMessage>, String> {
         let list = self
             .api(&format!(
                 "/channels/{channel}/messages?limit={MESSAGES_MAX}"
             ))
             .await?;
-        let mut seen: Vec<Seen> = list
+        let mut seen: Vec<ChatMessage> = list
             .as_array()
             .map(|list| list.iter().map(seen).collect())
             .unwrap_or_default();
@@ -310,7 +310,7 @@ impl Discord {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<ChatMessage>, String> {
         let list = self.control(Method::GET, "ephemeral", &Value::Null).await?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
         Ok(kept
@@ -405,7 +405,7 @@ fn snowflake() -> String {
     (((now_ms() - EPOCH_MS) << 22) | (NEXT.fetch_add(1, Ordering::Relaxed) & 0x3f_ffff)).to_string()
 }
 
-fn seen(message: &Value) -> Seen {
+fn seen(message: &Value) -> ChatMessage {
     let mut text = vec![message["content"].as_str().unwrap_or_default().to_owned()];
     texts(&message["components"], &mut text);
     let mut buttons = Vec::new();
@@ -418,7 +418,7 @@ fn seen(message: &Value) -> Seen {
         })
     };
     collect(&message["components"], &button, &mut buttons);
-    Seen {
+    ChatMessage {
         id: message["id"].as_str().unwrap_or_default().to_owned(),
         key: message["nonce"].as_str().map(str::to_owned),
         text: text.join("\n"),
@@ -428,7 +428,7 @@ fn seen(message: &Value) -> Seen {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|file| SeenFile {
+            .map(|file| ChatFile {
                 name: file["filename"].as_str().unwrap_or_default().to_owned(),
                 url: file["url"].as_str().unwrap_or_default().to_owned(),
             })

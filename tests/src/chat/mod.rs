@@ -9,4 +9,4 @@ pub mod view;
 
 pub use discord::Discord;
 pub use slack::Slack;
-pub use thread::{Button, Platform, Seen, SeenFile, Thread};
+pub use thread::{Button, ChatFile, ChatMessage, Platform, Thread};

@@ -88,7 +88,6 @@ impl Side {
     }
 }
 
-/// Milliseconds since 1970.
 pub(super) fn now_ms() -> Ms {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

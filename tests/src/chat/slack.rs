@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::side::{Side, now_ms};
 use super::slack_view;
-use super::thread::{Button, Seen, SeenFile, Thread, collect, texts};
+use super::thread::{Button, ChatFile, ChatMessage, Thread, collect, texts};
 use crate::http::Answer;
 use crate::limits::MESSAGES_MAX;
 use crate::ready::Ready;
@@ -107,7 +107,7 @@ impl Slack {
     ///
     /// # Errors
     /// When it cannot be fetched.
-    pub async fn file(&self, file: &SeenFile) -> Result<String, String> {
+    pub async fn file(&self, file: &ChatFile) -> Result<String, String> {
         let token = format!("Bearer {}", self.side.ready.slack_bot_token);
         self.side.file(&file.url, &token).await
     }
@@ -183,7 +183,7 @@ impl Slack {
     pub async fn press(
         &self,
         thread: &Thread,
-        message: &Seen,
+        message: &ChatMessage,
         label: &str,
     ) -> Result<Value, String> {
         let button = message.must_have(label)?;
@@ -198,7 +198,7 @@ impl Slack {
     pub async fn fill(
         &self,
         thread: &Thread,
-        message: &Seen,
+        message: &ChatMessage,
         label: &str,
         fields: &Value,
     ) -> Result<Value, String> {
@@ -256,7 +256,7 @@ impl Slack {
     ///
     /// # Errors
     /// When the thread cannot be read.
-    pub async fn messages(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+    pub async fn messages(&self, thread: &Thread) -> Result<Vec<ChatMessage>, String> {
         let list = self.kept(thread, "&include_all_metadata=true").await?;
         Ok(list.iter().map(seen).collect())
     }
@@ -265,7 +265,7 @@ impl Slack {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<Seen>, String> {
+    pub async fn whispers(&self, thread: &Thread) -> Result<Vec<ChatMessage>, String> {
         let list = self
             .side
             .control(Method::GET, "slack/ephemeral", &Value::Null)
@@ -442,7 +442,7 @@ fn now_s() -> u64 {
     now_ms() / 1_000
 }
 
-fn seen(message: &Value) -> Seen {
+fn seen(message: &Value) -> ChatMessage {
     let mut text = vec![message["text"].as_str().unwrap_or_default().to_owned()];
     texts(&message["blocks"], &mut text);
     let mut buttons = Vec::new();
@@ -456,7 +456,7 @@ fn seen(message: &Value) -> Seen {
         })
     };
     collect(&message["blocks"], &button, &mut buttons);
-    Seen {
+    ChatMessage {
         id: message["ts"].as_str().unwrap_or_default().to_owned(),
         key: message["metadata"]["event_payload"]["op_id"]
             .as_str()
@@ -468,7 +468,7 @@ fn seen(message: &Value) -> Seen {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|file| SeenFile {
+            .map(|file| ChatFile {
                 name: file["title"].as_str().unwrap_or_default().to_owned(),
                 url: file["url_private"].as_str().unwrap_or_default().to_owned(),
             })

@@ -36,7 +36,7 @@ pub fn message(message: &Value) -> String {
     normal(&lines.join("\n"))
 }
 
-/// A Home.
+/// The view of a Home tab as it is shown.
 #[must_use]
 pub fn home(view: &Value) -> String {
     let blocks = view["blocks"].as_array().map_or(&[][..], Vec::as_slice);

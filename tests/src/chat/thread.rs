@@ -3,17 +3,17 @@
 use bobbin_core::ids::ThreadKey;
 use serde_json::Value;
 
-/// Which platform.
+/// The platform that a test talks on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Platform {
-    /// Discord.
+    /// Threads below messages of a server's channel.
     Discord,
-    /// Slack.
+    /// Threads by the `ts` of their first message.
     Slack,
 }
 
 impl Platform {
-    /// Both.
+    /// Both, for tests whose promise holds on each.
     pub const ALL: [Self; 2] = [Self::Discord, Self::Slack];
 
     /// Its name in the names of tests.
@@ -48,7 +48,7 @@ pub struct Button {
 
 /// A message as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ChatMessage {
     /// Discord's id, Slack's `ts`.
     pub id: String,
     /// The name that the bot gave it when it posted it (Discord's nonce, Slack's metadata).
@@ -60,19 +60,19 @@ pub struct Seen {
     /// The bot wrote it.
     pub by_bot: bool,
     /// Files that came with it.
-    pub files: Vec<SeenFile>,
+    pub files: Vec<ChatFile>,
 }
 
 /// A file of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenFile {
+pub struct ChatFile {
     /// The name that people read.
     pub name: String,
     /// Where it can be fetched.
     pub url: String,
 }
 
-impl Seen {
+impl ChatMessage {
     /// The button with this label, which must be there.
     pub(super) fn must_have(&self, label: &str) -> Result<&Button, String> {
         self.button(label)

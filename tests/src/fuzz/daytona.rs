@@ -31,23 +31,23 @@ pub(super) fn json(input: &[u8]) {
 
 fn sandbox(sandbox: &Sandbox) {
     let state = sandbox.state.as_deref().unwrap_or_default();
-    let coarse = sandbox.sandbox_state();
+    let told = sandbox.sandbox_state();
     assert_eq!(
-        coarse == SandboxState::Gone,
+        told == SandboxState::Gone,
         GONE.contains(&state),
         "{state:?}"
     );
     assert_eq!(
-        coarse == SandboxState::Running,
+        told == SandboxState::Running,
         state == "started",
         "{state:?}"
     );
-    if let SandboxState::Broken { recoverable, .. } = &coarse {
+    if let SandboxState::Broken { recoverable, .. } = &told {
         assert!(["error", "build_failed"].contains(&state), "{state:?}");
         assert!(!*recoverable || sandbox.recoverable == Some(true));
     }
     let sandbox = bobbin_sandbox::Sandbox::from(sandbox.clone());
-    assert_eq!(sandbox.state, coarse);
+    assert_eq!(sandbox.state, told);
     let Some((key, generation)) = sandbox.owner() else {
         return;
     };

@@ -1,6 +1,6 @@
 //! Chance from a seed: SplitMix64.
 
-/// The dice.
+/// Numbers that follow from a seed (SplitMix64), so that a failure can be repeated.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
@@ -11,7 +11,7 @@ impl Dice {
         Self(seed ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    /// Any number.
+    /// The next number of the sequence.
     pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

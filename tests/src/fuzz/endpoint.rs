@@ -66,8 +66,12 @@ fn worked_on(body: &Body, tenant: &str) {
         Body::Message(message) => {
             let by = match &message.work {
                 Work::Prompt(prompt) => &prompt.by,
-                Work::Reset { by, .. } => by,
-                Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { .. } => {
+                Work::Reset { by, .. } | Work::Name { by, .. } | Work::Connect { by, .. } => by,
+                Work::Sweep
+                | Work::Reconcile
+                | Work::DeadLetter { .. }
+                | Work::Create(_)
+                | Work::Operate { .. } => {
                     panic!("nobody outside may ask for {:?}", message.work)
                 }
             };

@@ -33,7 +33,7 @@ pub struct Target {
     seeds: fn(&Path) -> Vec<Seed>,
 }
 
-/// All of them.
+/// Each entry point that takes bytes from outside.
 pub const TARGETS: [Target; 12] = [
     Target {
         name: "discord_verifier",
@@ -48,7 +48,7 @@ pub const TARGETS: [Target; 12] = [
         seeds: seeds::signed_by_slack,
     },
     Target {
-        name: "discord_intake",
+        name: "discord_inbound",
         property: "unsigned does nothing; signed, every answer fits Discord and mentions nobody, and what is enqueued \
                    belongs to an allowed guild, fits the queue and is read back as it was",
         check: discord::inbound,

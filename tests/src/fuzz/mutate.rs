@@ -9,7 +9,7 @@ use super::dice::Dice;
 const CHANGES_MAX: u64 = 4;
 /// Bytes that are repeated at once.
 const REPEAT_BYTES_MAX: usize = 64;
-/// How often.
+/// A piece is repeated so often at the most.
 const REPEATS_MAX: u64 = 40;
 /// Depth of a nested value that is put in.
 const DEPTH_MAX: u64 = 60;

@@ -22,7 +22,7 @@ pub(super) fn body(input: &[u8]) {
         Body::Control(control) => assert_eq!(body.group(), control.thread.to_string()),
         Body::Announce(announce) => assert_eq!(body.group(), announce.thread.to_string()),
         Body::Candidate(candidate) => assert_eq!(body.group(), candidate.said.group()),
-        // Nor `home:`.
+        // Nor does a key begin with `home:`.
         Body::Overview(one) => assert_eq!(body.group(), format!("home:{}:{}", one.team, one.by.id)),
     }
 }

@@ -20,7 +20,7 @@ const STREAM_BYTES_MAX: u64 = 64 * 1024;
 pub struct Seed {
     /// Where it is from.
     pub name: String,
-    /// The input.
+    /// The bytes that the target is given.
     pub bytes: Vec<u8>,
 }
 

@@ -10,26 +10,22 @@ use sha2::Sha256;
 
 /// The moment of every check.
 pub(super) const NOW_S: u64 = 1_795_300_000;
-/// Both platforms' window.
+/// Both platforms' signatures are believed for so many seconds.
 const WINDOW_S: u64 = 300;
 const SECRET: &str = "a-signing-secret-for-fuzzing";
 
-/// The application's key.
 pub(super) fn discord_key() -> SigningKey {
     SigningKey::from_bytes(&[11; 32])
 }
 
-/// Slack's secret.
 pub(super) const fn slack_secret() -> &'static str {
     SECRET
 }
 
-/// As Discord signs.
 pub(super) fn by_discord(timestamp: &[u8], body: &[u8]) -> String {
     hex::encode(discord_key().sign(&[timestamp, body].concat()).to_bytes())
 }
 
-/// As Slack signs.
 pub(super) fn by_slack(timestamp: &[u8], body: &[u8]) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("HMAC takes a key of any length");
@@ -39,7 +35,6 @@ pub(super) fn by_slack(timestamp: &[u8], body: &[u8]) -> String {
     format!("v0={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// The Ed25519 verifier.
 pub(super) fn discord(input: &[u8]) {
     let key = discord_key().verifying_key();
     let accepts = |signature: &str, timestamp: &str, body: &[u8]| {
@@ -50,7 +45,6 @@ pub(super) fn discord(input: &[u8]) {
     verifier(input, &accepts, &by_discord, &same);
 }
 
-/// The HMAC verifier.
 pub(super) fn slack(input: &[u8]) {
     let accepts = |signature: &str, timestamp: &str, body: &[u8]| {
         slack::verify(SECRET, signature, timestamp, body, NOW_S * 1_000).is_ok()

@@ -58,6 +58,8 @@ pub enum Fact {
     Hit { generation: u32, turn: usize },
     /// The agent worked on the prompt of a turn that had ended, while another one began or when all was quiet.
     Astray { turn: usize },
+    /// A run began in a workspace of the sandbox: the threads that had a turn at work in it then.
+    Working { workspace: String, who: Vec<String> },
     /// The provider stopped or lost a sandbox by itself.
     Disturbed { generation: u32 },
     /// After the run had ended, its answer could not be read once more.
@@ -77,9 +79,9 @@ pub enum Fact {
 pub enum Request {
     /// Words for the agent.
     Prompt,
-    /// A fresh sandbox is wanted.
-    Reset,
-    /// Who runs the stack wants something of the sandbox: the record alone says what came of it.
+    /// Something that a notice answers: a fresh sandbox is wanted, a name for it, or another one.
+    Notice,
+    /// Somebody wants something of the sandbox: the record alone says what came of it.
     Operation,
 }
 

@@ -14,15 +14,16 @@ const REFUSALS_MIN: usize = 5;
 /// A promise: its number in the design, its words, and what breaks it.
 #[derive(Debug, Clone, Copy)]
 pub struct Promise {
-    /// Its number.
+    /// The number by which DESIGN and PROTOCOL name it.
     pub number: u8,
-    /// Its words.
+    /// What is promised, in a sentence.
     pub words: &'static str,
     /// The history breaks it with an error that says what does.
     pub holds: fn(&History) -> Result<(), String>,
 }
 
-/// All that can be seen in one thread. The seventh is about two tenants, the ninth is about all states that can be
+/// All that can be seen in one thread, and the twelfth beside those of the design. The seventh is about two tenants, the
+/// eleventh about credentials in a sandbox, the ninth is about all states that can be
 /// reached: in one history it is that an end was reached at all.
 pub const ALL: [Promise; 10] = [
     Promise {
@@ -66,14 +67,14 @@ pub const ALL: [Promise; 10] = [
         holds: converged,
     },
     Promise {
-        number: 10,
+        number: 12,
         words: "who asked is called once at the end and once for an ask, and nobody else ever is",
         holds: only_who_asked_is_called,
     },
     Promise {
-        number: 11,
-        words: "no run goes on that no turn owns",
-        holds: no_stray_run,
+        number: 10,
+        words: "two turns never work in one workspace at the same time, and no run goes on that no turn owns",
+        holds: one_at_a_time,
     },
 ];
 
@@ -206,9 +207,9 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         if *kind == Request::Operation {
             continue;
         }
-        if *kind == Request::Reset {
+        if *kind == Request::Notice {
             if !stands(&PostKind::Notice) {
-                return Err(format!("the reset {turn} was not told"));
+                return Err(format!("what {turn} asked for was not answered"));
             }
             continue;
         }
@@ -379,7 +380,12 @@ fn no_hit(history: &History) -> Result<(), String> {
     }
 }
 
-fn no_stray_run(history: &History) -> Result<(), String> {
+fn one_at_a_time(history: &History) -> Result<(), String> {
+    let crowded = |fact: &&Fact| matches!(fact, Fact::Working { who, .. } if who.len() > 1);
+    if let Some(Fact::Working { workspace, who }) = history.facts.iter().find(crowded) {
+        let who = who.join(" and ");
+        return Err(format!("{who} worked in {workspace} at the same time"));
+    }
     let astray = |fact: &&Fact| matches!(fact, Fact::Astray { .. });
     match history.facts.iter().find(astray) {
         Some(Fact::Astray { turn }) => Err(format!(

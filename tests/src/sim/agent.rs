@@ -26,6 +26,8 @@ pub struct Agent {
 pub struct Run {
     /// Whose prompt it is.
     pub turn: usize,
+    /// Where it works.
+    pub workspace: String,
     /// When it comes to its end; none: never by itself.
     pub ends_ms: Option<Ms>,
     /// It ends in an error.
@@ -59,6 +61,7 @@ impl Run {
     pub fn new(turn: usize, ends_ms: Option<Ms>) -> Self {
         Self {
             turn,
+            workspace: String::new(),
             ends_ms,
             error: false,
             kills: false,

@@ -29,7 +29,7 @@ fn wait() -> Failure {
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
         Effect::Chat(_) => &[Out::Chat, Out::Token],
-        Effect::Recall { .. } => &[Out::Table],
+        Effect::Recall { .. } | Effect::FindName { .. } => &[Out::Table],
         Effect::Sandbox(_) => &[Out::Provider],
         _ => &[],
     }

@@ -8,6 +8,7 @@
 
 pub mod agent;
 mod failing;
+pub mod home;
 pub mod plan;
 pub mod queue;
 mod run;

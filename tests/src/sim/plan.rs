@@ -1,7 +1,7 @@
 //! What a history is made of: what people and platforms do, and what goes wrong.
 
-use bobbin_core::ids::Ms;
-use bobbin_core::message::{Message, Prompt, Work};
+use bobbin_core::ids::{Ms, SandboxKey, SandboxName};
+use bobbin_core::message::{Message, Operation, Prompt, Work};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 
@@ -85,33 +85,75 @@ pub enum Deed {
 pub enum Late {
     Create(u32),
     Stop(u32),
-    Delete(u32),
+    Delete {
+        generation: u32,
+        /// A person wants it gone, whatever works in it.
+        by_person: bool,
+    },
     /// An abort of the run of these prompts.
     Abort(u32, Vec<String>),
 }
 
-pub fn prompt(text: &str) -> Work {
-    let by = Person {
+/// Who says everything.
+pub fn ann() -> Person {
+    Person {
         id: "ann".into(),
         name: "ann".into(),
+    }
+}
+
+pub fn prompt(text: &str) -> Work {
+    let wants = Selection {
+        repo: Some("acme/api".to_owned()),
+        ..Selection::default()
     };
+    wanting(text, wants)
+}
+
+/// A prompt for which something was chosen.
+pub fn wanting(text: &str, wants: Selection) -> Work {
     Work::Prompt(Prompt {
         text: text.to_owned(),
-        by,
-        wants: Selection {
-            repo: Some("acme/api".to_owned()),
-            ..Selection::default()
-        },
+        by: ann(),
+        wants,
         ..Prompt::default()
     })
 }
 
 pub fn reset() -> Work {
     Work::Reset {
-        by: Person {
-            id: "ann".into(),
-            name: "ann".into(),
-        },
+        by: ann(),
         standing: Membership::default(),
     }
+}
+
+/// The thread's sandbox gets a name.
+pub fn name(name: &str) -> Work {
+    Work::Name {
+        name: called(name),
+        by: ann(),
+        standing: Membership::default(),
+    }
+}
+
+/// The thread goes to another sandbox, or back to its own.
+pub fn connect(to: Option<SandboxKey>) -> Work {
+    Work::Connect {
+        to,
+        by: ann(),
+        standing: Membership::default(),
+    }
+}
+
+/// Somebody in the chat wants something of a sandbox.
+pub fn operate(want: Operation) -> Work {
+    Work::Operate {
+        want,
+        by: Some(ann()),
+    }
+}
+
+/// A name of a sandbox.
+pub fn called(name: &str) -> SandboxName {
+    name.parse().expect("a valid name")
 }

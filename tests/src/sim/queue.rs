@@ -1,4 +1,4 @@
-//! The queue's group of one thread.
+//! The queue's groups.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,13 @@ use bobbin_core::message::Message;
 
 /// Deliveries after which the queue gives a message up.
 pub const DELIVERIES_MAX: u64 = bobbin_core::limits::DELIVERIES_MAX as u64;
+
+/// A group of the queue: a thread's, or that of the sandbox that was made for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    pub place: usize,
+    pub of_sandbox: bool,
+}
 
 /// A message in its group.
 #[derive(Debug, Clone)]

@@ -35,10 +35,11 @@ impl World {
             let idle = tasks.is_empty()
                 && inner.deeds.is_empty()
                 && inner.later.is_empty()
-                && inner
-                    .places
-                    .iter()
-                    .all(|place| place.queue.is_empty() && place.letters.is_empty());
+                && inner.places.iter().all(|place| {
+                    place.queue.is_empty()
+                        && place.home.queue.is_empty()
+                        && place.letters.is_empty()
+                });
             if idle && done(&inner) {
                 return Ok(());
             }
@@ -70,7 +71,8 @@ impl World {
             let heads = inner
                 .places
                 .iter()
-                .filter_map(|place| place.queue.front())
+                .flat_map(|place| [place.queue.front(), place.home.queue.front()])
+                .flatten()
                 .filter(|entry| entry.holder.is_none());
             next_ms = next_ms.min(heads.map(|entry| entry.visible_ms).min().unwrap_or(Ms::MAX));
             inner.now_ms = inner.now_ms.max(next_ms);
@@ -101,7 +103,7 @@ impl World {
         for (_, place, deed) in due {
             inner.note(place, || format!("{deed:?}"));
             match deed {
-                Deed::Send(message) => inner.send(place, message),
+                Deed::Send(message) => inner.send(message),
                 Deed::Stop(turn) => inner.stop(place, &turn.as_str().into()),
                 Deed::StopAll => {
                     let all = inner.places[place].all_turns();
@@ -115,17 +117,17 @@ impl World {
                         inner.met.insert("wanted now");
                     }
                 }
-                Deed::Lose => inner.places[place].lose(),
-                Deed::ServerDies => inner.places[place].server_dies(now_ms),
+                Deed::Lose => inner.places[place].home.lose(),
+                Deed::ServerDies => inner.places[place].home.server_dies(now_ms),
                 Deed::Hangs => {
-                    inner.places[place].hangs();
+                    inner.places[place].home.hangs();
                     inner.met.insert("hung");
                 }
                 Deed::Cut(for_ms) => {
-                    inner.places[place].cut(now_ms + for_ms);
+                    inner.places[place].home.cut(now_ms + for_ms);
                     inner.met.insert("cut");
                 }
-                Deed::StopsByItself => inner.places[place].stops_by_itself(now_ms),
+                Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Rest => {}
             }
@@ -133,10 +135,10 @@ impl World {
         let sweeps = inner.sweeps;
         for place in (0..inner.places.len()).filter(|_| sweeps) {
             let here = &mut inner.places[place];
-            let Some(at_ms) = here.wake_ms.take_if(|at_ms| *at_ms <= now_ms) else {
+            let Some(at_ms) = here.home.wake_ms.take_if(|at_ms| *at_ms <= now_ms) else {
                 continue;
             };
-            let thread = here.thread.clone();
+            let thread = here.thread.sandbox().group();
             let message = Message {
                 id: format!("wake-{}-{at_ms}", thread.short_hash()).into(),
                 thread,
@@ -144,45 +146,43 @@ impl World {
                 work: Work::Sweep,
             };
             inner.met.insert("wake-up");
-            inner.send(place, message);
+            inner.send(message);
         }
         let late: Vec<_> = inner
             .later
             .extract_if(.., |late| late.0 <= now_ms)
             .collect();
-        for (_, place, late) in late {
+        for (_, spot, late) in late {
             inner.met.insert("late");
-            inner.note(place, || format!("arrives late: {late:?}"));
-            inner.places[place].land(late, now_ms);
+            inner.note(spot.1, || format!("arrives late: {late:?}"));
+            inner.land(spot, late);
         }
     }
 
     /// Gives each group's head to a worker, once it is visible.
     fn deliver(&self, tasks: &mut Vec<Task>) {
         let mut inner = self.lock();
-        for place in 0..inner.places.len() {
+        for group in inner.groups() {
             let now_ms = inner.now_ms;
+            let place = group.place;
             // A receipt whose heartbeat stopped is worth nothing after its time.
-            if let Some(token) = inner.places[place]
-                .queue
-                .front()
-                .and_then(|entry| entry.holder)
+            if let Some(token) = inner.queue(group).front().and_then(|entry| entry.holder)
                 && inner.visible_until_ms(token, &self.limits) <= now_ms
             {
                 inner.met.insert("zombie");
                 inner.note(place, || {
                     "the message is visible again while its worker still lives".to_owned()
                 });
-                if let Some(entry) = inner.places[place].queue.front_mut() {
+                if let Some(entry) = inner.queue(group).front_mut() {
                     (entry.holder, entry.visible_ms) = (None, now_ms);
                 }
             }
             let is_held = |entry: &Entry| entry.holder.is_some() || entry.visible_ms > now_ms;
-            if !inner.places[place].queue.front().is_none_or(is_held) {
-                inner.gives_up(place);
+            if !inner.queue(group).front().is_none_or(is_held) {
+                inner.gives_up(group);
             }
             let token = inner.tokens + 1;
-            let Some(entry) = inner.places[place].queue.front_mut() else {
+            let Some(entry) = inner.queue(group).front_mut() else {
                 continue;
             };
             if entry.holder.is_some() || entry.visible_ms > now_ms {
@@ -197,7 +197,7 @@ impl World {
             inner.receipts.insert(
                 token,
                 Receipt {
-                    place,
+                    group,
                     began_ms: now_ms,
                     frozen_ms: None,
                 },
@@ -213,7 +213,7 @@ impl World {
             inner.note(place, || {
                 format!("delivers {} for the {receives}. time", message.id)
             });
-            let hand = Worker::new(self.clone(), place, token, skew_ms, &message.work);
+            let hand = Worker::new(self.clone(), group, token, skew_ms, &message.work);
             let limits = Arc::clone(&self.limits);
             let work = Box::pin(async move {
                 let delivery = Delivery {
@@ -231,7 +231,7 @@ impl World {
             tasks.push(Task {
                 work,
                 token,
-                place,
+                group: Some(group),
                 dies_at_ms: now_ms + FUNCTION_MS,
             });
         }
@@ -251,7 +251,7 @@ impl World {
             let mut inner = self.lock();
             let Task {
                 token,
-                place,
+                group,
                 dies_at_ms,
                 ..
             } = tasks[at];
@@ -263,16 +263,16 @@ impl World {
             let until_ms = inner.visible_until_ms(token, &self.limits);
             let holds = inner.holds(token);
             let now_ms = inner.now_ms;
-            if inner.receipts.remove(&token).is_none() {
+            let (true, Some(group)) = (inner.receipts.remove(&token).is_some(), group) else {
                 drop(inner);
                 drop(tasks.swap_remove(at));
                 continue;
-            }
-            inner.note(place, || {
+            };
+            inner.note(group.place, || {
                 format!("ends: {verdict:?} (its receipt is good: {holds})")
             });
             if holds {
-                let queue = &mut inner.places[place].queue;
+                let queue = inner.queue(group);
                 match verdict {
                     Some(Verdict::Done) => drop(queue.pop_front()),
                     Some(Verdict::Hold { delay_ms, .. } | Verdict::Newer { delay_ms, .. }) => {

@@ -1,5 +1,7 @@
 //! A sandbox at the provider.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
@@ -18,8 +20,25 @@ pub struct Sandbox {
     pub(super) server: bool,
     /// The server takes what it is sent and never answers.
     pub(super) hangs: bool,
-    pub(super) session: bool,
-    pub(super) agent: Agent,
+    /// Threads (by place) whose agent session is in it; that have a workspace of their own in it.
+    pub(super) sessions: BTreeSet<usize>,
+    pub(super) workspaces: BTreeSet<usize>,
+    /// Each thread's own session of the agent.
+    pub agents: BTreeMap<usize, Agent>,
+}
+
+impl Sandbox {
+    /// The agent as this thread knows it.
+    pub(super) fn agent(&mut self, place: usize) -> &mut Agent {
+        self.agents.entry(place).or_default()
+    }
+
+    /// The server went away, and with it what all threads' runs were at.
+    pub(super) fn dies(&mut self, now_ms: Ms) {
+        self.agents
+            .values_mut()
+            .for_each(|agent| agent.dies(now_ms));
+    }
 }
 
 pub(super) fn down() -> Event {

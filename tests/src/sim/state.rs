@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, TurnId};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{DeadPrompt, Message, Work};
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::session::{NameWrite, Session};
 
+use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
-use super::queue::{DELIVERIES_MAX, Entry};
+use super::queue::{DELIVERIES_MAX, Entry, Group};
 use super::thread::SimThread;
 use super::transitions::Transition;
 use crate::fuzz::dice::Dice;
-use crate::promises::Request;
+use crate::promises::{Fact, Request};
 
 /// A queue forgets deduplication ids after this long.
 const DEDUPLICATION_MS: u64 = 300_000;
@@ -23,7 +24,7 @@ const DEDUPLICATION_MS: u64 = 300_000;
 /// What a worker's receipt is worth.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
-    pub place: usize,
+    pub group: Group,
     pub(super) began_ms: Ms,
     /// Its process stands still since this time.
     pub(super) frozen_ms: Option<Ms>,
@@ -43,6 +44,8 @@ pub struct Inner {
     pub sweeps: bool,
     /// Calls of the orphan hunt count, and may be crashed at.
     pub hunts_crash: bool,
+    /// Who has which name.
+    pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
     /// The planted fault: what was made is never counted again.
     pub counts_once: bool,
     /// The planted fault: a token that is not taken is taken for one that never will be.
@@ -60,18 +63,17 @@ pub struct Inner {
     pub(super) next_wake_ms: Ms,
     pub(super) tokens: u64,
     pub(super) deeds: Vec<(Ms, usize, Deed)>,
-    /// Calls on their way that nobody waits for any more.
-    pub later: Vec<(Ms, usize, Late)>,
+    /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
+    pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
 
 impl Inner {
     /// As many threads at the start of a history, of two tenants in turn.
     pub(super) fn new(threads: usize, seed: u64, trouble: Trouble) -> Self {
         let places = (0..threads).map(|at| {
-            SimThread::new(
-                ThreadKey::discord(&format!("{}", at % 2 + 1), &format!("{}", at + 10))
-                    .expect("valid"),
-            )
+            let guild = format!("{}", at % 2 + 1);
+            let key = ThreadKey::discord(&guild, &format!("{}", at + 10));
+            SimThread::new(key.expect("valid"), at)
         });
         Self {
             now_ms: START_MS,
@@ -83,6 +85,7 @@ impl Inner {
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
+            names: BTreeMap::new(),
             counts_once: false,
             gives_tokens_up: false,
             letters_go_unread: false,
@@ -98,6 +101,133 @@ impl Inner {
             deeds: Vec::new(),
             later: Vec::new(),
         }
+    }
+
+    /// The place of a thread, or of a sandbox: one that no thread was the first of gets a place of its own.
+    pub fn place_of(&mut self, thread: &ThreadKey) -> usize {
+        let thread = match thread {
+            ThreadKey::Sandbox(key) => key.thread(),
+            thread => thread,
+        };
+        let at = self.places.iter().position(|place| place.thread == *thread);
+        at.unwrap_or_else(|| {
+            let place = self.places.len();
+            self.places.push(SimThread::new(thread.clone(), place));
+            place
+        })
+    }
+
+    /// The place whose sandbox this thread works in.
+    pub fn home_of(&mut self, place: usize) -> usize {
+        let record = self.places[place].record.as_ref();
+        match record.and_then(|session| session.link.clone()) {
+            Some(key) => self.place_of(key.thread()),
+            None => place,
+        }
+    }
+
+    /// What is stored of a thread and the sandbox that it works in, or in the group of a sandbox of that alone.
+    pub fn stored(&mut self, group: Group) -> Option<Session> {
+        let at = if group.of_sandbox {
+            group.place
+        } else {
+            self.home_of(group.place)
+        };
+        let sandbox = self.places[at].home.record.clone();
+        if group.of_sandbox {
+            let thread = self.places[at].thread.sandbox().group();
+            return Some(Session {
+                sandbox: sandbox?,
+                ..Session::new(thread, 0)
+            });
+        }
+        self.places[at].home.users.insert(group.place);
+        let record = self.places[group.place].record.clone()?;
+        Some(Session {
+            sandbox: sandbox.unwrap_or_default(),
+            ..record
+        })
+    }
+
+    /// Whether these names can be written.
+    pub fn names_are_free(&self, names: &[NameWrite]) -> bool {
+        names.iter().all(|one| {
+            let key = (one.sandbox.tenant(), one.name.clone());
+            self.names.get(&key).is_none_or(|of| *of == one.sandbox)
+        })
+    }
+
+    /// Writes them.
+    pub fn write_names(&mut self, names: &[NameWrite]) {
+        for one in names {
+            let key = (one.sandbox.tenant(), one.name.clone());
+            if one.released {
+                self.names.remove(&key);
+            } else {
+                self.names.insert(key, one.sandbox.clone());
+            }
+        }
+    }
+
+    /// Does something with a thread and the sandbox of a place, which may be its own.
+    pub fn with<T>(
+        &mut self,
+        place: usize,
+        at: usize,
+        act: impl FnOnce(&mut SimThread, &mut Home, &mut Dice) -> T,
+    ) -> T {
+        let mut home = std::mem::take(&mut self.places[at].home);
+        let done = act(&mut self.places[place], &mut home, &mut self.dice);
+        self.places[at].home = home;
+        done
+    }
+
+    /// A call reaches the provider.
+    pub fn land(&mut self, (from, at): (Caller, usize), call: Late) {
+        let now_ms = self.now_ms;
+        let mut home = std::mem::take(&mut self.places[at].home);
+        home.land(from, call, &mut self.places, now_ms);
+        self.places[at].home = home;
+    }
+
+    /// A run has begun in a workspace: who is at work in that now.
+    pub fn note_work(&mut self, at: usize, generation: u32, workspace: &str) {
+        let Some(sandbox) = self.places[at].home.sandboxes.get(&generation) else {
+            return;
+        };
+        let mut who = BTreeSet::new();
+        for (place, agent) in &sandbox.agents {
+            let thread = &self.places[*place];
+            let ended = thread.ended_turns();
+            let runs = agent.runs().filter(|run| run.workspace == workspace);
+            let going = runs.filter(|run| run.goes_on(self.now_ms) && !ended.contains(&run.turn));
+            // Prompts of one turn are one run.
+            who.extend(going.map(|_| thread.thread.to_string()));
+        }
+        if who.len() > 1 {
+            self.met.insert("crowded");
+        }
+        let workspace = format!("{generation}:{workspace}");
+        let who = who.into_iter().collect();
+        self.places[at]
+            .home
+            .facts
+            .push(Fact::Working { workspace, who });
+    }
+
+    pub fn queue(&mut self, group: Group) -> &mut std::collections::VecDeque<Entry> {
+        let here = &mut self.places[group.place];
+        if group.of_sandbox {
+            &mut here.home.queue
+        } else {
+            &mut here.queue
+        }
+    }
+
+    /// Every group of the queue.
+    pub fn groups(&self) -> impl Iterator<Item = Group> + use<> {
+        (0..self.places.len())
+            .flat_map(|place| [false, true].map(|of_sandbox| Group { place, of_sandbox }))
     }
 
     pub fn note(&mut self, place: usize, what: impl FnOnce() -> String) {
@@ -126,19 +256,22 @@ impl Inner {
         });
         self.outages.push((what, until_ms));
         if what == Out::Provider {
-            self.places.iter_mut().for_each(|place| place.cut(until_ms));
+            let places = self.places.iter_mut();
+            places.for_each(|place| place.home.cut(until_ms));
         }
     }
 
     /// What was delivered as often as the queue does is a dead letter.
-    pub(super) fn gives_up(&mut self, place: usize) {
-        let here = &mut self.places[place];
+    pub(super) fn gives_up(&mut self, group: Group) {
         let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
-        if let Some(dead) = here.queue.pop_front_if(spent) {
+        if let Some(dead) = self.queue(group).pop_front_if(spent) {
             self.met.insert("dead letter");
             // The letter of the message that a burial is about is still there; sweeps come again by themselves.
-            if matches!(dead.message.work, Work::Prompt(_) | Work::Reset { .. }) {
-                here.letters.push(dead.message);
+            if matches!(
+                dead.message.work,
+                Work::Prompt(_) | Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. }
+            ) {
+                self.places[group.place].letters.push(dead.message);
             }
         }
     }
@@ -165,7 +298,7 @@ impl Inner {
                     prompt,
                 },
             };
-            self.send(place, burial);
+            self.send(burial);
             if !self.letters_go_unread {
                 self.places[place].letters.push(dead);
             }
@@ -192,7 +325,7 @@ impl Inner {
 
     /// When a sandbox was made, among all; one that the provider does not list yet comes last.
     pub fn made(&self, place: usize, generation: u32) -> (Ms, usize, u32) {
-        let sandbox = self.places[place].sandboxes.get(&generation);
+        let sandbox = self.places[place].home.sandboxes.get(&generation);
         let created_ms = sandbox.map_or(Ms::MAX, |sandbox| sandbox.created_ms);
         (created_ms, place, generation)
     }
@@ -201,10 +334,15 @@ impl Inner {
         let Some(receipt) = self.receipts.get(&token) else {
             return false;
         };
-        self.places[receipt.place]
-            .queue
-            .front()
-            .is_some_and(|entry| entry.holder == Some(token))
+        let here = &self.places[receipt.group.place];
+        let of_sandbox = receipt.group.of_sandbox;
+        let queue = if of_sandbox {
+            &here.home.queue
+        } else {
+            &here.queue
+        };
+        let head = queue.front();
+        head.is_some_and(|entry| entry.holder == Some(token))
     }
 
     /// The process stands still, its heartbeat too.
@@ -259,17 +397,24 @@ impl Inner {
                 } else {
                     0
                 };
+                let is_turn = false;
+                let spot = (Caller { place, is_turn }, self.home_of(place));
                 match late_ms {
-                    0 => self.places[place].land(abort, now_ms),
-                    _ => self.later.push((now_ms + late_ms, place, abort)),
+                    0 => self.land(spot, abort),
+                    _ => self.later.push((now_ms + late_ms, spot, abort)),
                 }
             }
         }
     }
 
     /// Puts a message into its group, unless its id is known to the queue.
-    pub fn send(&mut self, place: usize, message: Message) {
+    pub fn send(&mut self, message: Message) {
         let now_ms = self.now_ms;
+        let group = Group {
+            place: self.place_of(&message.thread),
+            of_sandbox: !message.thread.is_conversation(),
+        };
+        let place = group.place;
         let here = &mut self.places[place];
         here.known_ids
             .retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
@@ -280,12 +425,16 @@ impl Inner {
         here.known_ids.insert(message.id.clone(), now_ms);
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Request::Prompt),
-            Work::Reset { .. } => Some(Request::Reset),
-            Work::Operate { .. } => Some(Request::Operation),
+            Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => Some(Request::Notice),
+            Work::Operate { .. } | Work::Create(_) => Some(Request::Operation),
             Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } => None,
         };
-        if let Work::Operate { want } = &message.work {
-            self.met.insert(want.word());
+        match &message.work {
+            Work::Operate { want, .. } => drop(self.met.insert(want.word())),
+            Work::Create(_) => drop(self.met.insert("create")),
+            Work::Name { .. } => drop(self.met.insert("name")),
+            Work::Connect { .. } => drop(self.met.insert("connect")),
+            _ => {}
         }
         if let Some(kind) = accepted {
             if here.turns.contains(&message.id) {
@@ -295,7 +444,7 @@ impl Inner {
                 here.history.accepted.push(kind);
             }
         }
-        here.queue.push_back(Entry {
+        self.queue(group).push_back(Entry {
             message,
             receives: 0,
             visible_ms: now_ms,
@@ -306,33 +455,37 @@ impl Inner {
 
 /// Nothing goes wrong any more, no sandbox belongs to nobody, and no record waits for a sweep to get out of a passing phase.
 pub fn settled(inner: &Inner) -> bool {
-    let passing = |session: &Session| {
+    let passing = |place: &SimThread| {
+        let phase = place.phase().map(|(phase, _)| phase);
         matches!(
-            session.sandbox.phase,
-            Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
+            phase,
+            Some(Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying)
         )
     };
-    let astray = |session: &Session| session.stray.is_some();
-    let orphaned = |place: &SimThread| {
-        let orphan = |generation: &u32| is_orphan(place.record.as_ref(), *generation, 0, 1, 0);
-        place.sandboxes.keys().any(orphan)
+    // A run that is left is not waited for where its sandbox is not at work.
+    let astray = |place: &SimThread| {
+        let record = place.record.as_ref();
+        record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
     };
     !inner.troubled()
-        && !inner.places.iter().any(orphaned)
+        && !inner.places.iter().any(has_orphan)
         && !inner
             .places
             .iter()
-            .filter_map(|place| place.record.as_ref())
-            .any(|session| passing(session) || astray(session))
+            .any(|place| passing(place) || astray(place))
+}
+
+fn has_orphan(place: &SimThread) -> bool {
+    let record = place.home.record.as_ref();
+    let orphan = |generation: &u32| is_orphan(record, *generation, 0, 1, 0);
+    place.home.sandboxes.keys().any(orphan)
 }
 
 /// No record has anything due any more.
 pub fn nothing_due(inner: &Inner) -> bool {
     inner.places.iter().all(|place| {
-        place
-            .record
-            .as_ref()
-            .is_none_or(|session| matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error))
-            && place.sandboxes.is_empty()
+        let phase = place.phase().map(|(phase, _)| phase);
+        matches!(phase, None | Some(Phase::Destroyed | Phase::Error))
+            && place.home.sandboxes.is_empty()
     })
 }

@@ -5,7 +5,9 @@ use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
 
+use super::home::Caller;
 use super::plan::{Late, Trouble};
+use super::queue::Group;
 use super::state::Inner;
 use super::task::{FUNCTION_MS, Task};
 use super::world::World;
@@ -17,19 +19,19 @@ impl World {
     /// A record of a thread for which the provider lists nothing: it is asked to look, when it is time for that.
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
-        let armed = inner.places[place].index_says(now_ms).is_some();
+        let armed = inner.places[place].home.index_says(now_ms).is_some();
         if !inner.sweeps || !armed || now_ms % self.limits.look_ms >= TICK_MS {
             return;
         }
         inner.met.insert("look");
-        let thread = inner.places[place].thread.clone();
+        let thread = inner.places[place].thread.sandbox().group();
         let message = Message {
             id: format!("look-{}-{now_ms}", thread.short_hash()).into(),
             thread,
             accepted_at_ms: now_ms,
             work: Work::Reconcile,
         };
-        inner.send(place, message);
+        inner.send(message);
     }
 
     /// A call of the orphan hunt, before or after what it does: it may die there.
@@ -60,28 +62,33 @@ impl World {
         let mut inner = self.lock();
         let sweeps = inner.sweeps;
         let now_ms = inner.now_ms;
-        for place in (0..inner.places.len()).filter(|_| sweeps) {
-            let Some(due_ms) = inner.places[place]
-                .index_says(now_ms)
-                .filter(|due_ms| *due_ms <= now_ms)
-            else {
+        for group in inner.groups().filter(|_| sweeps) {
+            let here = &mut inner.places[group.place];
+            let due_ms = if group.of_sandbox {
+                here.home.index_says(now_ms)
+            } else {
+                here.index_says(now_ms)
+            };
+            let Some(due_ms) = due_ms.filter(|due_ms| *due_ms <= now_ms) else {
                 continue;
             };
-            let thread = inner.places[place].thread.clone();
+            let thread = here.thread.clone();
+            let thread = if group.of_sandbox {
+                thread.sandbox().group()
+            } else {
+                thread
+            };
             let id = format!("sweep-{}-{due_ms}", thread.short_hash());
-            inner.send(
-                place,
-                Message {
-                    id: id.into(),
-                    thread,
-                    accepted_at_ms: now_ms,
-                    work: Work::Sweep,
-                },
-            );
+            inner.send(Message {
+                id: id.into(),
+                thread,
+                accepted_at_ms: now_ms,
+                work: Work::Sweep,
+            });
         }
         for place in 0..inner.places.len() {
             inner.bury(place);
-            if inner.places[place].sandboxes.is_empty() {
+            if inner.places[place].home.sandboxes.is_empty() {
                 self.look(&mut inner, place);
                 continue;
             }
@@ -92,6 +99,7 @@ impl World {
                 // List first; what is read afterwards is at least as new.
                 world.hunts(token, false).await;
                 let listed: Vec<(u32, Ms)> = world.lock().places[place]
+                    .home
                     .sandboxes
                     .iter()
                     .map(|(generation, sandbox)| (*generation, sandbox.created_ms))
@@ -99,12 +107,16 @@ impl World {
                 world.hunts(token, true).await;
                 world.pause(wait_ms).await;
                 world.hunts(token, false).await;
-                let record = world.lock().places[place].session();
+                let record = {
+                    let of_sandbox = true;
+                    world.lock().stored(Group { place, of_sandbox })
+                };
                 world.hunts(token, true).await;
                 for (generation, created_ms) in listed {
                     world.pause(wait_ms).await;
                     let now_ms = world.lock().now_ms;
-                    if !is_orphan(record.as_ref(), generation, created_ms, now_ms, grace_ms) {
+                    let judged = record.as_ref().map(|session| &session.sandbox);
+                    if !is_orphan(judged, generation, created_ms, now_ms, grace_ms) {
                         continue;
                     }
                     world.hunts(token, false).await;
@@ -114,7 +126,13 @@ impl World {
                         inner.note(place, || {
                             format!("the hunt deletes generation {generation}")
                         });
-                        inner.places[place].land(Late::Delete(generation), now_ms);
+                        let by_person = false;
+                        let delete = Late::Delete {
+                            generation,
+                            by_person,
+                        };
+                        let is_turn = false;
+                        inner.land((Caller { place, is_turn }, place), delete);
                     }
                     world.hunts(token, true).await;
                 }
@@ -123,7 +141,7 @@ impl World {
             tasks.push(Task {
                 work,
                 token,
-                place,
+                group: None,
                 dies_at_ms: now_ms + FUNCTION_MS,
             });
         }

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 
+use super::queue::Group;
+
 /// A worker's function is ended after this long.
 pub(super) const FUNCTION_MS: u64 = 15 * 60_000;
 
@@ -13,6 +15,7 @@ pub(super) const FUNCTION_MS: u64 = 15 * 60_000;
 pub(super) struct Task {
     pub(super) work: Pin<Box<dyn Future<Output = Verdict> + Send>>,
     pub(super) token: u64,
-    pub(super) place: usize,
+    /// The group whose head it works on; none for the orphan hunt.
+    pub(super) group: Option<Group>,
     pub(super) dies_at_ms: Ms,
 }

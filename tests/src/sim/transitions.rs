@@ -2,8 +2,8 @@
 
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::message::Work;
-use bobbin_core::sandbox::{Phase, SandboxState};
+use bobbin_core::message::{Operation, Work};
+use bobbin_core::sandbox::{Phase, SandboxState, SnapshotSeen};
 
 /// One decision, as far as the phase goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,7 +26,10 @@ impl Transition {
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "burial",
-            Work::Operate { want } => want.word(),
+            Work::Operate { want, .. } => want.word(),
+            Work::Create(_) => Operation::Create.word(),
+            Work::Name { .. } => "name",
+            Work::Connect { .. } => "connect",
         };
         Before(Self {
             from: phase.word(),
@@ -59,6 +62,16 @@ pub fn kind(event: &Event) -> &'static str {
         },
         Event::Counted(_) => "counted",
         Event::Recalled(_) => "recalled",
+        Event::NameFound(_) => "name found",
+        Event::Told { .. } => "told",
+        Event::WorkspaceReady { .. } => "workspace ready",
+        Event::NoWorkspace { .. } => "no workspace",
+        Event::SnapshotSeen { seen, .. } => match seen {
+            SnapshotSeen::UnderWay => "snapshot under way",
+            SnapshotSeen::Ready => "snapshot ready",
+            SnapshotSeen::Failed { .. } => "snapshot failed",
+        },
+        Event::SnapshotDeleted { .. } => "snapshot deleted",
         Event::Woken => "woken",
         Event::Cloned => "cloned",
         Event::NotCloned { .. } => "not cloned",

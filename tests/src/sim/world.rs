@@ -12,10 +12,11 @@ use std::task::{Context, Poll};
 
 use bobbin_core::ids::{Ms, Tenant};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Work};
+use bobbin_core::message::{Message, Operation, Work};
 
 use super::plan::{Deed, START_MS, Trouble};
 use super::state::Inner;
+use super::thread::SimThread;
 use crate::promises::Fact;
 
 /// The world; workers hold it too.
@@ -96,11 +97,21 @@ impl World {
         self.lock().deeds.push((START_MS + after_ms, place, deed));
     }
 
+    /// What is about a place's sandbox travels in that one's group.
     pub fn message(&self, place: usize, id: &str, work: Work) -> Message {
         let inner = self.lock();
+        let thread = inner.places[place].thread.clone();
+        let of_sandbox = match &work {
+            Work::Operate { want, .. } => *want != Operation::Forget,
+            work => matches!(work, Work::Sweep | Work::Reconcile | Work::Create(_)),
+        };
         Message {
             id: id.into(),
-            thread: inner.places[place].thread.clone(),
+            thread: if of_sandbox {
+                thread.sandbox().group()
+            } else {
+                thread
+            },
             accepted_at_ms: inner.now_ms,
             work,
         }
@@ -110,10 +121,17 @@ impl World {
     pub fn settle(&self) {
         let mut inner = self.lock();
         let now_ms = inner.now_ms;
-        inner
-            .places
-            .iter_mut()
-            .for_each(|place| place.close(now_ms));
+        for at in 0..inner.places.len() {
+            let facts = std::mem::take(&mut inner.places[at].home.facts);
+            for place in inner.places[at].home.users.clone() {
+                inner.places[place]
+                    .history
+                    .facts
+                    .extend(facts.iter().cloned());
+                inner.with(place, at, |here, home, _| here.note_strays(home, now_ms));
+            }
+        }
+        inner.places.iter_mut().for_each(SimThread::close);
         let places = inner.places.iter();
         let tenants: BTreeSet<Tenant> = places.map(|place| place.thread.tenant()).collect();
         for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
@@ -123,7 +141,7 @@ impl World {
                 .collect();
             let times = of_tenant
                 .iter()
-                .map(|place| place.sandboxes.len() as u64)
+                .map(|place| place.home.sandboxes.len() as u64)
                 .sum();
             of_tenant[0].history.facts.push(Fact::Spent {
                 what: "sandboxes of a tenant",

@@ -11,8 +11,8 @@ use bobbin_core::sandbox::Phase;
 use bobbin_core::session::Session;
 use serde_json::{Value, json};
 
-use crate::chat::{Platform, Seen, Thread};
-use crate::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use crate::chat::{ChatMessage, Platform, Thread};
+use crate::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use crate::observed::Accepted;
 use crate::wait::eventually;
 use crate::world::World;
@@ -21,9 +21,9 @@ use crate::world::World;
 pub struct Talk<'w> {
     /// Where it takes place.
     pub world: &'w World,
-    /// On which platform.
+    /// The platform that the thread is on.
     pub platform: Platform,
-    /// Its thread.
+    /// The thread that is talked in.
     pub thread: Thread,
     /// What was accepted, in that order.
     pub accepted: Vec<Accepted>,
@@ -219,13 +219,13 @@ impl Talk<'_> {
             // In Slack, where the question stands in the thread, so does the answer.
             let key = post_key(&self.thread.key, &said.as_str().into(), &PostKind::Notice);
             return self
-                .see(SEEN_MS_MAX, "the status is told", |one| {
+                .see(VISIBLE_MS_MAX, "the status is told", |one| {
                     one.key.as_deref() == Some(&key)
                 })
                 .await
                 .text;
         }
-        eventually(SEEN_MS_MAX, "the status is told", async || {
+        eventually(VISIBLE_MS_MAX, "the status is told", async || {
             let seen = self.whispers().await?;
             let new = seen
                 .get(before..)
@@ -273,7 +273,7 @@ impl Talk<'_> {
     ///
     /// # Panics
     /// When there is none such, or the press failed.
-    pub async fn press(&self, message: &Seen, label: &str) {
+    pub async fn press(&self, message: &ChatMessage, label: &str) {
         let World { discord, slack, .. } = self.world;
         let pressed = match self.platform {
             Platform::Discord => discord.press(&self.thread, message, label).await.map(drop),
@@ -286,7 +286,7 @@ impl Talk<'_> {
     ///
     /// # Panics
     /// When it cannot be filled so.
-    pub async fn fill(&self, message: &Seen, label: &str, fields: &Value) {
+    pub async fn fill(&self, message: &ChatMessage, label: &str, fields: &Value) {
         let World { discord, slack, .. } = self.world;
         let filled = match self.platform {
             Platform::Discord => discord
@@ -305,7 +305,7 @@ impl Talk<'_> {
     ///
     /// # Panics
     /// When the press was not accepted.
-    pub async fn click(&self, by: &Person, message: &Seen, ask: &str, word: &str) {
+    pub async fn click(&self, by: &Person, message: &ChatMessage, ask: &str, word: &str) {
         let World { discord, slack, .. } = self.world;
         let id = format!("{ASK_ACTION}:{word}");
         let clicked = match self.platform {

@@ -4,8 +4,8 @@ use bobbin_core::ids::{PostKind, post_key};
 use bobbin_core::session::{EndedTurn, Session};
 
 use super::Talk;
-use crate::chat::{Platform, Seen};
-use crate::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use crate::chat::{ChatMessage, Platform};
+use crate::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use crate::observed::{self, Observed};
 use crate::provider::Sandbox;
 use crate::wait::eventually;
@@ -15,7 +15,7 @@ impl Talk<'_> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn whispers(&self) -> Result<Vec<Seen>, String> {
+    pub async fn whispers(&self) -> Result<Vec<ChatMessage>, String> {
         match self.platform {
             Platform::Discord => self.world.discord.whispers(&self.thread).await,
             Platform::Slack => self.world.slack.whispers(&self.thread).await,
@@ -26,7 +26,7 @@ impl Talk<'_> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn messages(&self) -> Result<Vec<Seen>, String> {
+    pub async fn messages(&self) -> Result<Vec<ChatMessage>, String> {
         match self.platform {
             Platform::Discord => self.world.discord.messages(&self.thread.channel).await,
             Platform::Slack => self.world.slack.messages(&self.thread).await,
@@ -38,7 +38,7 @@ impl Talk<'_> {
     /// # Panics
     /// When it is not told within its bound.
     pub async fn whispered(&self, words: &str) {
-        eventually(SEEN_MS_MAX, &format!("{words:?} is told"), async || {
+        eventually(VISIBLE_MS_MAX, &format!("{words:?} is told"), async || {
             let seen = self.whispers().await?;
             if seen.iter().any(|one| one.text.contains(words)) {
                 Ok(())
@@ -56,7 +56,12 @@ impl Talk<'_> {
     ///
     /// # Panics
     /// When there is none within `within_ms`.
-    pub async fn see(&self, within_ms: u64, what: &str, wanted: impl Fn(&Seen) -> bool) -> Seen {
+    pub async fn see(
+        &self,
+        within_ms: u64,
+        what: &str,
+        wanted: impl Fn(&ChatMessage) -> bool,
+    ) -> ChatMessage {
         eventually(within_ms, what, async || {
             let messages = self.messages().await?;
             let found = messages.iter().find(|one| wanted(one)).cloned();
@@ -74,7 +79,7 @@ impl Talk<'_> {
     ///
     /// # Panics
     /// When it does not stand within its bound.
-    pub async fn card(&self, turn: &str) -> Seen {
+    pub async fn card(&self, turn: &str) -> ChatMessage {
         let key = post_key(&self.thread.key, &turn.into(), &PostKind::Card);
         self.see(ANSWER_MS_MAX, "the card stands", |one| {
             one.key.as_deref() == Some(&key)
@@ -217,7 +222,7 @@ impl Talk<'_> {
     /// # Panics
     /// When one is broken.
     pub async fn check(&self) {
-        eventually(SEEN_MS_MAX, "the promises hold", async || {
+        eventually(VISIBLE_MS_MAX, "the promises hold", async || {
             let seen = self.observed().await?;
             observed::check(&seen)?;
             self.check_status(seen.session.turn.is_some()).await

@@ -4,7 +4,7 @@
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::browser::Browser;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 
@@ -29,7 +29,7 @@ pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     assert!(answer.contains("allowed-by-hand"), "{answer}");
-    browser.reads(SEEN_MS_MAX, THREAD, "Allowed").await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "Allowed").await;
     talk.finish().await;
 }
 
@@ -64,7 +64,7 @@ pub async fn now(world: &World, browser: &Browser, platform: Platform) {
     talk.running(&first).await;
     open(browser, &talk).await;
     let second = talk.say("echo: the second").await;
-    browser.reads(SEEN_MS_MAX, THREAD, "Queued").await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "Queued").await;
     picture_of_thread(browser, &format!("waiting-{}", platform.word())).await;
     browser.press(&button("Send now")).await;
     browser
@@ -88,9 +88,11 @@ pub async fn diff(world: &World, browser: &Browser, platform: Platform) {
         .await;
     open(browser, &talk).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    browser.reads(SEEN_MS_MAX, THREAD, "1 file").await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "1 file").await;
     browser.press(&button("View diff")).await;
-    browser.reads(SEEN_MS_MAX, THREAD, "+- fix the build").await;
+    browser
+        .reads(VISIBLE_MS_MAX, THREAD, "+- fix the build")
+        .await;
     picture_of_thread(browser, &format!("diff-{}", platform.word())).await;
     talk.finish().await;
 }

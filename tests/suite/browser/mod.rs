@@ -7,7 +7,7 @@ use bobbin_core::session::Session;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
 use bobbin_tests::chat::{Platform, Thread};
-use bobbin_tests::limits::{ANSWER_MS_MAX, BROWSER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, BROWSER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
@@ -43,7 +43,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn person(world: &World, browser: &Browser) {
-    browser.go(&world.ready.entrance()).await;
+    browser.go(&world.ready.page_url()).await;
     on_discord(world, browser).await;
     on_slack(world, browser).await;
     for platform in Platform::ALL {
@@ -66,7 +66,7 @@ async fn open(browser: &Browser, talk: &Talk<'_>) {
         Platform::Discord => "Plain text is for people here",
         Platform::Slack => "Type @ to mention",
     };
-    browser.reads(SEEN_MS_MAX, CHANNEL, hint).await;
+    browser.reads(VISIBLE_MS_MAX, CHANNEL, hint).await;
     browser
         .press(&format!(
             "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
@@ -118,7 +118,7 @@ async fn form(world: &World, browser: &Browser, platform: Platform) {
     };
     browser.press(&send).await;
     browser
-        .reads(SEEN_MS_MAX, THREAD, "Why: because of the tests")
+        .reads(VISIBLE_MS_MAX, THREAD, "Why: because of the tests")
         .await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
@@ -176,19 +176,25 @@ async fn on_discord(world: &World, browser: &Browser) {
     let card = format!("{THREAD} [data-testid=card]");
     browser.reads(ANSWER_MS_MAX, &card, "Done").await;
     let answer = format!("{THREAD} [data-testid=message]");
-    browser.reads(SEEN_MS_MAX, &answer, "fix the build").await;
     browser
-        .reads(SEEN_MS_MAX, "#session-panel [data-testid=phase]", "active")
+        .reads(VISIBLE_MS_MAX, &answer, "fix the build")
         .await;
     browser
         .reads(
-            SEEN_MS_MAX,
+            VISIBLE_MS_MAX,
+            "#session-panel [data-testid=phase]",
+            "active",
+        )
+        .await;
+    browser
+        .reads(
+            VISIBLE_MS_MAX,
             "#session-panel [data-testid=timeline]",
             "active",
         )
         .await;
     browser
-        .reads(SEEN_MS_MAX, "[data-testid=sandbox-list]", "started")
+        .reads(VISIBLE_MS_MAX, "[data-testid=sandbox-list]", "started")
         .await;
     pictures(browser).await;
 
@@ -218,7 +224,7 @@ async fn on_discord(world: &World, browser: &Browser) {
     browser
         .press(&format!("{THREAD} [data-testid=button][data-label=Stop]"))
         .await;
-    browser.reads(SEEN_MS_MAX, &card, "Stopped").await;
+    browser.reads(VISIBLE_MS_MAX, &card, "Stopped").await;
 
     let thread = world.discord.thread(&id).unwrap();
     let ended = finish(world, Platform::Discord, thread, &[first_mark, second_mark]).await;
@@ -231,7 +237,9 @@ async fn on_discord(world: &World, browser: &Browser) {
 async fn on_slack(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-slack]").await;
     // Both platforms have a channel of this name: only the page of the right one may be written in.
-    browser.reads(SEEN_MS_MAX, CHANNEL, "Mention the bot").await;
+    browser
+        .reads(VISIBLE_MS_MAX, CHANNEL, "Mention the bot")
+        .await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "@bob").await;
     browser
@@ -301,7 +309,7 @@ async fn finish(
     thread: Thread,
     marks: &[String],
 ) -> Vec<Outcome> {
-    let session = eventually(SEEN_MS_MAX, "all turns have ended", async || {
+    let session = eventually(VISIBLE_MS_MAX, "all turns have ended", async || {
         let session = world.session(&thread.key).await?;
         if session.ended.len() == marks.len() {
             Ok(session)

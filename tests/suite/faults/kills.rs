@@ -29,7 +29,7 @@ const PROMPT: &str = "echo: the first words";
 /// Undisturbed turns a platform: a call that is not in all of them is a look more or less, no step of its own.
 const RECORDINGS: usize = 2;
 /// Calls of one name that are taken, but for writes of the record: a look is repeated as time passes.
-const LOOKS_MAX: usize = 3;
+const POLLS_MAX: usize = 3;
 /// Threads that may pass a point by, because a look came out differently, before it is given up.
 const TRIES: usize = 3;
 /// Points of a run that may be given up: on a busy machine a look that both recordings made need not come again.
@@ -38,7 +38,7 @@ const GIVEN_UP_MAX: usize = 3;
 const CLAIM: &str = "sqs ChangeMessageVisibility";
 
 /// Lets some people in at once, so that the ingress keeps the platforms' three seconds.
-static DOOR: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
+static PERMITS: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
 
 /// What runs in the sandboxes, and how much of it the machine carries.
 #[derive(Clone, Copy)]
@@ -47,7 +47,6 @@ struct Agent {
     is_stand_in: bool,
     /// Kill points a platform without `BOBBIN_KILLS`.
     sample: usize,
-    /// Threads at once.
     at_once: usize,
 }
 
@@ -197,7 +196,7 @@ async fn record(world: &World, platform: Platform) -> Vec<Point> {
     order.retain(|(call, nth)| match call.as_str() {
         "dynamodb UpdateItem" | "dynamodb TransactWriteItems" => true,
         CLAIM => *nth <= claims,
-        _ => *nth <= LOOKS_MAX,
+        _ => *nth <= POLLS_MAX,
     });
     order.retain(|call| recordings.iter().all(|other| other.contains(call)));
     assert!(
@@ -221,7 +220,7 @@ async fn begin<'w>(
     text: &str,
     mark: &str,
 ) -> (Talk<'w>, String) {
-    let _permit = DOOR.acquire().await;
+    let _permit = PERMITS.acquire().await;
     world.begin_marked(platform, text, mark).await
 }
 

@@ -4,19 +4,18 @@
 //! `BOBBIN_KILLS=all` kills at every call of the first-message scenario, `BOBBIN_KILLS=n` at so many a platform, spread
 //! over all of them from `BOBBIN_SEED` on; otherwise a sample that takes less than three minutes on two processors.
 
+mod dead_letters;
 mod kills;
-mod letters;
 mod order;
 mod slow_queue;
 
 use libtest_mimic::Trial;
 
-/// All of them.
 pub fn trials() -> Vec<Trial> {
     [
         kills::trials(),
         order::trials(),
-        letters::trials(),
+        dead_letters::trials(),
         slow_queue::trials(),
     ]
     .into_iter()

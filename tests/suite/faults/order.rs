@@ -2,7 +2,7 @@
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{CROWD_MS_MAX, PEOPLE_AT_ONCE, SEEN_MS_MAX};
+use bobbin_tests::limits::{LOADED_MS_MAX, PEOPLE_AT_ONCE, VISIBLE_MS_MAX};
 use bobbin_tests::observed;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
@@ -44,7 +44,7 @@ async fn interleaved() {
         .await;
     // A person cannot write in a Discord thread before it is there.
     join_all(talks.iter().map(async |talk| {
-        eventually(CROWD_MS_MAX, "the thread is there", async || {
+        eventually(LOADED_MS_MAX, "the thread is there", async || {
             world.session(&talk.thread.key).await.map(|_| ())
         })
         .await
@@ -59,7 +59,7 @@ async fn interleaved() {
     }
     join_all(talks.iter().map(async |talk| {
         for accepted in &talk.accepted {
-            let ended = talk.ended_within(CROWD_MS_MAX, &accepted.turn).await;
+            let ended = talk.ended_within(LOADED_MS_MAX, &accepted.turn).await;
             assert_eq!(ended.outcome, Outcome::Answered);
         }
         talk.check().await;
@@ -85,7 +85,7 @@ async fn interleaved() {
         "{THREADS} threads with {} prompts each kept their order",
         FURTHER + 1
     );
-    eventually(SEEN_MS_MAX, "nothing is left over", async || {
+    eventually(VISIBLE_MS_MAX, "nothing is left over", async || {
         for talk in &talks {
             observed::check(&talk.observed().await?)?;
         }

@@ -62,7 +62,7 @@ fn good() -> History {
 /// What breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
-const BREAKS: [Break; 21] = [
+const BREAKS: [Break; 22] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
     (2, "an orphan", |h| {
         h.end.as_mut().unwrap().listed.push((0, false))
@@ -90,7 +90,7 @@ const BREAKS: [Break; 21] = [
         h.facts.push(h.facts[3].clone())
     }),
     (3, "a reset that was not told", |h| {
-        (h.accepted[0], h.facts[4]) = (Request::Reset, Fact::Shown { turn: 0 })
+        (h.accepted[0], h.facts[4]) = (Request::Notice, Fact::Shown { turn: 0 })
     }),
     (3, "an operation without an end", |h| {
         h.accepted.push(Request::Operation)
@@ -128,19 +128,25 @@ const BREAKS: [Break; 21] = [
     (3, "a card that looks alive", |h| {
         h.facts.push(Fact::Left { turn: 0 })
     }),
-    (10, "nobody who is called", |h| drop(h.facts.pop())),
-    (10, "somebody who is called twice", |h| {
+    (12, "nobody who is called", |h| drop(h.facts.pop())),
+    (12, "somebody who is called twice", |h| {
         h.facts.push(h.facts[h.facts.len() - 1].clone())
     }),
-    (10, "somebody else who is called", |h| {
+    (12, "somebody else who is called", |h| {
         h.facts.push(Fact::Called {
             turn: 0,
             kind: PostKind::Ask("a".into()),
             who: vec!["bob".to_owned()],
         })
     }),
-    (11, "a run that goes on without its turn", |h| {
+    (10, "a run that goes on without its turn", |h| {
         h.facts.push(Fact::Astray { turn: 0 })
+    }),
+    (10, "two threads at work in one workspace", |h| {
+        h.facts.push(Fact::Working {
+            workspace: "1:project".to_owned(),
+            who: vec!["a".to_owned(), "b".to_owned()],
+        })
     }),
     (9, "a turn that stays", |h| {
         h.end.as_mut().unwrap().turn = true

@@ -3,6 +3,8 @@
 //!
 //! `BOBBIN_SEED=n` replays one history and prints it; `BOBBIN_SEEDS=n` runs so many.
 
+mod shared;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -22,6 +24,8 @@ use crate::run::beside;
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
+/// Histories of many threads that share sandboxes.
+const SHARED_SEEDS: u64 = 24;
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 90 * 60_000;
 const HOUR_MS: u64 = 60 * 60_000;
@@ -109,8 +113,9 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
         }
         // Who runs the stack does something, whatever runs or waits.
         if dice.falls(250) {
-            let want = Operation::ALL[usize::try_from(dice.below(4)).unwrap_or(0)];
-            let message = world.message(place, &format!("t{place}o"), Work::Operate { want });
+            let want = Operation::ALL[usize::try_from(dice.below(5)).unwrap_or(0)];
+            let work = Work::Operate { want, by: None };
+            let message = world.message(place, &format!("t{place}o"), work);
             world.plan(dice.below(TROUBLE_MS), place, Deed::Send(message));
         }
         for _ in 0..dice.below(3) {
@@ -158,6 +163,23 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     (world, judged)
 }
 
+/// One history of many threads in few sandboxes.
+///
+/// # Errors
+/// What is broken, in words.
+pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
+    let mut dice = Dice::new(seed ^ 0x5348_4152_4544);
+    let trouble = Trouble::Dice {
+        until_ms: super::plan::START_MS + TROUBLE_MS,
+    };
+    let world = World::new(shared::THREADS, dice.next(), trouble, Limits::DEFAULT);
+    world.lock().logs = logs;
+    shared::plan(&world, &mut dice);
+    outages(&world, &mut dice);
+    let judged = judge(&world);
+    (world, judged)
+}
+
 fn judge(world: &World) -> Result<(), String> {
     world.run(settled)?;
     verdicts(world, "when all is quiet")?;
@@ -186,16 +208,19 @@ fn verdicts(world: &World, when: &str) -> Result<(), String> {
 /// # Errors
 /// The first that breaks a promise, with its history.
 pub fn run(seeds: Range<u64>) -> Result<BTreeSet<Transition>, String> {
-    met(seeds).map(|(transitions, _)| transitions)
+    met(seeds, history).map(|(transitions, _)| transitions)
 }
 
 /// The same, and what they met.
-fn met(seeds: Range<u64>) -> Result<(BTreeSet<Transition>, BTreeSet<String>), String> {
+fn met(
+    seeds: Range<u64>,
+    history: Historian,
+) -> Result<(BTreeSet<Transition>, BTreeSet<String>), String> {
     let (mut transitions, mut facts) = (BTreeSet::new(), BTreeSet::new());
     for seed in seeds {
         let (world, judged) = history(seed, false);
         if let Err(why) = judged {
-            return Err(told(seed, &why));
+            return Err(told(seed, history, &why));
         }
         let inner = world.lock();
         transitions.extend(inner.transitions.iter().copied());
@@ -222,7 +247,10 @@ fn met(seeds: Range<u64>) -> Result<(BTreeSet<Transition>, BTreeSet<String>), St
     Ok((transitions, facts))
 }
 
-fn told(seed: u64, why: &str) -> String {
+/// Makes the history of a seed, with or without a log.
+type Historian = fn(u64, bool) -> (World, Result<(), String>);
+
+fn told(seed: u64, history: Historian, why: &str) -> String {
     let (world, _) = history(seed, true);
     let log = world.lock().log.clone();
     let from = log.len().saturating_sub(LINES_MAX);
@@ -236,26 +264,43 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+/// The same for the histories of many threads in few sandboxes.
+///
+/// # Errors
+/// The first that breaks a promise, with its history.
+pub fn run_shared() -> Result<BTreeSet<Transition>, String> {
+    met(0..SHARED_SEEDS / 2, shared_history).map(|(transitions, _)| transitions)
+}
+
+/// All histories of one kind, or the one that is wanted.
+fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> {
+    if let Some(seed) = number("BOBBIN_SEED") {
+        let (world, judged) = history(seed, true);
+        println!("{}", world.lock().log.join("\n"));
+        return judged.map_err(Failed::from);
+    }
+    let seeds = number("BOBBIN_SEEDS").unwrap_or(most);
+    let (transitions, facts) = met(0..seeds, history)?;
+    document::has(&transitions)?;
+    // Few histories need not meet everything.
+    if seeds >= most
+        && let Some(never) = must_meet.iter().find(|what| !facts.contains(**what))
+    {
+        return Err(format!("\"{never}\" never came about").into());
+    }
+    println!("{seeds} histories kept all promises");
+    Ok(())
+}
+
 pub fn trials() -> Vec<Trial> {
-    vec![beside(
-        "protocol::chaos::every_seeded_history_keeps_the_promises",
-        || {
-            if let Some(seed) = number("BOBBIN_SEED") {
-                let (world, judged) = history(seed, true);
-                println!("{}", world.lock().log.join("\n"));
-                return judged.map_err(Failed::from);
-            }
-            let seeds = number("BOBBIN_SEEDS").unwrap_or(SEEDS);
-            let (transitions, facts) = met(0..seeds)?;
-            document::has(&transitions)?;
-            // Few histories need not meet everything.
-            if seeds >= SEEDS
-                && let Some(never) = MET.iter().find(|what| !facts.contains(**what))
-            {
-                return Err(format!("\"{never}\" never came about").into());
-            }
-            println!("{seeds} histories kept all promises");
-            Ok(())
-        },
-    )]
+    vec![
+        beside(
+            "protocol::chaos::every_seeded_history_keeps_the_promises",
+            || all(history, SEEDS, &MET),
+        ),
+        beside(
+            "protocol::chaos::forty_threads_in_six_shared_sandboxes_keep_the_promises",
+            || all(shared_history, SHARED_SEEDS, &shared::MET),
+        ),
+    ]
 }

@@ -1,6 +1,8 @@
 //! A crash before and after each call of each scenario, alone and in pairs; then the queue delivers again until all is
 //! quiet, and every promise is judged. That the crash happened where it was wanted is asserted each time.
 
+mod shared;
+
 use std::collections::BTreeSet;
 
 use bobbin_core::ids::PostKind;
@@ -21,12 +23,13 @@ use crate::run::beside;
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {
     name: &'static str,
+    threads: usize,
     /// How things stand before the crashes.
     before: fn(&World) -> Result<(), String>,
     /// What is done then.
     then: fn(&World),
     /// What must have come about in the end, so that the scenario is the one that its name says.
-    proves: fn(&SimThread) -> bool,
+    proves: fn(&[SimThread]) -> bool,
 }
 
 fn ended(place: &SimThread, turn: usize, ending: Ending) -> bool {
@@ -122,7 +125,7 @@ fn sweep(world: &World) {
 }
 
 fn vanished(world: &World) {
-    world.lock().places[0].lose();
+    world.lock().places[0].home.lose();
     second(world);
 }
 
@@ -130,7 +133,7 @@ fn vanished(world: &World) {
 fn parked(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
-    inner.places[0].stops_by_itself(now_ms);
+    inner.places[0].home.stops_by_itself(now_ms);
     drop(inner);
     second(world);
 }
@@ -139,7 +142,7 @@ fn parked(world: &World) {
 fn died(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
-    inner.places[0].server_dies(now_ms);
+    inner.places[0].home.server_dies(now_ms);
     drop(inner);
     second(world);
 }
@@ -170,7 +173,7 @@ fn kills(world: &World) {
 
 /// It takes what it is sent and never answers.
 fn hangs(world: &World) {
-    world.lock().places[0].hangs();
+    world.lock().places[0].home.hangs();
     second(world);
 }
 
@@ -179,7 +182,7 @@ fn orphaned(world: &World) {
     let mut inner = world.lock();
     let now_ms = inner.now_ms;
     inner.hunts_crash = true;
-    inner.places[0].create(9, now_ms, 0, false);
+    inner.places[0].home.create(9, now_ms, 0, false);
 }
 
 fn reset_now(world: &World) {
@@ -187,91 +190,105 @@ fn reset_now(world: &World) {
 }
 
 fn operate(world: &World, want: Operation) {
-    send(world, "o1", Work::Operate { want });
+    let by = None;
+    send(world, "o1", Work::Operate { want, by });
 }
 
-const SCENARIOS: [Scenario; 24] = [
+const ALONE: [Scenario; 24] = [
     Scenario {
         name: "first message",
+        threads: 1,
         before: nothing,
         then: first,
-        proves: |place| {
-            ended(place, 0, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
+        proves: |places| {
+            ended(&places[0], 0, Ending::Answered) && places[0].phase() == Some((Phase::Active, 1))
         },
     },
     Scenario {
         name: "follow-up",
+        threads: 1,
         before: answered,
         then: second,
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Active, 1))
         },
     },
     Scenario {
         name: "resume",
+        threads: 1,
         before: paused,
         then: second,
-        proves: |place| {
-            ended(place, 1, Ending::Answered)
-                && place.went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
         },
     },
     Scenario {
         name: "recreate",
+        threads: 1,
         before: answered,
         then: vanished,
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Active, 2))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Active, 2))
         },
     },
     Scenario {
         name: "parked and noticed by sending",
+        threads: 1,
         before: answered,
         then: parked,
-        proves: |place| came_back(place),
+        proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "dead and noticed by sending",
+        threads: 1,
         before: answered,
         then: died,
-        proves: |place| came_back(place),
+        proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "hung and noticed by sending",
+        threads: 1,
         before: answered,
         then: hangs,
-        proves: |place| came_back(place),
+        proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "stop",
+        threads: 1,
         before: answered,
         then: stopped,
-        proves: |place| ended(place, 1, Ending::Cancelled),
+        proves: |places| ended(&places[0], 1, Ending::Cancelled),
     },
     Scenario {
         name: "send now",
+        threads: 1,
         before: answered,
         then: steers,
-        proves: |place| {
-            ended(place, 1, Ending::Answered)
-                && ended(place, 2, Ending::Joined)
-                && place.history.facts.contains(&Fact::Steered { turn: 2 })
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && ended(&places[0], 2, Ending::Joined)
+                && places[0].history.facts.contains(&Fact::Steered { turn: 2 })
         },
     },
     Scenario {
         name: "stop all",
+        threads: 1,
         before: answered,
         then: stops_all,
-        proves: |place| ended(place, 1, Ending::Cancelled) && ended(place, 2, Ending::Cancelled),
+        proves: |places| {
+            ended(&places[0], 1, Ending::Cancelled) && ended(&places[0], 2, Ending::Cancelled)
+        },
     },
     Scenario {
         name: "roll over",
+        threads: 1,
         before: answered,
         then: long,
-        proves: |place| {
+        proves: |places| {
             let kind = PostKind::Rolled(1);
-            ended(place, 1, Ending::Cancelled)
-                && place
+            ended(&places[0], 1, Ending::Cancelled)
+                && places[0]
                     .history
                     .facts
                     .contains(&Fact::Posted { turn: 1, kind })
@@ -279,112 +296,137 @@ const SCENARIOS: [Scenario; 24] = [
     },
     Scenario {
         name: "ask",
+        threads: 1,
         before: answered,
         then: asks,
-        proves: |place| ended(place, 1, Ending::Answered) && place.asked(1),
+        proves: |places| ended(&places[0], 1, Ending::Answered) && places[0].asked(1),
     },
     Scenario {
         name: "cut while the agent goes on",
+        threads: 1,
         before: answered,
         then: is_cut,
-        proves: |place| ended(place, 1, Ending::Answered) && place.cut_ms(0) > 0,
+        proves: |places| ended(&places[0], 1, Ending::Answered) && places[0].home.cut_ms(0) > 0,
     },
     Scenario {
         name: "cut with two prompts",
+        threads: 1,
         before: answered,
         then: is_cut_with_two,
-        proves: |place| {
-            ended(place, 1, Ending::Answered)
-                && ended(place, 2, Ending::Joined)
-                && place.cut_ms(0) > 0
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && ended(&places[0], 2, Ending::Joined)
+                && places[0].home.cut_ms(0) > 0
         },
     },
     Scenario {
         name: "a run that kills whoever follows it",
+        threads: 1,
         before: answered,
         then: kills,
-        proves: |place| {
+        proves: |places| {
             let deliveries = u64::from(Limits::DEFAULT.attempts) + 2;
-            ended(place, 1, Ending::Failed)
-                && ended(place, 2, Ending::Answered)
-                && place.deliveries_most == deliveries
+            ended(&places[0], 1, Ending::Failed)
+                && ended(&places[0], 2, Ending::Answered)
+                && places[0].deliveries_most == deliveries
         },
     },
     Scenario {
         name: "sweep",
+        threads: 1,
         before: idle,
         then: sweep,
-        proves: |place| place.phase() == Some((Phase::Paused, 1)),
+        proves: |places| places[0].phase() == Some((Phase::Paused, 1)),
     },
     Scenario {
         name: "destroy",
+        threads: 1,
         before: expired,
         then: sweep,
-        proves: |place| place.went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed]),
+        proves: |places| {
+            places[0].went_through(&[Phase::Paused, Phase::Destroying, Phase::Destroyed])
+        },
     },
     Scenario {
         name: "reset",
+        threads: 1,
         before: answered,
         then: reset_now,
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
         name: "operator pauses",
+        threads: 1,
         before: answered,
         then: |world| operate(world, Operation::Pause),
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Paused, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered) && places[0].phase() == Some((Phase::Paused, 1))
         },
     },
     Scenario {
         name: "operator pauses what vanished",
+        threads: 1,
         before: answered,
         then: |world| {
-            world.lock().places[0].lose();
+            world.lock().places[0].home.lose();
             operate(world, Operation::Pause);
         },
-        proves: |place| {
-            ended(place, 1, Ending::Failed) && place.phase() == Some((Phase::Destroyed, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Failed) && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
         name: "operator resumes",
+        threads: 1,
         before: paused,
         then: |world| operate(world, Operation::Resume),
-        proves: |place| {
-            ended(place, 1, Ending::Answered)
-                && place.went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].went_through(&[Phase::Paused, Phase::Resuming, Phase::Active])
         },
     },
     Scenario {
         name: "operator destroys",
+        threads: 1,
         before: answered,
         then: |world| operate(world, Operation::Destroy),
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
         name: "operator destroys a paused one",
+        threads: 1,
         before: paused,
         then: |world| operate(world, Operation::Destroy),
-        proves: |place| {
-            ended(place, 1, Ending::Answered) && place.phase() == Some((Phase::Destroyed, 1))
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Destroyed, 1))
         },
     },
     Scenario {
         name: "orphan",
+        threads: 1,
         before: answered,
         then: orphaned,
-        proves: |place| place.deleted.contains(&9) && place.phase() == Some((Phase::Active, 1)),
+        proves: |places| {
+            places[0].home.deleted.contains(&9) && places[0].phase() == Some((Phase::Active, 1))
+        },
     },
 ];
 
+/// All of them: what one thread meets alone, and what several do that share a sandbox.
+fn scenarios() -> impl Iterator<Item = &'static Scenario> {
+    ALONE.iter().chain(&shared::SCENARIOS)
+}
+
 /// A world in which the scenario's beginning is over, and the calls made so far.
 fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
-    let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+    let world = World::new(scenario.threads, 1, Trouble::None, Limits::DEFAULT);
     // The scenario alone says when the sweeper comes.
     world.lock().sweeps = false;
     (scenario.before)(&world)?;
@@ -402,7 +444,7 @@ fn crashed(
 ) -> Result<(u32, usize), String> {
     let (world, before) = begun(scenario)?;
     world.lock().cards_first = cards_first;
-    if (scenario.proves)(&world.lock().places[0]) {
+    if (scenario.proves)(&world.lock().places) {
         return Err(format!("{} came about before it began", scenario.name));
     }
     let points = at
@@ -415,20 +457,22 @@ fn crashed(
     world.settle();
     let inner = world.lock();
     transitions.extend(inner.transitions.iter().copied());
-    let history = &inner.places[0].history;
-    promises::check(history).map_err(|why| {
-        format!(
-            "{}, crashes at {at:?} (cards first: {cards_first}): {why}\n  {:?}\n  {}",
-            scenario.name,
-            history.facts,
-            inner.places[0].in_short()
-        )
-    })?;
-    if at.is_empty() && !(scenario.proves)(&inner.places[0]) {
-        return Err(format!(
-            "{} did not come about: {:?}",
-            scenario.name, history.facts
-        ));
+    for place in &inner.places {
+        promises::check(&place.history).map_err(|why| {
+            format!(
+                "{}, crashes at {at:?} (cards first: {cards_first}): {why}\n  {:?}\n  {}",
+                scenario.name,
+                place.history.facts,
+                place.in_short()
+            )
+        })?;
+    }
+    if at.is_empty() && !(scenario.proves)(&inner.places) {
+        let all = inner.places.iter();
+        let all: Vec<_> = all
+            .map(|place| (&place.history.facts, place.in_short()))
+            .collect();
+        return Err(format!("{} did not come about: {all:?}", scenario.name));
     }
     let Trouble::Crashes { hit, .. } = &inner.trouble else {
         return Err("the crashes are gone".to_owned());
@@ -483,7 +527,7 @@ fn scenario(
 /// What is broken, in words.
 pub fn singly() -> Result<BTreeSet<Transition>, String> {
     let mut transitions = BTreeSet::new();
-    for one in &SCENARIOS {
+    for one in scenarios() {
         for cards_first in [false, true] {
             scenario(one, false, cards_first, &mut transitions)?;
         }
@@ -512,7 +556,7 @@ pub fn trials() -> Vec<Trial> {
             },
         )
     };
-    let mut trials: Vec<Trial> = SCENARIOS.iter().map(trial).collect();
+    let mut trials: Vec<Trial> = scenarios().map(trial).collect();
     trials.push(beside(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),

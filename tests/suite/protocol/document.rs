@@ -72,6 +72,7 @@ pub fn has(transitions: &BTreeSet<Transition>) -> Result<(), String> {
 fn the_table_is_what_happens() -> Result<(), Failed> {
     let mut seen = crash::singly()?;
     seen.extend(model::transitions()?);
+    seen.extend(chaos::run_shared()?);
     // Rare changes need many histories: as many as it takes, within a bound.
     for seeds in (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE) {
         seen.extend(chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64)?);

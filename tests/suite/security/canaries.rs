@@ -13,7 +13,7 @@ use bobbin_core::message::{Body, Control, Reply, Want};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::{Membership, Person};
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
@@ -23,7 +23,7 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::search::{Found, Place, Search, Secret, files, places};
+use super::search::{Found, Search, Searched, Secret, files, of_file};
 use super::{queue, requests};
 use crate::run::trial;
 
@@ -163,7 +163,7 @@ async fn canaries() {
     let folder = stack.folder().path();
     let written = files(folder)
         .into_iter()
-        .flat_map(|(path, bytes)| places(folder, &path, &bytes));
+        .flat_map(|(path, bytes)| of_file(folder, &path, &bytes));
     for place in told.into_iter().chain(written) {
         looked += 1;
         bytes += place.text.len();
@@ -270,7 +270,7 @@ async fn usual(world: &World, platform: Platform) {
     let keys = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a _API_KEY= | sort -u";
     let third = talk.say(&format!("run: {keys}")).await;
     let ask = talk
-        .see(SEEN_MS_MAX * 2, "it asks whether it may look", |one| {
+        .see(VISIBLE_MS_MAX * 2, "it asks whether it may look", |one| {
             one.button("Allow once").is_some()
         })
         .await;
@@ -282,7 +282,7 @@ async fn usual(world: &World, platform: Platform) {
     ] {
         let turn = talk.say(lines).await;
         let ask = talk
-            .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+            .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
                 one.button(label).is_some()
             })
             .await;
@@ -291,7 +291,7 @@ async fn usual(world: &World, platform: Platform) {
     }
     let question = talk.say("question: Which? | red | blue").await;
     let asked = talk
-        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the question stands", |one| {
             one.button("red").is_some()
         })
         .await;
@@ -439,7 +439,7 @@ async fn buried(world: &World, platform: Platform) {
         .await
         .unwrap();
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "the dead letter is read",
         async || match queue(world, &queue_url)
             .await
@@ -459,17 +459,17 @@ async fn stack_key(world: &World) -> String {
 }
 
 /// What the parts of the stack tell when they are asked.
-async fn told(world: &World) -> Vec<Place> {
+async fn told(world: &World) -> Vec<Searched> {
     let mut told = Vec::new();
     for platform in ["discord", "slack"] {
         let made = Value::Array(requests(world, platform, 0).await);
-        told.push(Place::new(
+        told.push(Searched::new(
             format!("the chat's requests of {platform}"),
             made.to_string(),
         ));
     }
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
-    told.push(Place::new("the table", Value::Array(items).to_string()));
+    told.push(Searched::new("the table", Value::Array(items).to_string()));
     let deployment = &world.deployment;
     for url in [
         &deployment.messages_queue_url,
@@ -477,13 +477,13 @@ async fn told(world: &World) -> Vec<Place> {
     ] {
         for url in [url.clone(), url.replace(".fifo", "Dead.fifo")] {
             let name = url.rsplit('/').next().unwrap().to_owned();
-            told.push(Place::new(
+            told.push(Searched::new(
                 format!("queue {name}"),
                 queue(world, &url).await.to_string(),
             ));
         }
     }
-    told.push(Place::new(
+    told.push(Searched::new(
         "the model's calls",
         format!("{:?}", world.model_calls().await.unwrap()),
     ));
@@ -493,7 +493,7 @@ async fn told(world: &World) -> Vec<Place> {
         let answer = bobbin_tests::http::call(&client, Method::GET, &url, &bearer, &Value::Null)
             .await
             .unwrap();
-        Place::new(
+        Searched::new(
             format!(
                 "the provider's {}",
                 url.split("/api").last().unwrap_or_default()
@@ -539,12 +539,12 @@ fn in_processes(stack: &Stack, search: &Search) {
             String::from_utf8_lossy(&bytes).into_owned()
         };
         let arguments = read("cmdline");
-        let found = search.find(&Place::new("arguments", arguments.clone()));
+        let found = search.find(&Searched::new("arguments", arguments.clone()));
         assert!(
             found.is_empty(),
             "{command} has secrets among its arguments: {found:?}"
         );
-        let environment = Place::new("environment", read("environ"));
+        let environment = Searched::new("environment", read("environ"));
         let mut found: Vec<String> = search
             .find(&environment)
             .into_iter()

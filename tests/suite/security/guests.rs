@@ -1,10 +1,10 @@
-//! Somebody who is no full member of a Slack workspace at every door of it: nothing that they say or press has an effect,
-//! and they are told why. One rule for all doors, so that who becomes a member passes all of them.
+//! Somebody who is no full member of a Slack workspace at every endpoint: nothing that they say or press has an effect,
+//! and they are told why. One rule for all of them, so that who becomes a member passes all of them.
 
 use bobbin_core::access::Refusal;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         on(
             &COMMON,
-            "security::a_guest_of_a_slack_workspace_is_refused_at_every_door",
+            "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint",
             refused,
         ),
         on(
@@ -38,7 +38,7 @@ fn mention(world: &World, who: &str, text: &str) -> Value {
 
 /// Whether somebody was told in the channel why they are refused.
 async fn told(world: &World, channel: &str, times: usize) {
-    eventually(SEEN_MS_MAX, "the guest is told why", async || {
+    eventually(VISIBLE_MS_MAX, "the guest is told why", async || {
         let told = world.slack.told(channel, GUEST).await?;
         let why = Refusal::Outsider.to_string();
         let found = told.iter().filter(|one| one.contains(&why)).count();
@@ -62,7 +62,7 @@ async fn refused(world: World) {
     let thread = slack
         .thread(&channel, done["ts"].as_str().unwrap())
         .unwrap();
-    let ended = eventually(SEEN_MS_MAX, "the guest's task is refused", async || {
+    let ended = eventually(VISIBLE_MS_MAX, "the guest's task is refused", async || {
         let session = world.session(&thread.key).await?;
         let ended = session.ended.first().cloned();
         ended.ok_or_else(|| format!("{:?}", session.turn))
@@ -76,12 +76,12 @@ async fn refused(world: World) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let turn = talk.say("ask: echo asked > asked.txt; cat asked.txt").await;
     let ask = talk
-        .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
         })
         .await;
     let card = talk.card(&turn).await;
-    let press = |message: &bobbin_tests::chat::Seen, label: &str| {
+    let press = |message: &bobbin_tests::chat::ChatMessage, label: &str| {
         json!({"type": "block_action", "user_id": GUEST, "channel_id": talk.thread.channel,
             "message_ts": message.id, "action_id": message.button(label).unwrap().id})
     };
@@ -102,7 +102,7 @@ async fn refused(world: World) {
     assert!(running.id == turn && running.cancelled_by.is_none());
     talk.press(&ask, "Allow once").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    eventually(SEEN_MS_MAX, "the guest's reply is refused", async || {
+    eventually(VISIBLE_MS_MAX, "the guest's reply is refused", async || {
         let session = talk.world.session(&talk.thread.key).await?;
         let refused = session.ended.iter().filter(|one| {
             matches!(&one.outcome, Outcome::Failed { reason } if *reason == Refusal::Outsider.to_string())
@@ -134,7 +134,7 @@ async fn let_in(world: World) {
             .slack
             .thread(&channel, done["ts"].as_str().unwrap())
             .unwrap();
-        let ended = eventually(SEEN_MS_MAX * 2, "the task ends", async || {
+        let ended = eventually(VISIBLE_MS_MAX * 2, "the task ends", async || {
             let session = world.session(&thread.key).await?;
             let ended = session.ended.first().cloned();
             ended.ok_or_else(|| format!("{:?}", session.turn))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
@@ -203,7 +203,7 @@ async fn commanded(world: &World, secret: &str) -> Answer {
 
 /// These words stand somewhere on Discord.
 async fn told(world: &World, words: &str) {
-    eventually(SEEN_MS_MAX, "a person is told", async || {
+    eventually(VISIBLE_MS_MAX, "a person is told", async || {
         let made = requests(world, "discord", 0).await;
         if made.iter().any(|one| one.to_string().contains(words)) {
             Ok(())
@@ -218,7 +218,7 @@ async fn told(world: &World, words: &str) {
 async fn copies_are_old() {
     let at = Instant::now() + Duration::from_millis(SECRETS_MS);
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "copies are older than the bound",
         async || match at.checked_duration_since(Instant::now()) {
             None => Ok(()),
@@ -228,7 +228,6 @@ async fn copies_are_old() {
     .await;
 }
 
-/// The functions' processes.
 fn running(stack: &Stack) -> BTreeSet<u32> {
     let all = processes::marked(stack.folder().path()).into_iter();
     all.filter(|(_, command)| command.contains("/functions/") && command.contains("bootstrap"))

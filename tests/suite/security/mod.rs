@@ -22,7 +22,6 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::Value;
 
-/// All of them.
 pub fn trials() -> Vec<Trial> {
     [
         signatures::trials(),
@@ -41,7 +40,6 @@ pub fn trials() -> Vec<Trial> {
     .collect()
 }
 
-/// Seconds since 1970.
 fn now_s() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::world::World;
@@ -96,7 +96,7 @@ async fn files() {
         let turn = talk.accepted[0].turn.clone();
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         let told = talk
-            .see(SEEN_MS_MAX, "the missing files are named", |one| {
+            .see(VISIBLE_MS_MAX, "the missing files are named", |one| {
                 one.by_bot && one.text.contains("without these files")
             })
             .await;
@@ -116,7 +116,7 @@ async fn files() {
     tokio::net::TcpStream::connect(("127.0.0.1", trap.port))
         .await
         .unwrap();
-    bobbin_tests::wait::eventually(SEEN_MS_MAX, "the trap counts", async || {
+    bobbin_tests::wait::eventually(VISIBLE_MS_MAX, "the trap counts", async || {
         match trap.connections() {
             1 => Ok(()),
             other => Err(format!("{other} connections")),

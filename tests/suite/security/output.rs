@@ -3,7 +3,7 @@
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
@@ -70,13 +70,13 @@ async fn said(world: World, platform: Platform) {
     let talk = begin(&world, platform, &text, mark).await;
     let turn = talk.accepted[0].turn.clone();
     let permission = talk
-        .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
         })
         .await;
     talk.press(&permission, "Allow once").await;
     let question = talk
-        .see(SEEN_MS_MAX * 2, "the question stands", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the question stands", |one| {
             one.buttons
                 .iter()
                 .any(|button| button.label.contains("yes"))

@@ -236,7 +236,6 @@ fn of_this_stack_alone(statement: &Value) {
     assert_eq!(names, ["stack", "tenant", "kind"]);
 }
 
-/// One or many.
 fn many(value: &Value) -> Vec<&Value> {
     match value {
         Value::Sequence(list) => list.iter().collect(),

@@ -15,14 +15,11 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// A secret under its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// What it is.
     pub name: String,
-    /// Its value.
     pub value: String,
 }
 
 impl Secret {
-    /// A secret.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -43,16 +40,15 @@ pub struct Search {
     needles: Vec<Needle>,
 }
 
-/// A place to look into: where it is, and what stands there.
-pub struct Place {
+/// A text that is searched: what it is, and what it says.
+pub struct Searched {
     /// Its name, for the report.
     pub name: String,
     /// Its content; bytes that are no text are replaced, which leaves every form of a secret whole.
     pub text: String,
 }
 
-impl Place {
-    /// A place.
+impl Searched {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -64,16 +60,12 @@ impl Place {
 /// A secret that was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
-    /// Where.
     pub place: String,
-    /// Which secret.
     pub secret: String,
-    /// In which form.
     pub form: &'static str,
 }
 
 impl Search {
-    /// For these secrets.
     pub fn new(secrets: &[Secret]) -> Self {
         let mut needles = Vec::new();
         for Secret { name, value } in secrets {
@@ -114,7 +106,7 @@ impl Search {
     }
 
     /// What is found in a place.
-    pub fn find(&self, place: &Place) -> Vec<Found> {
+    pub fn find(&self, place: &Searched) -> Vec<Found> {
         let found = self
             .needles
             .iter()
@@ -169,8 +161,8 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// A file as places: its bytes and its path, and the tables of a database, whose pages could cut a secret in two.
-pub fn places(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Place> {
+/// What of a file is searched: its bytes and its path, and the tables of a database, whose pages could cut a secret in two.
+pub fn of_file(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Searched> {
     let name = path
         .strip_prefix(root)
         .unwrap_or(path)
@@ -181,11 +173,11 @@ pub fn places(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Place> {
         places.extend(tables(path, &name));
     }
     let text = format!("{name}\n{}", String::from_utf8_lossy(bytes));
-    places.push(Place::new(name, text));
+    places.push(Searched::new(name, text));
     places
 }
 
-fn tables(path: &Path, name: &str) -> Vec<Place> {
+fn tables(path: &Path, name: &str) -> Vec<Searched> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let book = rusqlite::Connection::open_with_flags(path, flags).unwrap();
     let mut names = book
@@ -217,7 +209,7 @@ fn tables(path: &Path, name: &str) -> Vec<Place> {
                 text.push('\n');
             }
         }
-        places.push(Place::new(format!("{name}: table {table}"), text));
+        places.push(Searched::new(format!("{name}: table {table}"), text));
     }
     places
 }
@@ -241,7 +233,7 @@ pub fn trials() -> Vec<Trial> {
 fn forms() {
     let secret = "canary/of+the=test?no&other";
     let search = Search::new(&[Secret::new("it", secret)]);
-    let found = |text: String| !search.find(&Place::new("here", text)).is_empty();
+    let found = |text: String| !search.find(&Searched::new("here", text)).is_empty();
     for around in ["", "x", "xy", "xyz", "opencode:", "Bearer "] {
         let text = format!("{around}{secret}{around}");
         assert!(found(text.clone()), "as it is behind {around:?}");
@@ -277,7 +269,7 @@ fn planted() {
     let search = Search::new(&[Secret::new("it", secret)]);
     let looked = || {
         let all = files(folder.path()).into_iter();
-        let all = all.flat_map(|(path, bytes)| places(folder.path(), &path, &bytes));
+        let all = all.flat_map(|(path, bytes)| of_file(folder.path(), &path, &bytes));
         let mut names: Vec<String> = all
             .flat_map(|place| search.find(&place))
             .map(|found| found.place)

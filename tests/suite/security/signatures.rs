@@ -9,7 +9,7 @@ use bobbin_chat::slack::message_id;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
-use bobbin_tests::limits::SEEN_MS_MAX;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::marked;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -286,7 +286,7 @@ fn none_accepted(world: &World, ids: &[String], tried: usize) {
 /// The id of a right request is in the book: what the table looks for would be found.
 async fn is_accepted(world: &World, id: &str) {
     eventually(
-        SEEN_MS_MAX,
+        VISIBLE_MS_MAX,
         "a right request stands in the book",
         async || {
             if accepted(&world.state_dir)

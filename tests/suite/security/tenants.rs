@@ -7,7 +7,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Session;
 use bobbin_core::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
-use bobbin_tests::limits::{ANSWER_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::tenants::{Tenant, tenants_apart};
@@ -124,7 +124,7 @@ async fn attacked(world: &World, platform: Platform) {
         .say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt"))
         .await;
     let ask = ours
-        .see(SEEN_MS_MAX * 2, "the permission is asked for", |one| {
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
         })
         .await;
@@ -236,6 +236,7 @@ fn foreign_key(thread: &Thread) -> ThreadKey {
         ThreadKey::Discord { .. } => ThreadKey::discord(GUILD, &thread.channel),
         ThreadKey::Slack { .. } => ThreadKey::slack(TEAM, &thread.channel, &thread.root),
         ThreadKey::SlackDirect { user, .. } => ThreadKey::slack_direct(TEAM, user),
+        ThreadKey::Sandbox(key) => panic!("nobody talks in the group of {key}"),
     }
     .unwrap()
 }

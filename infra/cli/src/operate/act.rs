@@ -1,37 +1,45 @@
-//! `stop`, `start`, `destroy`: asked for in the thread's own group, then waited for.
+//! `stop`, `start`, `destroy`, `snapshot`: asked for in the sandbox's own group, then waited for.
 //!
 //! The record is only read. What it says may be over by the time that the message comes to the head of the group, so the
 //! worker decides again, by the same rules.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::decide::operate::{Outlook, outlook};
-use bobbin_core::ids::{ThreadKey, TurnId, digest};
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey, TurnId, digest};
 use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
 use bobbin_core::person::{Membership, Person};
-use bobbin_core::sandbox::Operated;
+use bobbin_core::sandbox::{Operated, SandboxRecord};
+use bobbin_core::sandboxes::{Listed, losses};
 use bobbin_core::session::{Session, Turn};
 use serde::Serialize;
 
-use super::arguments::Act;
-use super::show;
+use super::arguments::{Act, Destroy};
+use super::sandbox::{self, Chosen};
 use super::stack::Stack;
 use super::threads::stage;
 use crate::output::{CommandError, Output, Status};
+use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
 
 /// Between two looks at the record.
-const LOOK_MS: u64 = 500;
+const POLL_MS: u64 = 500;
 /// Who ends a turn, as its card names them.
 const OPERATOR: &str = "the operator";
 
 /// What came of it, as it is told to programs.
 #[derive(Serialize)]
 struct Answer {
-    thread: String,
-    /// `pause`, `resume`, `destroy` or `forget`.
+    /// The thread that was named; none where the sandbox was.
+    thread: Option<ThreadKey>,
+    /// The sandbox's key.
+    sandbox: SandboxKey,
+    /// What people call it, as it was when it was asked for.
+    name: Option<String>,
+    /// The word of the record.
     want: &'static str,
     /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
     result: &'static str,
@@ -39,47 +47,184 @@ struct Answer {
     trouble: Option<String>,
     /// Phase of the sandbox now.
     phase: &'static str,
-    /// The turn that was ended for it.
+    /// The first of the turns that were ended for it.
     halted: Option<TurnId>,
+    /// All of them.
+    all_halted: Vec<TurnId>,
+    /// The snapshot that was made.
+    snapshot: Option<String>,
 }
 
-/// Does one of the three.
+/// `stop` and `start`.
 pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, CommandError> {
-    let (session, flags) = show::record(stack, &what.thread).await?;
-    let queues = stack.queues()?;
-    let mut halted = None;
-    match (outlook(&session, want), &session.turn) {
-        (Outlook::Pointless(why), _) => {
-            return Err(CommandError::not_found(format!(
-                "There is nothing to {}: {why}. It is {} now.",
-                verb(want),
-                session.sandbox.phase.word()
-            )));
-        }
-        (Outlook::Busy, Some(turn)) if !what.even_if_busy => {
-            return Err(busy(stack, want, &what.thread, turn).into());
-        }
-        (Outlook::Busy, Some(turn)) => {
-            halt(&queues, &what.thread, turn).await?;
-            halted = Some(turn.id.clone());
-        }
-        _ => {}
-    }
-    let behind = flags.waiting().len();
-    if behind > 0 {
-        eprintln!("{behind} prompts of this thread wait before it; they run first.");
-    }
-    let ended = ask(stack, &queues, want, &what.thread, what.wait_ms).await?;
-    shown(stack, want, &what.thread, ended, halted)
+    let chosen = sandbox::chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
+    carried(stack, want, &chosen, what.even_if_busy, what.wait_ms).await
 }
 
-fn busy(stack: &Stack, want: Operation, thread: &ThreadKey, turn: &Turn) -> String {
+/// `destroy`: asks once, in a terminal; elsewhere what others may share is deleted with `--yes` alone.
+pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output, CommandError> {
+    let want = Operation::Destroy;
+    let act = &what.act;
+    let chosen = sandbox::chosen(stack, &act.sandbox, act.tenant.as_ref()).await?;
+    if let Some(why) = pointless(&chosen.record, want) {
+        return Err(nothing(want, why, &chosen.record));
+    }
+    let listed = Listed::of(&chosen.key, &chosen.record);
+    let lost = || {
+        let lines = losses(&listed, now_ms(), ToString::to_string);
+        let lines: Vec<String> = lines.iter().map(|line| format!("  {line}")).collect();
+        lines.join("\n")
+    };
+    let mut ends_turns = act.even_if_busy;
+    if !what.yes && can_ask() && !json {
+        eprintln!("{} is deleted with its files.\n{}", chosen.said, lost());
+        let said = answer("Destroy it? (yes, or anything else to leave it)")?;
+        if said.as_deref() != Some("yes") {
+            return Err("Nothing was done.".into());
+        }
+        // Who was told that it ends what runs, and said yes, has said so.
+        ends_turns = true;
+    } else if !what.yes && chosen.record.is_shared() {
+        return Err(format!(
+            "{} has a name, and others may work in it. Nothing was done. With --yes it is destroyed:\n{}",
+            chosen.said,
+            lost()
+        )
+        .into());
+    }
+    carried(stack, want, &chosen, ends_turns, act.wait_ms).await
+}
+
+/// Asks for it and waits for what comes of it.
+pub async fn carried(
+    stack: &Stack,
+    want: Operation,
+    chosen: &Chosen,
+    ends_turns: bool,
+    wait_ms: u64,
+) -> Result<Output, CommandError> {
+    let record = &chosen.record;
+    if let Some(why) = pointless(record, want) {
+        return Err(nothing(want, why, record));
+    }
+    let queues = stack.queues()?;
+    let turns = at_work(stack, chosen).await?;
+    // A snapshot waits for the end of what runs, for a while.
+    let waits = want == Operation::Snapshot;
+    if !turns.is_empty() && !waits {
+        if !ends_turns {
+            return Err(busy(stack, want, &chosen.said, &turns).into());
+        }
+        for at_work in &turns {
+            halt(&queues, at_work).await?;
+        }
+    }
+    let halted = if waits { Vec::new() } else { turns };
+    let halted: Vec<TurnId> = halted.into_iter().map(|at_work| at_work.turn).collect();
+    let behind = chosen
+        .thread
+        .as_ref()
+        .map_or(0, |(_, flags)| flags.waiting().len());
+    if behind > 0 {
+        eprintln!(
+            "{behind} prompts of this thread wait: they run afterwards, and bring a sandbox up again."
+        );
+    }
+    let asked = ask(stack, &queues, want, &chosen.key.group()).await?;
+    let came_of_it = followed(stack, &chosen.key, &asked.0, wait_ms, &chosen.said).await?;
+    shown(stack, want, chosen, (&asked.1, came_of_it), halted)
+}
+
+/// Why it would come to nothing, as the record stands now.
+fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
+    if record.closing.is_some() && want != Operation::Destroy {
+        return Some("somebody has asked for its end");
+    }
+    // What had only a name left gives that up.
+    if want == Operation::Destroy && record.is_shared() {
+        return None;
+    }
+    let none = ThreadKey::discord("0", "0").ok()?;
+    let session = Session {
+        sandbox: SandboxRecord {
+            in_use: Vec::new(),
+            ..record.clone()
+        },
+        ..Session::new(none, 0)
+    };
+    match outlook(&session, want) {
+        Outlook::Pointless(why) => Some(why),
+        Outlook::Open | Outlook::Busy => None,
+    }
+}
+
+fn nothing(want: Operation, why: &str, record: &SandboxRecord) -> CommandError {
+    CommandError::not_found(format!(
+        "There is nothing to {}: {why}. It is {} now.",
+        verb(want),
+        record.phase.word()
+    ))
+}
+
+/// A turn that is under way in the sandbox.
+struct AtWork {
+    thread: ThreadKey,
+    turn: TurnId,
+    /// As its thread's record has it, where that still does.
+    found: Option<Turn>,
+}
+
+/// The turns whose workspaces are in use, and that of the thread that was named, which may have none yet.
+async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandError> {
+    let in_use = chosen.record.in_use.iter();
+    let mut turns: BTreeSet<(ThreadKey, TurnId)> = in_use
+        .map(|one| (one.thread.clone(), one.turn.clone()))
+        .collect();
+    if let Some((session, _)) = &chosen.thread
+        && let Some(turn) = &session.turn
+    {
+        turns.insert((session.thread.clone(), turn.id.clone()));
+    }
+    let threads: BTreeSet<ThreadKey> = turns.iter().map(|(thread, _)| thread.clone()).collect();
+    let threads: Vec<ThreadKey> = threads.into_iter().collect();
+    let found = stack.store.records(&threads).await;
+    let found = found.map_err(|e| sandbox::unread(&e))?;
+    let of = |(thread, turn): (ThreadKey, TurnId)| {
+        let session = found.iter().find(|(session, _)| session.thread == thread);
+        let present = session.and_then(|(session, _)| session.turn.clone());
+        AtWork {
+            found: present.filter(|present| present.id == turn),
+            thread,
+            turn,
+        }
+    };
+    Ok(turns.into_iter().map(of).collect())
+}
+
+fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String {
+    let one = |at_work: &AtWork| match &at_work.found {
+        Some(turn) => format!(
+            "A turn of {} is under way there ({}, for {}; {})",
+            turn.by.name,
+            stage(&turn.stage),
+            span(now_ms().saturating_sub(turn.accepted_at_ms)),
+            turn.id,
+        ),
+        None => format!(
+            "The turn {} of {} is under way there",
+            at_work.turn, at_work.thread
+        ),
+    };
+    let all: Vec<String> = turns.iter().map(one).collect();
+    let them = if turns.len() == 1 { "it" } else { "them" };
     format!(
-        "A turn of {} is under way there ({}, for {}; {}). Nothing was done.\nTry again when it has ended, or end it first: bobbin {} sandbox {} {thread} --even-if-busy",
-        turn.by.name,
-        stage(&turn.stage),
-        span(now_ms().saturating_sub(turn.accepted_at_ms)),
-        turn.id,
+        "{}. Nothing was done.\nTry again when {} ended, or end {them} first: bobbin {} sandbox {} {said} --even-if-busy",
+        all.join(". "),
+        if turns.len() == 1 {
+            "it has"
+        } else {
+            "they have"
+        },
         stack.said,
         verb(want),
     )
@@ -92,15 +237,18 @@ const fn verb(want: Operation) -> &'static str {
         Operation::Resume => "start",
         Operation::Destroy => "destroy",
         Operation::Forget => "forget",
+        Operation::Snapshot => "snapshot",
+        Operation::Create => "create",
     }
 }
 
 /// Ends the turn as Stop does.
-async fn halt(queues: &Queues, thread: &ThreadKey, turn: &Turn) -> Result<(), CommandError> {
+async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
+    let AtWork { thread, turn, .. } = at_work;
     let control = Control {
         id: format!(
             "halt-{}",
-            &digest(&["halt", &thread.to_string(), &turn.id])[..24]
+            &digest(&["halt", &thread.to_string(), turn])[..24]
         ),
         thread: thread.clone(),
         by: Person {
@@ -109,59 +257,67 @@ async fn halt(queues: &Queues, thread: &ThreadKey, turn: &Turn) -> Result<(), Co
         },
         reply: Reply::Nobody,
         standing: Membership::default(),
-        want: Want::Halt {
-            turn: turn.id.clone(),
-        },
+        want: Want::Halt { turn: turn.clone() },
     };
     let sent = queues.send(&Body::Control(control)).await;
-    sent.map_err(|e| format!("{e}. Nothing was done: try again.").into())
+    sent.map_err(|e| format!("{e}. The sandbox is as it was: try again.").into())
 }
 
-/// Puts it into the thread's group and waits for what comes of it. None: not yet.
+/// Puts it into a group: its id, and when that was.
 pub async fn ask(
     stack: &Stack,
     queues: &Queues,
     want: Operation,
-    thread: &ThreadKey,
-    wait_ms: u64,
-) -> Result<(Session, Option<Operated>), CommandError> {
+    group: &ThreadKey,
+) -> Result<(TurnId, Ms), CommandError> {
     let accepted_at_ms = now_ms();
     let id = TurnId::from(format!(
         "{}-{}-{accepted_at_ms}",
         want.word(),
-        thread.short_hash()
+        group.short_hash()
     ));
     let message = Message {
         id: id.clone(),
-        thread: thread.clone(),
+        thread: group.clone(),
         accepted_at_ms,
-        work: Work::Operate { want },
+        work: Work::Operate { want, by: None },
     };
     let sent = queues.send(&Body::Message(message)).await;
     sent.map_err(|e| {
         format!(
-            "{e}. Whether it was asked for is not known; what came of it is told by: bobbin {} thread show {thread}",
+            "{e}. Whether it was asked for is not known; how it stands is told by: bobbin {} sandbox list",
             stack.said
         )
     })?;
+    Ok((id, accepted_at_ms))
+}
+
+/// Waits for what comes of it, by the sandbox's record. None: not yet.
+pub async fn followed(
+    stack: &Stack,
+    key: &SandboxKey,
+    id: &TurnId,
+    wait_ms: u64,
+    said: &str,
+) -> Result<(SandboxRecord, Option<Operated>), CommandError> {
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let mut told = None;
     loop {
-        let (session, _) = show::record(stack, thread).await?;
-        let known = session
-            .sandbox
-            .operated
-            .iter()
-            .find(|one| one.id == id)
-            .cloned();
+        let record = sandbox::record(stack, key).await?.unwrap_or_default();
+        let known = record.operated.iter().find(|one| one.id == *id).cloned();
         if known.is_some() || Instant::now() >= until {
-            return Ok((session, known));
+            return Ok((record, known));
         }
-        if told != Some(session.sandbox.phase) {
-            eprintln!("{}: {}", thread, session.sandbox.phase.word());
-            told = Some(session.sandbox.phase);
+        let stands = match record.in_use.len() {
+            0 => record.phase.word().to_owned(),
+            1 => format!("{}, a turn works in it", record.phase.word()),
+            n => format!("{}, {n} turns work in it", record.phase.word()),
+        };
+        if told.as_ref() != Some(&stands) {
+            eprintln!("{said}: {stands}");
+            told = Some(stands);
         }
-        pause(LOOK_MS).await;
+        pause(POLL_MS).await;
     }
 }
 
@@ -169,49 +325,122 @@ pub async fn ask(
 pub fn shown(
     stack: &Stack,
     want: Operation,
-    thread: &ThreadKey,
-    (session, operated): (Session, Option<Operated>),
-    halted: Option<TurnId>,
+    chosen: &Chosen,
+    (asked_at_ms, (record, operated)): (&Ms, (SandboxRecord, Option<Operated>)),
+    halted: Vec<TurnId>,
 ) -> Result<Output, CommandError> {
-    let phase = session.sandbox.phase.word();
-    let done = match want {
-        Operation::Pause => "It is stopped; its disk is kept, and the next message brings it back.",
-        Operation::Resume => "It runs, and its server is healthy.",
-        Operation::Destroy => {
-            "It is deleted with its files, and the thread was told. The next message starts a fresh one."
-        }
-        Operation::Forget => "Names and reasons are taken out of the record.",
+    let phase = record.phase.word();
+    let made = record
+        .snapshots
+        .iter()
+        .find(|one| one.at_ms == *asked_at_ms);
+    let made = made.filter(|_| want == Operation::Snapshot);
+    let snapshot = made.map(|one| one.name.clone());
+    let look = match chosen.thread() {
+        Some(thread) => format!("bobbin {} thread show {thread}", stack.said),
+        None => format!("bobbin {} sandbox list", stack.said),
     };
     let (result, trouble, words, code) = match operated {
         None => (
             "waiting",
             None,
             format!(
-                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: bobbin {} thread show {thread}",
-                stack.said
+                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: {look}"
             ),
             Status::Failed,
         ),
-        Some(Operated { trouble: None, .. }) => ("done", None, done.to_owned(), Status::Done),
+        Some(Operated { trouble: None, .. }) => {
+            let done = done(stack, want, &chosen.record, snapshot.as_deref());
+            ("done", None, done, Status::Done)
+        }
         Some(Operated {
             trouble: Some(why), ..
         }) => (
             "failed",
             Some(why.clone()),
             format!(
-                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: bobbin {} thread show {thread}",
-                stack.said
+                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: {look}"
             ),
             Status::Failed,
         ),
     };
     let answer = Answer {
-        thread: thread.to_string(),
+        thread: chosen.thread().cloned(),
+        sandbox: chosen.key.clone(),
+        name: chosen.record.name.as_ref().map(ToString::to_string),
         want: want.word(),
         result,
         trouble,
         phase,
-        halted,
+        halted: halted.first().cloned(),
+        all_halted: halted,
+        snapshot,
     };
     Output::new(words, &answer, code)
+}
+
+/// What it means that it is done; `before` is the record as it was when it was asked for.
+fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
+    match (want, before.threads.len()) {
+        (Operation::Pause, _) => {
+            "It is stopped; its disk is kept, and the next message brings it back.".to_owned()
+        }
+        (Operation::Resume, _) => "It runs, and its server is healthy.".to_owned(),
+        (Operation::Destroy, _) if !before.is_shared() => {
+            "It is deleted with its files, and the thread is told. The next message starts a fresh one."
+                .to_owned()
+        }
+        (Operation::Destroy, 0) => "It is deleted with its files, and its name is free again.".to_owned(),
+        (Operation::Destroy, 1) => {
+            "It is deleted with its files, and its name is free again. The thread that worked in it is told."
+                .to_owned()
+        }
+        (Operation::Destroy, n) => format!(
+            "It is deleted with its files, and its name is free again. The {n} threads that worked in it are told."
+        ),
+        (Operation::Forget, _) => "Names and reasons are taken out of the record.".to_owned(),
+        (Operation::Snapshot, _) => match snapshot {
+            Some(id) => format!(
+                "The snapshot is made: {id}\nA sandbox begins with it by: bobbin {} sandbox create NAME --snapshot {id}",
+                stack.said
+            ),
+            None => "The snapshot is made.".to_owned(),
+        },
+        (Operation::Create, _) => "It is made, and its server is healthy.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::sandbox::Phase;
+
+    use super::*;
+
+    #[test]
+    fn what_would_come_to_nothing_is_said_before_it_is_asked_for() {
+        let own = |phase| SandboxRecord {
+            phase,
+            ..SandboxRecord::default()
+        };
+        let named = |phase| SandboxRecord {
+            name: Some("frontend".parse().expect("a name")),
+            ..own(phase)
+        };
+        let why = pointless(&own(Phase::Paused), Operation::Pause);
+        assert_eq!(why, Some("it is paused already"));
+        let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
+        assert_eq!(why, Some("the thread has no sandbox"));
+        // A name is something to be destroyed, too.
+        assert_eq!(
+            pointless(&named(Phase::Destroyed), Operation::Destroy),
+            None
+        );
+        let closing = SandboxRecord {
+            closing: Some(Person::default()),
+            ..named(Phase::Active)
+        };
+        let why = pointless(&closing, Operation::Snapshot);
+        assert_eq!(why, Some("somebody has asked for its end"));
+        assert_eq!(pointless(&closing, Operation::Destroy), None);
+    }
 }

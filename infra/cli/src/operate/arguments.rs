@@ -1,13 +1,19 @@
 //! The commands of operation, and what each takes.
 
-use bobbin_core::ids::{Tenant, ThreadKey};
+mod sandbox;
+
+use bobbin_app::providers::PROVIDERS;
+use bobbin_core::ids::{SandboxName, Tenant, ThreadKey};
 use bobbin_core::sandbox::Phase;
+use bobbin_core::sandboxes::Beside;
 use bobbin_core::settings::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use super::host::Setup;
-use super::send::{Channel, SendId, channel};
+pub use self::sandbox::{
+    Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Which,
+};
+use super::task::{Channel, SendId, channel};
 use crate::time::duration_ms;
 
 /// The commands of operation: a noun, then what is to be done with it.
@@ -18,7 +24,7 @@ pub enum Command {
     /// List, show and follow threads; export and forget what is stored of one
     #[command(subcommand)]
     Thread(Thread),
-    /// List, stop, start and destroy sandboxes; read their logs, find those of nobody, prepare hosts
+    /// List, create, stop, start, keep and destroy sandboxes, take threads to them; logs, keys, those of nobody; hosts
     #[command(subcommand)]
     Sandbox(Sandbox),
     /// List dead letters, and send them again
@@ -41,26 +47,6 @@ pub enum Thread {
     Forget(Forget),
 }
 
-/// What can be done with sandboxes.
-#[derive(Debug, Subcommand)]
-pub enum Sandbox {
-    /// List the sandboxes that the provider has, joined with the records
-    List(Sandboxes),
-    /// Stop a thread's sandbox and keep its disk
-    Stop(Act),
-    /// Bring a thread's stopped sandbox back, with its server
-    Start(Act),
-    /// Delete a thread's sandbox with its files; the thread is told
-    Destroy(Act),
-    /// Show the log of the OpenCode server in a thread's sandbox
-    Log(Log),
-    /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
-    Orphans(Orphans),
-    /// Write a script that prepares a machine of one's own for sandboxes
-    #[command(subcommand)]
-    Setup(Setup),
-}
-
 /// What can be done with dead letters.
 #[derive(Debug, Subcommand)]
 pub enum Dead {
@@ -79,9 +65,21 @@ pub struct Send {
     /// What is to be done; `-` reads it from standard input
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub prompt: String,
+    /// The sandbox to work in, by its name; with --sandbox-provider it is made where there is none of that name
+    #[arg(long, value_name = "NAME")]
+    pub sandbox: Option<SandboxName>,
+    /// A new sandbox of the thread's own, which is what it gets where none is named
+    #[arg(long, conflicts_with = "sandbox")]
+    pub new_sandbox: bool,
+    /// The provider that a new sandbox is made at; without it the stack's first
+    #[arg(long, value_name = "PROVIDER", value_parser = provider)]
+    pub sandbox_provider: Option<String>,
     /// The repository that the sandbox is made with: owner/name, or an https address
     #[arg(long, value_name = "URL", value_parser = |word: &str| usable(Kind::Repo, word))]
     pub sandbox_repo: Option<String>,
+    /// The snapshot that a new sandbox begins with, as `bobbin sandbox snapshot --list` shows it
+    #[arg(long, value_name = "ID", value_parser = |word: &str| beside(Beside::Snapshot, word))]
+    pub sandbox_snapshot: Option<String>,
     /// The model, as provider/model; without it the channel's, the tenant's or the stack's
     #[arg(long, value_name = "MODEL", value_parser = |word: &str| usable(Kind::Model, word))]
     pub model: Option<String>,
@@ -144,49 +142,12 @@ pub struct Threads {
 }
 
 #[derive(Debug, Args)]
-pub struct Sandboxes {
-    /// Only those of this tenant
-    #[arg(long, value_name = "TENANT")]
-    pub tenant: Option<Tenant>,
-}
-
-#[derive(Debug, Args)]
 pub struct Show {
     /// As `bobbin thread list` shows it
     pub thread: ThreadKey,
     /// Show the beginning of what was asked and answered, too
     #[arg(long)]
     pub content: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Log {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
-    /// Lines of its end
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=5000))]
-    pub lines: u32,
-    /// Go on showing what comes
-    #[arg(short, long)]
-    pub follow: bool,
-    /// Follow for so long at most (90s, 30m, 2h)
-    #[arg(long = "for", value_name = "TIME", default_value = "30m", value_parser = duration_ms, requires = "follow")]
-    pub within_ms: u64,
-    /// What the program wrote to its terminal, in place of OpenCode's own log
-    #[arg(long)]
-    pub server: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Act {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
-    /// End the turn that runs, as somebody who presses Stop
-    #[arg(long)]
-    pub even_if_busy: bool,
-    /// Wait for the result for so long (0s: not at all)
-    #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
-    pub wait_ms: u64,
 }
 
 #[derive(Debug, Args)]
@@ -197,13 +158,6 @@ pub struct Replay {
     /// Every one
     #[arg(long)]
     pub all: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Orphans {
-    /// Delete them
-    #[arg(long)]
-    pub destroy: bool,
 }
 
 #[derive(Debug, Args)]
@@ -226,6 +180,19 @@ fn phases() -> impl TypedValueParser<Value = Phase> {
     let known = |word: &str| Phase::ALL.into_iter().find(|phase| phase.word() == word);
     PossibleValuesParser::new(Phase::ALL.map(Phase::word))
         .try_map(move |word| known(&word).ok_or_else(|| "there is no such phase".to_owned()))
+}
+
+/// A provider, if there is one of that name.
+pub fn provider(word: &str) -> Result<String, String> {
+    let word = beside(Beside::Provider, word)?;
+    if PROVIDERS.contains(&word.as_str()) {
+        return Ok(word);
+    }
+    Err(format!("there are: {}", PROVIDERS.join(", ")))
+}
+
+fn beside(what: Beside, word: &str) -> Result<String, String> {
+    what.usable(word).map_err(|unusable| unusable.to_string())
 }
 
 /// In the form in which it can be used.

@@ -1,7 +1,7 @@
-//! `dead`: letters that the queues gave up, and sending them again.
+//! `dead`: dead letters, which the queues gave up, and sending them again.
 //!
-//! The worker buries dead letters by itself: it tells whoever waits, and takes the letter away. What is listed here is what
-//! it has not come to. What people wrote is not shown.
+//! The worker takes dead letters away by itself, and tells whoever waits. What is listed here is what it has not come to
+//! yet. What people wrote is not shown.
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::arguments::Replay as ReplayWhat;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::when;
 
 /// A dead letter, as it is told to programs.
@@ -43,65 +43,64 @@ struct Answer {
     letters: Vec<Line>,
 }
 
-/// A letter in hand, judged.
+/// A dead letter that was taken out, judged.
 struct Judged {
-    letter: DeadLetter,
+    dead_letter: DeadLetter,
     replay: Replay,
     line: Line,
 }
 
-/// Lists them.
 pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
-    let (letters, judged) = taken(stack).await?;
-    put_back(&letters, judged.iter().map(|one| &one.letter)).await;
+    let (queues, judged) = taken(stack).await?;
+    put_back(&queues, judged.iter().map(|one| &one.dead_letter)).await;
     listed(stack, judged)
 }
 
 /// Sends one again, or every one.
 pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandError> {
-    let (letters, judged) = taken(stack).await?;
+    let (queues, judged) = taken(stack).await?;
     let wanted = |one: &Judged| {
         what.all
             || what
                 .id
                 .as_ref()
-                .is_some_and(|id| *id == one.letter.id || *id == one.letter.sqs_id)
+                .is_some_and(|id| *id == one.dead_letter.id || *id == one.dead_letter.sqs_id)
     };
     // Whatever goes wrong: what was taken out is put back.
     let (wanted, others): (Vec<_>, Vec<_>) = judged.into_iter().partition(wanted);
-    put_back(&letters, others.iter().map(|one| &one.letter)).await;
-    send(stack, &letters, wanted).await
+    put_back(&queues, others.iter().map(|one| &one.dead_letter)).await;
+    send(stack, &queues, wanted).await
 }
 
-/// Takes the letters out, each with what became of it.
+/// Takes the dead letters out, each with what became of it.
 async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError> {
-    let letters = stack.letters()?;
-    let taken = letters.take().await.map_err(|e| {
+    let queues = stack.dead_letters()?;
+    let taken = queues.take().await.map_err(|e| {
         format!("{e}. Your credentials need sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:DeleteMessage and sqs:SendMessage.")
     })?;
     let mut judged = Vec::new();
-    for letter in taken {
-        judged.push(judge(stack, letter).await);
+    for dead_letter in taken {
+        judged.push(judge(stack, dead_letter).await);
     }
-    Ok((letters, judged))
+    Ok((queues, judged))
 }
 
-/// By what is on record: a letter whose record cannot be read is judged as one that is not to be touched.
-async fn judge(stack: &Stack, letter: DeadLetter) -> Judged {
+/// By what is on record: a dead letter whose record cannot be read is judged as one that is not to be touched.
+async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
     let now_ms = now_ms();
-    let about = match &letter.body {
+    let about = match &dead_letter.body {
         Some(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
         _ => None,
     };
     let (replay, trouble) = match &about {
         None => (
-            replay::replay(letter.body.as_ref(), None, false, now_ms),
+            replay::replay(dead_letter.body.as_ref(), None, false, now_ms),
             None,
         ),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
                 replay::replay(
-                    letter.body.as_ref(),
+                    dead_letter.body.as_ref(),
                     found.session.as_ref(),
                     found.in_ledger,
                     now_ms,
@@ -116,17 +115,20 @@ async fn judge(stack: &Stack, letter: DeadLetter) -> Judged {
     };
     let (state, why) = words(&replay);
     let line = Line {
-        id: letter.id.clone(),
-        queue: letter.queue,
-        what: letter.body.as_ref().map_or_else(|| "?".to_owned(), kind),
-        of: letter.group.clone(),
-        dead_since_ms: letter.dead_since_ms,
+        id: dead_letter.id.clone(),
+        queue: dead_letter.queue,
+        what: dead_letter
+            .body
+            .as_ref()
+            .map_or_else(|| "?".to_owned(), kind),
+        of: dead_letter.group.clone(),
+        dead_since_ms: dead_letter.dead_since_ms,
         state,
         why: trouble.unwrap_or(why),
         done: None,
     };
     Judged {
-        letter,
+        dead_letter,
         replay,
         line,
     }
@@ -169,7 +171,10 @@ fn kind(body: &Body) -> String {
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "burial",
-            Work::Operate { want } => want.word(),
+            Work::Operate { want, .. } => want.word(),
+            Work::Create(_) => "create",
+            Work::Name { .. } => "name",
+            Work::Connect { .. } => "connect",
         },
         Body::Open(_) => "new thread",
         Body::Candidate(candidate) => return kind(&candidate.said),
@@ -189,17 +194,21 @@ fn kind(body: &Body) -> String {
             Want::Help { .. } => "help",
             Want::Say { .. } => "say",
             Want::Settle { .. } => "decision",
+            Want::Sandboxes { .. } => "sandboxes",
+            Want::Connect { .. } => "connect",
+            Want::AskDestroy { .. } => "destroy?",
+            Want::Operate { operation, .. } => operation.word(),
         },
     }
     .to_owned()
 }
 
-async fn put_back(letters: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
-    for letter in all {
-        if let Err(error) = letters.put_back(letter).await {
+async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
+    for dead_letter in all {
+        if let Err(error) = queues.put_back(dead_letter).await {
             eprintln!(
                 "{error}; {} comes back by itself within a minute.",
-                letter.id
+                dead_letter.id
             );
         }
     }
@@ -227,7 +236,7 @@ fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
 
 async fn send(
     stack: &Stack,
-    letters: &DeadLetters,
+    queues: &DeadLetters,
     wanted: Vec<Judged>,
 ) -> Result<Output, CommandError> {
     if wanted.is_empty() {
@@ -240,10 +249,10 @@ async fn send(
     for mut one in wanted {
         one.line.done = Some("left");
         match one.replay {
-            Replay::Send => match letters.send_again(&one.letter).await {
+            Replay::Send => match queues.send_again(&one.dead_letter).await {
                 Ok(()) => {
                     one.line.done = Some("sent");
-                    one.line.why = follow(stack, &one.letter);
+                    one.line.why = follow(stack, &one.dead_letter);
                 }
                 Err(error) => {
                     failed = true;
@@ -251,7 +260,7 @@ async fn send(
                 }
             },
             // Left where it is: the worker tells whoever waits, and takes it away.
-            _ => put_back(letters, [&one.letter].into_iter()).await,
+            _ => put_back(queues, [&one.dead_letter].into_iter()).await,
         }
         lines.push(one.line);
     }
@@ -268,8 +277,8 @@ async fn send(
     Output::new(words, &Answer { letters: lines }, code)
 }
 
-fn follow(stack: &Stack, letter: &DeadLetter) -> String {
-    match letter.group.parse::<ThreadKey>() {
+fn follow(stack: &Stack, dead_letter: &DeadLetter) -> String {
+    match dead_letter.group.parse::<ThreadKey>() {
         Ok(thread) => format!(
             "sent again; follow it with: bobbin {} thread follow {thread}",
             stack.said
@@ -294,6 +303,6 @@ fn shown(lines: &[Line]) -> String {
     table(
         ["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"],
         &rows,
-        Look::of_output(),
+        Style::of_output(),
     )
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::arguments::{Export, Forget};
+use super::sandbox::Chosen;
 use super::stack::Stack;
 use super::{act, show};
 use crate::output::{CommandError, Output, Status};
@@ -82,16 +83,30 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
         Outlook::Open => None,
     };
     if let Some(why) = refused {
+        // What others may work in is not deleted for one of its threads.
+        let first = if session.sandbox.is_shared() {
+            format!("sandbox connect {thread} --own")
+        } else {
+            format!("sandbox destroy {thread}")
+        };
         return Err(format!(
-            "Nothing was deleted: {why}. First: bobbin {} sandbox destroy {thread}",
+            "Nothing was deleted: {why}. First: bobbin {} {first}",
             stack.said
         )
         .into());
     }
     let queues = stack.queues()?;
-    let ended = act::ask(stack, &queues, Operation::Forget, thread, what.wait_ms).await?;
-    if !matches!(&ended.1, Some(one) if one.trouble.is_none()) {
-        return act::shown(stack, Operation::Forget, thread, ended, None);
+    let want = Operation::Forget;
+    let (id, asked_at_ms) = act::ask(stack, &queues, want, thread).await?;
+    let chosen = Chosen {
+        key: session.sandbox_key(),
+        record: session.sandbox.clone(),
+        thread: Some((session, flags)),
+        said: thread.to_string(),
+    };
+    let came = act::followed(stack, &chosen.key, &id, what.wait_ms, &chosen.said).await?;
+    if !matches!(&came.1, Some(one) if one.trouble.is_none()) {
+        return act::shown(stack, want, &chosen, (&asked_at_ms, came), Vec::new());
     }
     let deleted = stack
         .store

@@ -23,15 +23,15 @@ use crate::terminal::Screen;
 use crate::time::span;
 
 /// Between two looks at the record.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 /// One wait for the agent's words.
 const TICK: Duration = Duration::from_millis(200);
 /// Looks at the record that may fail one after another.
-const FAILED_LOOKS_MAX: u32 = 10;
+const FAILED_POLLS_MAX: u32 = 10;
 /// After this long without a worker somebody is told where to look.
 const TAKEN: Duration = Duration::from_secs(45);
 
-/// What is followed.
+/// The turn that is followed, and until when.
 pub struct Wanted<'a> {
     pub thread: &'a ThreadKey,
     pub turn: &'a TurnId,
@@ -87,7 +87,7 @@ pub fn command(stack: &Stack, thread: &ThreadKey, turn: &TurnId) -> String {
     format!("bobbin {} thread follow {thread} --turn {turn}", stack.said)
 }
 
-/// `thread follow`.
+/// Runs `thread follow`: the turn that is named, else the one that runs, else the last.
 pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, CommandError> {
     let (session, flags) = show::record(stack, &what.thread).await?;
     let present = session.turn.as_ref().map(|turn| &turn.id);
@@ -187,7 +187,7 @@ struct Following<'a> {
     words: Words,
     screen: Screen,
     /// Looks at the record that failed one after another.
-    failed_looks: u32,
+    failed_polls: u32,
 }
 
 impl<'a> Following<'a> {
@@ -201,18 +201,18 @@ impl<'a> Following<'a> {
             ear: Ear::new(stack),
             words: Words::default(),
             screen: Screen::new(),
-            failed_looks: 0,
+            failed_polls: 0,
         }
     }
 
     async fn until_its_end(&mut self) -> Result<(Outcome, Option<Entry>), CommandError> {
         let began = Instant::now();
-        let (mut looked, mut hinted, mut deaf) = (None::<Instant>, false, false);
+        let (mut polled, mut hinted, mut deaf) = (None::<Instant>, false, false);
         let mut far = Far::default();
         loop {
-            if looked.is_none_or(|at| at.elapsed() >= LOOK) {
-                looked = Some(Instant::now());
-                if let Some(end) = self.look(&mut far).await? {
+            if polled.is_none_or(|at| at.elapsed() >= POLL) {
+                polled = Some(Instant::now());
+                if let Some(end) = self.poll(&mut far).await? {
                     return Ok(end);
                 }
             }
@@ -238,15 +238,15 @@ impl<'a> Following<'a> {
     }
 
     /// Looks at the record: how far the turn is, or how it ended. Some looks may fail.
-    async fn look(
+    async fn poll(
         &mut self,
         far: &mut Far,
     ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
         let (session, flags) = match self.stack.store.record(self.thread).await {
             Ok(found) => found,
             Err(error) => {
-                self.failed_looks += 1;
-                if self.failed_looks < FAILED_LOOKS_MAX {
+                self.failed_polls += 1;
+                if self.failed_polls < FAILED_POLLS_MAX {
                     return Ok(None);
                 }
                 self.screen.clear();
@@ -257,7 +257,7 @@ impl<'a> Following<'a> {
                 return Err(words.into());
             }
         };
-        self.failed_looks = 0;
+        self.failed_polls = 0;
         if let Some(session) = &session {
             if let Some(end) = self.over(session).await? {
                 return Ok(Some(end));

@@ -65,7 +65,7 @@ impl<'a> Ear<'a> {
         let run = Run {
             sandbox: sandbox_name(
                 &self.stack.name,
-                &session.thread.sandbox(),
+                &session.sandbox_key(),
                 prompted.generation,
             ),
             session: agent.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_app::agent_log::{self, From, LogError, Place, Which};
+use bobbin_app::agent_log::{self, From, LogError, Position, Which};
 use bobbin_core::ids::sandbox_name;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::arguments::Log;
 use super::show;
 use super::stack::Stack;
+use crate::columns::visible;
 use crate::output::{CommandError, Output, Status};
-use crate::table::visible;
 use crate::time::pause;
 
 /// The log is read again after this time while it is followed.
-const LOOK_MS: u64 = 2_000;
+const POLL_MS: u64 = 2_000;
 /// Looks in a row that may fail.
 const FAILURES_MAX: u32 = 5;
 
@@ -33,7 +33,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let (session, _) = show::record(stack, &what.thread).await?;
     let name = sandbox_name(
         &stack.name,
-        &what.thread.sandbox(),
+        &session.sandbox_key(),
         session.sandbox.generation,
     );
     let provider = stack.provider().await?;
@@ -44,16 +44,16 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
         Which::Agent
     };
     let end = From::End { lines: what.lines };
-    let (text, place) = agent_log::read(&*provider, &sandbox, which, end)
+    let (text, position) = agent_log::read(&*provider, &sandbox, which, end)
         .await
         .map_err(|why| trouble(&why))?;
     if what.follow {
-        return follow(&*provider, &sandbox, which, what, (text, place)).await;
+        return follow(&*provider, &sandbox, which, what, (text, position)).await;
     }
     let answer = Answer {
         thread: what.thread.to_string(),
         sandbox: &name,
-        file: &place.file,
+        file: &position.file,
         lines: text.lines().collect(),
     };
     let code = if answer.lines.is_empty() {
@@ -62,7 +62,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
         Status::Done
     };
     let words = if answer.lines.is_empty() {
-        format!("{} is empty.", place.file)
+        format!("{} is empty.", position.file)
     } else {
         visible(&text)
     };
@@ -107,17 +107,17 @@ async fn follow(
     sandbox: &Sandbox,
     which: Which,
     what: &Log,
-    (text, mut place): (String, Place),
+    (text, mut position): (String, Position),
 ) -> Result<Output, CommandError> {
     let until = Instant::now() + Duration::from_millis(what.within_ms);
     let mut failures = 0;
     let mut shown = crate::output::print(&visible(&text));
     // Who reads has gone, or the time is over.
     while shown.is_ok() && Instant::now() < until {
-        pause(LOOK_MS).await;
-        match agent_log::read(provider, sandbox, which, From::Place(&place)).await {
+        pause(POLL_MS).await;
+        match agent_log::read(provider, sandbox, which, From::Position(&position)).await {
             Ok((text, now)) => {
-                (failures, place) = (0, now);
+                (failures, position) = (0, now);
                 shown = crate::output::print(&visible(&text));
             }
             Err(why) => {

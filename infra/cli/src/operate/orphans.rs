@@ -43,7 +43,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     if !what.destroy {
         let words = format!(
             "{}\nThis was a dry run. Delete them with: bobbin {} sandbox orphans --destroy",
-            sandboxes::shown(&answer.orphans),
+            sandboxes::shown(&found),
             stack.said
         );
         return Output::new(words, &answer, Status::Notice);
@@ -51,9 +51,9 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     let provider = stack.provider().await?;
     for one in found.iter().take(DESTROYED_MAX) {
         match destroy(stack, &*provider, one).await {
-            Ok(true) => answer.destroyed.push(&one.line.name),
+            Ok(true) => answer.destroyed.push(&one.sandbox.name),
             Ok(false) => {}
-            Err(why) => answer.failed.push((&one.line.name, why)),
+            Err(why) => answer.failed.push((&one.sandbox.name, why)),
         }
     }
     let mut lines: Vec<String> = Vec::new();

@@ -23,7 +23,7 @@ impl Far {
         let phase = session.map_or("", |session| session.sandbox.phase.word());
         let present = session.and_then(|session| session.turn.as_ref());
         let stage = match (session, present) {
-            (Some(session), Some(turn)) if turn.covers(id) => at_work(session.sandbox.phase, turn),
+            (Some(session), Some(turn)) if turn.covers(id) => at_work(session, turn),
             _ if flags.queued.contains_key(id) => match present {
                 Some(turn) => format!("waits behind the turn of {}", turn.by.name),
                 None => UNTAKEN.to_owned(),
@@ -47,7 +47,17 @@ impl Far {
     }
 }
 
-fn at_work(phase: Phase, turn: &Turn) -> String {
+fn at_work(session: &Session, turn: &Turn) -> String {
+    let phase = session.sandbox.phase;
+    if turn.waits
+        && !session.sandbox.is_in_use_by(&session.thread, &turn.id)
+        && let Some(holder) = session.sandbox.common_in_use_by(&session.thread)
+    {
+        return format!(
+            "waits for the turn of {} in the same checkout",
+            holder.thread
+        );
+    }
     let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
     let words = match (&turn.stage, phase) {
         _ if asks > 0 => "waits for a decision in the thread",
@@ -77,7 +87,6 @@ impl Words {
         self.said.is_empty()
     }
 
-    /// All of them.
     pub fn all(&self) -> String {
         self.said.join("\n\n")
     }

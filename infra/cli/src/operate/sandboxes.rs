@@ -1,58 +1,93 @@
-//! `sandboxes`: what the provider lists, joined with the records.
+//! What the provider lists, joined with the records.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use bobbin_app::orphans::{Judged, judged, origin};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::StoreError;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey};
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::Session;
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::sandboxes::Listed;
 use bobbin_sandbox::Sandbox;
 use serde::Serialize;
 
-use super::arguments::Sandboxes;
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::output::CommandError;
+use crate::table::{Style, table};
 use crate::time::span;
 
-/// Records that one call reads.
-const BATCH: usize = 100;
-
 /// A sandbox, as it is told to programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Line {
-    /// Its name at the provider.
-    pub name: String,
-    /// The id that the provider gave it; people use the name.
-    pub id: String,
-    /// Whose it is, by its labels.
+    /// Its name at the provider; none where there is none.
+    pub name: Option<String>,
+    /// The id that the provider gave it.
+    pub id: Option<String>,
+    /// The thread that it was made for, by its labels; its own key where that was none.
     pub thread: Option<String>,
-    /// Which of the thread's sandboxes it is.
+    /// Which of its generations it is.
     pub generation: Option<u32>,
-    /// The provider's word for its state.
+    /// The provider's word for its state; `unlisted` where the provider does not list it.
     pub state: String,
     /// When it was made.
     pub created_at_ms: Option<Ms>,
-    /// What the record says: `live`, `orphan`, `young` (no record has it, and it may be too early to say) or `unknown`
-    /// (its labels, or a record of a newer version, cannot be read).
+    /// What the record says: `live`, `orphan`, `young` (no record has it, and it may be too early to say), `unknown`
+    /// (its labels, or a record of a newer version, cannot be read), `unlisted` (the record has it, the provider does not list
+    /// it) or `none` (there is only a name).
     pub belongs: &'static str,
+    /// What people call it.
+    pub called: Option<String>,
+    /// The provider that it was made at; none: the stack's first.
+    pub provider: Option<String>,
+    /// Its phase by the record.
+    pub phase: Option<&'static str>,
+    /// The repository that it was made with.
+    pub repo: Option<String>,
+    /// When a turn last began or ended in it.
+    pub last_used_ms: Option<Ms>,
+    /// The threads that share it.
+    pub threads: Vec<ThreadKey>,
+    /// Those of which a turn works in it now.
+    pub in_use: Vec<ThreadKey>,
+    /// Turns that wait for the common checkout.
+    pub waiting: usize,
+    /// Snapshots that were made of it and are on record.
+    pub snapshots: usize,
+    /// Somebody wants it destroyed: nothing begins in it any more.
+    pub closing: bool,
+}
+
+impl Line {
+    /// The line with what the record says.
+    pub fn with(self, listed: &Listed) -> Self {
+        Self {
+            called: listed.name.as_ref().map(ToString::to_string),
+            provider: listed.provider.clone(),
+            phase: Some(listed.phase.word()),
+            repo: listed.repo.clone(),
+            last_used_ms: Some(listed.last_used_ms).filter(|at_ms| *at_ms > 0),
+            threads: listed.threads.clone(),
+            in_use: listed.in_use.clone(),
+            waiting: listed.waiting,
+            snapshots: listed.snapshots.len(),
+            closing: listed.closing,
+            ..self
+        }
+    }
 }
 
 /// A listed sandbox with what it is.
 pub struct Found {
     /// As the provider lists it.
     pub sandbox: Sandbox,
+    /// Whose it is, by its labels.
+    pub key: Option<SandboxKey>,
+    /// The record of that key.
+    pub record: Option<SandboxRecord>,
     /// What the command tells of it, in JSON and as a row.
     pub line: Line,
     /// By the sweeper's rule.
     pub judged: Judged,
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    sandboxes: Vec<&'a Line>,
 }
 
 /// What the provider lists of this stack, judged by the records, which are read after it.
@@ -66,89 +101,66 @@ pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>,
         .into_iter()
         .filter(|sandbox| !sandbox.is_foreign(&stack.id))
         .collect();
-    let owners: Vec<ThreadKey> = listed
-        .iter()
-        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key.thread().clone()))
-        .collect();
-    let (records, newer) = records(stack, &owners).await?;
-    let now_ms = now_ms();
-    let judge = |sandbox: Sandbox| {
-        let record = sandbox
-            .owner()
-            .and_then(|(key, _)| records.get(&key.to_string()));
-        let of_newer = sandbox
-            .owner()
-            .is_some_and(|(key, _)| newer.contains(key.thread()));
-        let judged = if of_newer {
-            Judged::Unknown
-        } else {
-            let grace_ms = stack.limits.stale_grace_ms;
-            judged(&sandbox, &stack.id, record, now_ms, grace_ms)
-        };
-        Found {
-            line: line(&sandbox, record, &judged),
-            judged,
-            sandbox,
-        }
-    };
-    Ok(listed.into_iter().map(judge).collect())
-}
-
-/// The records of these threads by their keys, and the threads whose record only a newer version can read: what that keeps is
-/// not ours to judge.
-async fn records(
-    stack: &Stack,
-    owners: &[ThreadKey],
-) -> Result<(BTreeMap<String, Session>, Vec<ThreadKey>), CommandError> {
-    let mut records: BTreeMap<String, Session> = BTreeMap::new();
-    let mut missing = Vec::new();
-    for batch in owners.chunks(BATCH) {
-        let mut batch = batch.to_vec();
-        batch.sort_by_key(ToString::to_string);
-        batch.dedup();
-        let read = stack
-            .store
-            .records(&batch)
-            .await
-            .map_err(|e| e.to_string())?;
-        records.extend(
-            read.into_iter()
-                .map(|(session, _)| (session.thread.to_string(), session)),
-        );
-        missing.extend(
-            batch
-                .into_iter()
-                .filter(|thread| !records.contains_key(&thread.to_string())),
-        );
-    }
-    let mut newer = Vec::new();
-    for thread in missing {
-        match stack.store.record(&thread).await {
-            Ok(_) => {}
-            Err(StoreError::Newer(_)) => newer.push(thread),
-            Err(error) => {
+    let owner = |sandbox: &Sandbox| sandbox.owner().map(|(key, _)| key);
+    let owners: BTreeSet<SandboxKey> = listed.iter().filter_map(owner).collect();
+    let records = stack.store.sandboxes(&owners).await;
+    let records = records.map_err(|e| e.to_string())?;
+    let mut all = Vec::new();
+    for sandbox in listed {
+        let key = owner(&sandbox);
+        let found = key.as_ref().and_then(|key| records.get(key));
+        let record = match found.cloned() {
+            None => Ok(None),
+            Some(Ok(record)) => Ok(record),
+            // What a newer version keeps is not ours to judge.
+            Some(Err(StoreError::Newer(_))) => Err(()),
+            Some(Err(error)) => {
+                let of = key.map(|key| key.to_string()).unwrap_or_default();
                 return Err(format!(
-                    "{error}: {thread}. Its sandbox cannot be judged; mend or reset that thread."
+                    "{error}: {of}. That sandbox cannot be judged; mend its record, or reset its thread."
                 )
                 .into());
             }
-        }
+        };
+        all.push(judge(stack, sandbox, key, record));
     }
-    Ok((records, newer))
+    Ok(all)
 }
 
-fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
-    let owner = sandbox.owner();
-    // Without any age a sandbox that is nobody's would be an orphan.
-    let live = match &owner {
-        Some((_, generation)) => {
-            !bobbin_core::decide::orphan::is_orphan(record, *generation, 0, 0, 0)
+fn judge(
+    stack: &Stack,
+    sandbox: Sandbox,
+    key: Option<SandboxKey>,
+    record: Result<Option<SandboxRecord>, ()>,
+) -> Found {
+    let judged = match &record {
+        Err(()) => Judged::Unknown,
+        Ok(record) => {
+            let grace_ms = stack.limits.stale_grace_ms;
+            judged(&sandbox, &stack.id, record.as_ref(), now_ms(), grace_ms)
         }
-        None => false,
     };
+    let record = record.ok().flatten();
+    Found {
+        line: line(&sandbox, record.as_ref(), &judged),
+        sandbox,
+        key,
+        record,
+        judged,
+    }
+}
+
+fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> Line {
+    let owner = sandbox.owner();
+    let is_live = owner
+        .as_ref()
+        .zip(record)
+        .is_some_and(|((_, generation), record)| {
+            record.generation == *generation && record.is_alive()
+        });
     Line {
-        name: sandbox.name.clone(),
-        id: sandbox.id.clone(),
+        name: Some(sandbox.name.clone()),
+        id: Some(sandbox.id.clone()),
         thread: owner.as_ref().map(|(key, _)| key.to_string()),
         generation: owner.map(|(_, generation)| generation),
         state: match sandbox.said.as_str() {
@@ -159,49 +171,28 @@ fn line(sandbox: &Sandbox, record: Option<&Session>, judged: &Judged) -> Line {
         belongs: match judged {
             Judged::Unknown | Judged::Foreign => "unknown",
             Judged::Orphan => "orphan",
-            Judged::Spared if live => "live",
+            Judged::Spared if is_live => "live",
             Judged::Spared => "young",
         },
+        ..Line::default()
     }
 }
 
-pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
-    let found = found(stack, what.tenant.as_ref()).await?;
-    let lines: Vec<&Line> = found
-        .iter()
-        .filter(|one| one.sandbox.state != SandboxState::Gone)
-        .map(|one| &one.line)
-        .collect();
-    let code = if lines.is_empty() {
-        Status::Notice
-    } else {
-        Status::Done
-    };
-    let words = if lines.is_empty() {
-        "The provider lists no sandbox of this stack.".to_owned()
-    } else {
-        shown(&lines)
-    };
-    Output::new(words, &Answer { sandboxes: lines }, code)
-}
-
-/// The sandboxes as a table for people.
-pub fn shown(lines: &[&Line]) -> String {
+/// What the provider has, as a table for people.
+pub fn shown(found: &[Found]) -> String {
     let now_ms = now_ms();
-    let row = |line: &&Line| {
+    let none = || "-".to_owned();
+    let row = |Found { line, sandbox, .. }: &Found| {
         [
-            line.name.clone(),
-            line.thread.clone().unwrap_or_else(|| "-".to_owned()),
+            sandbox.name.clone(),
+            line.thread.clone().unwrap_or_else(none),
             line.state.clone(),
             line.created_at_ms
-                .map_or_else(|| "-".to_owned(), |at| span(now_ms.saturating_sub(at))),
+                .map_or_else(none, |at| span(now_ms.saturating_sub(at))),
             line.belongs.to_owned(),
         ]
     };
-    let rows: Vec<[String; 5]> = lines.iter().map(row).collect();
-    table(
-        ["SANDBOX", "THREAD", "STATE", "AGE", "IS"],
-        &rows,
-        Look::of_output(),
-    )
+    let rows: Vec<[String; 5]> = found.iter().map(row).collect();
+    let heads = ["SANDBOX", "OF", "STATE", "AGE", "IS"];
+    table(heads, &rows, Style::of_output())
 }

@@ -7,23 +7,23 @@
 //! workspaces and channels hold for a terminal too; those of people do not, nor do a tenant's settings: who may write into
 //! the queues is who runs the stack.
 
-use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read as _;
-use std::str::FromStr;
 
-use bobbin_chat::discord::DiscordError;
-use bobbin_chat::slack::SlackError;
+use bobbin_app::providers::PROVIDERS;
+use bobbin_chat::discord::{Discord, DiscordError};
+use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::selection::Selection;
 
 use super::arguments::Send;
 use super::follow;
+use super::sandbox::{self, create};
 use super::stack::Stack;
+use super::task::{Channel, SendId};
 use crate::output::{CommandError, Output, Status};
 
 /// Kinds of channels on whose messages threads hang: text and announcements.
@@ -38,67 +38,6 @@ const DISCORD_SITE: &str = "https://discord.com/";
 const NOBODY: &str = "the operator";
 /// Bytes that are read from standard input: far beyond what a prompt may have.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
-
-/// A channel, and the platform that it is on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Channel {
-    /// A channel of Discord.
-    Discord(String),
-    /// A channel of Slack.
-    Slack(String),
-}
-
-/// Tells the platform by the id: Discord's are numbers, Slack's begin with C or G.
-pub fn channel(word: &str) -> Result<Channel, String> {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
-    if digits(word) && (15..=20).contains(&word.len()) {
-        return Ok(Channel::Discord(word.to_owned()));
-    }
-    if word.len() > 2 && word.starts_with(['C', 'G']) && word.bytes().all(upper) {
-        return Ok(Channel::Slack(word.to_owned()));
-    }
-    Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
-}
-
-/// Names one invocation, and says when it was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SendId {
-    at_ms: Ms,
-    chance: u32,
-}
-
-impl SendId {
-    fn mint() -> Self {
-        let chance = RandomState::new().hash_one(std::process::id());
-        Self {
-            at_ms: now_ms(),
-            chance: (chance >> 32) as u32,
-        }
-    }
-}
-
-impl fmt::Display for SendId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "send-{}-{:08x}", self.at_ms, self.chance)
-    }
-}
-
-impl FromStr for SendId {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, String> {
-        let parsed = || {
-            let (at_ms, chance) = word.strip_prefix("send-")?.split_once('-')?;
-            Some(Self {
-                at_ms: at_ms.parse().ok()?,
-                chance: u32::from_str_radix(chance, 16).ok()?,
-            })
-        };
-        let same = parsed().filter(|id| id.to_string() == word);
-        same.ok_or_else(|| "it is the id that an earlier send has shown: send-…".to_owned())
-    }
-}
 
 /// A task that has its thread.
 struct Opened {
@@ -177,20 +116,21 @@ fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
 
 fn prompt(what: &Send, text: String) -> Prompt {
     let (Channel::Discord(channel) | Channel::Slack(channel)) = &what.channel;
-    let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
-    let known = login().into_iter().flatten().find(|name| !name.is_empty());
-    let name = what.name.clone().or(known);
     Prompt {
         text,
         by: Person {
             // Nobody of the platform: there is no id by which they could be called.
             id: String::new(),
-            name: name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)")),
+            name: terminal_name(what.name.as_deref()),
         },
         wants: Selection {
             repo: what.sandbox_repo.clone(),
             model: what.model.clone(),
             agent: what.agent.clone(),
+            sandbox: what.sandbox.clone(),
+            provider: what.sandbox_provider.clone(),
+            snapshot: what.sandbox_snapshot.clone(),
+            in_common: false,
         },
         standing: Membership {
             channel: channel.clone(),
@@ -201,6 +141,121 @@ fn prompt(what: &Send, text: String) -> Prompt {
     }
 }
 
+/// What somebody at a terminal is called in a thread: as they say, or by their login name.
+pub fn terminal_name(said: Option<&str>) -> String {
+    let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
+    let known = login().into_iter().flatten().find(|name| !name.is_empty());
+    let name = said.map(str::to_owned).or(known);
+    name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)"))
+}
+
+/// The server or workspace that a channel is of.
+///
+/// # Errors
+/// That the bot cannot see the channel, or may not be used there, and what to do.
+pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, CommandError> {
+    match channel {
+        Channel::Discord(channel) => {
+            let (discord, _) = stack.discord().await?;
+            let again = "repeat the command.";
+            Ok(Tenant::discord(
+                &guild_of(stack, &discord, channel, again).await?,
+            ))
+        }
+        Channel::Slack(channel) => {
+            let slack = stack.slack().await?;
+            let again = "repeat the command.";
+            Ok(Tenant::slack(
+                &team_of(stack, &slack, channel, again).await?,
+            ))
+        }
+    }
+}
+
+/// The server that a text channel of Discord is in, if the stack's lists have it.
+async fn guild_of(
+    stack: &Stack,
+    discord: &Discord,
+    channel: &str,
+    again: &str,
+) -> Result<String, CommandError> {
+    let found = discord.channel(channel).await;
+    let found = found.map_err(|error| discord_trouble(&error, channel, again))?;
+    let guild = found.guild.filter(|_| WITH_THREADS.contains(&found.kind));
+    let guild = guild.ok_or_else(|| {
+        format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
+    })?;
+    admitted(
+        stack.policy().discord(&guild, &[channel], &[]),
+        "AllowedGuilds",
+        &guild,
+        channel,
+    )?;
+    Ok(guild)
+}
+
+/// The workspace of Slack that the bot is in, if the stack's lists have it.
+async fn team_of(
+    stack: &Stack,
+    slack: &Slack,
+    channel: &str,
+    again: &str,
+) -> Result<String, CommandError> {
+    let installed = slack.installed().await;
+    let installed = installed.map_err(|error| slack_trouble(&error, channel, again))?;
+    let team = installed.identity.team;
+    // No list of people holds for a terminal.
+    admitted(
+        stack.policy().slack(&team, channel, ""),
+        "AllowedTeams",
+        &team,
+        channel,
+    )?;
+    Ok(team)
+}
+
+/// Refuses, before anything is posted, a sandbox that is not there and a snapshot that no sandbox can begin with.
+async fn look_at_sandbox(
+    stack: &Stack,
+    tenant: &Tenant,
+    wants: &Selection,
+) -> Result<(), CommandError> {
+    let found = match &wants.sandbox {
+        Some(name) => {
+            let found = stack.store.name(tenant, name).await;
+            found.map_err(|e| sandbox::unread(&e))?
+        }
+        None => None,
+    };
+    let Some(key) = found else {
+        if let (Some(name), None) = (&wants.sandbox, &wants.provider) {
+            return Err(CommandError::not_found(format!(
+                "There is no sandbox named {name} in {tenant}. Nothing was sent. With --sandbox-provider beside the name it is made ({}); those that there are: bobbin {} sandbox list --tenant {tenant}",
+                PROVIDERS.join(", "),
+                stack.said
+            )));
+        }
+        return match &wants.snapshot {
+            Some(snapshot) => create::look_at_snapshot(stack, tenant, snapshot).await,
+            None => Ok(()),
+        };
+    };
+    let record = sandbox::record(stack, &key).await?.unwrap_or_default();
+    if record.closing.is_some() {
+        return Err(format!(
+            "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",
+            wants.sandbox.as_ref().map_or("", |name| name.as_str())
+        )
+        .into());
+    }
+    if wants.provider.is_some() || wants.snapshot.is_some() {
+        eprintln!(
+            "There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here."
+        );
+    }
+    Ok(())
+}
+
 async fn on_discord(
     stack: &Stack,
     id: &SendId,
@@ -208,18 +263,9 @@ async fn on_discord(
     prompt: &Prompt,
 ) -> Result<Opened, CommandError> {
     let (discord, application) = stack.discord().await?;
-    let found = discord.channel(channel).await;
-    let found = found.map_err(|error| discord_trouble(&error, channel, id))?;
-    let guild = found.guild.filter(|_| WITH_THREADS.contains(&found.kind));
-    let guild = guild.ok_or_else(|| {
-        format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
-    })?;
-    admitted(
-        stack.places().discord(&guild, &[channel], &[]),
-        "AllowedGuilds",
-        &guild,
-        channel,
-    )?;
+    let repeat = again(id);
+    let guild = guild_of(stack, &discord, channel, &repeat).await?;
+    look_at_sandbox(stack, &Tenant::discord(&guild), &prompt.wants).await?;
     let open = Open {
         id: id.to_string().into(),
         guild: guild.clone(),
@@ -233,7 +279,7 @@ async fn on_discord(
         },
     };
     let thread = discord.open(&open, now_ms()).await;
-    let thread = thread.map_err(|error| discord_trouble(&error, channel, id))?;
+    let thread = thread.map_err(|error| discord_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Discord { thread, .. } if stack.discord_api().starts_with(DISCORD_SITE) => {
             Some(format!("{DISCORD_SITE}channels/{guild}/{thread}"))
@@ -250,24 +296,18 @@ async fn on_slack(
     prompt: &Prompt,
 ) -> Result<Opened, CommandError> {
     let slack = stack.slack().await?;
-    let trouble = |error: SlackError| slack_trouble(&error, channel, id);
-    let team = slack.installed().await.map_err(trouble)?.identity.team;
-    // No list of people holds for a terminal.
-    admitted(
-        stack.places().slack(&team, channel, ""),
-        "AllowedTeams",
-        &team,
-        channel,
-    )?;
+    let repeat = again(id);
+    let team = team_of(stack, &slack, channel, &repeat).await?;
+    look_at_sandbox(stack, &Tenant::slack(&team), &prompt.wants).await?;
     let turn = TurnId::from(id.to_string());
     let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
-    let thread = opened.map_err(trouble)?;
+    let thread = opened.map_err(|error| slack_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Slack { root_ts, .. } => slack
             .thread_link(channel, root_ts)
             .await
             .unwrap_or_default(),
-        ThreadKey::Discord { .. } | ThreadKey::SlackDirect { .. } => None,
+        _ => None,
     };
     Ok(Opened { thread, link })
 }
@@ -295,28 +335,28 @@ fn again(id: &SendId) -> String {
     format!("repeat the command with --id {id}, which does nothing twice.")
 }
 
-fn discord_trouble(error: &DiscordError, channel: &str, id: &SendId) -> CommandError {
+fn discord_trouble(error: &DiscordError, channel: &str, again: &str) -> CommandError {
     match error.code() {
         UNKNOWN_CHANNEL => CommandError::not_found(format!(
             "Discord knows no channel {channel}: with Developer Mode on, its id is in its menu as Copy Channel ID. Nothing was sent."
         )),
         MISSING_ACCESS | MISSING_PERMISSIONS => CommandError::not_found(format!(
             "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
-            again(id)
+            again
         )),
         _ => format!(
             "{error}. Whether the thread was made is not known: {}",
-            again(id)
+            again
         )
         .into(),
     }
 }
 
-fn slack_trouble(error: &SlackError, channel: &str, id: &SendId) -> CommandError {
+fn slack_trouble(error: &SlackError, channel: &str, again: &str) -> CommandError {
     match error {
         SlackError::NotInvited { error } => CommandError::not_found(format!(
             "The bot cannot see the channel {channel} ({error}): say /invite @Bobbin in it, then {}",
-            again(id)
+            again
         )),
         SlackError::Closed { error } => {
             format!("Nothing can be posted in the channel {channel} ({error}): name another one. Nothing was sent.").into()
@@ -324,49 +364,6 @@ fn slack_trouble(error: &SlackError, channel: &str, id: &SendId) -> CommandError
         SlackError::Token { .. } | SlackError::Scope { .. } => {
             format!("{error}. Install the app again with the manifest of this version, and store its token with bobbin secrets. Nothing was sent.").into()
         }
-        _ => format!("{error}. Whether the task was posted is not known: {}", again(id)).into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
-        let discord = Channel::Discord("123456789012345678".to_owned());
-        assert_eq!(channel("123456789012345678"), Ok(discord));
-        assert_eq!(
-            channel("C0BUILD0001"),
-            Ok(Channel::Slack("C0BUILD0001".to_owned()))
-        );
-        for wrong in [
-            "",
-            "#general",
-            "general",
-            "C",
-            "c0build0001",
-            "12",
-            "D0123ABC",
-        ] {
-            let told = channel(wrong).expect_err(wrong);
-            assert!(told.contains("Copy Channel ID"), "{told}");
-        }
-    }
-
-    #[test]
-    fn an_id_is_read_as_it_was_shown_and_no_two_are_the_same() {
-        let (one, other) = (SendId::mint(), SendId::mint());
-        assert_ne!(one, other);
-        assert_eq!(one.to_string().parse(), Ok(one.clone()));
-        for wrong in [
-            "send-1",
-            "send-x-00000001",
-            "send-1-1",
-            "pause-1-00000001",
-            "send-1-+0000001",
-        ] {
-            assert!(wrong.parse::<SendId>().is_err(), "{wrong}");
-        }
+        _ => format!("{error}. Whether the task was posted is not known: {}", again).into(),
     }
 }

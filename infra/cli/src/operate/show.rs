@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::arguments::Show;
 use super::stack::Stack;
 use super::threads::{Line, line, stage};
+use crate::columns::cut;
 use crate::output::{CommandError, Output, Status};
-use crate::table::cut;
 use crate::terminal::width;
 use crate::time::{span, when};
 
@@ -25,9 +25,17 @@ const LINE_CHARS_MAX: usize = 160;
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
-    line: Line,
+    of_list: Line,
     /// Name of the sandbox of this generation, while there is one by the record.
     sandbox: Option<String>,
+    /// The provider that it was made at; none: the stack's first.
+    provider: Option<String>,
+    /// The threads that share it.
+    threads: Vec<ThreadKey>,
+    /// The turns that work in it now.
+    in_use: Vec<InUse>,
+    /// The turns that wait for the common checkout, in the order in which they get it.
+    in_line: Vec<InLine>,
     agent_session: Option<AgentSessionId>,
     wake_at_ms: Option<Ms>,
     /// Who may stop or delete the sandbox until when, while somebody does.
@@ -35,6 +43,23 @@ struct Answer {
     asks: Vec<AskLine>,
     queue: Vec<Waiting>,
     timeline: Vec<Event>,
+}
+
+/// A turn at work in the sandbox.
+#[derive(Serialize)]
+struct InUse {
+    thread: ThreadKey,
+    turn: TurnId,
+    /// In the common checkout, and not in a workspace of its thread's own.
+    common: bool,
+    since_ms: Ms,
+}
+
+/// A turn that waits for the common checkout.
+#[derive(Serialize)]
+struct InLine {
+    thread: ThreadKey,
+    turn: TurnId,
 }
 
 #[derive(Serialize)]
@@ -79,6 +104,12 @@ pub async fn record(
     stack: &Stack,
     thread: &ThreadKey,
 ) -> Result<(Session, ControlFlags), CommandError> {
+    if !thread.is_conversation() {
+        return Err(CommandError::not_found(format!(
+            "{thread} is the group of a sandbox and no thread. Sandboxes are listed by: bobbin {} sandbox list",
+            stack.said
+        )));
+    }
     let (session, flags) = stack.store.record(thread).await.map_err(|e| {
         format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
     })?;
@@ -103,14 +134,18 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let now_ms = now_ms();
     let alive = session.sandbox.is_alive();
     let answer = Answer {
-        line: line(&session, &flags),
+        of_list: line(&session, &flags),
         sandbox: alive.then(|| {
             sandbox_name(
                 &stack.name,
-                &session.thread.sandbox(),
+                &session.sandbox_key(),
                 session.sandbox.generation,
             )
         }),
+        provider: session.sandbox.provider.clone(),
+        threads: session.sandbox.threads.iter().cloned().collect(),
+        in_use: in_use(&session),
+        in_line: in_line(&session),
         agent_session: session.agent_session.clone(),
         wake_at_ms: session.sandbox.wake_at_ms.filter(|at| *at > now_ms),
         lease_until_ms: session.sandbox.lease.as_ref().map(|lease| lease.until_ms),
@@ -120,6 +155,28 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     };
     let words = words(&answer, &session, now_ms);
     Output::new(words, &answer, Status::Done)
+}
+
+fn in_use(session: &Session) -> Vec<InUse> {
+    let in_use = session.sandbox.in_use.iter();
+    in_use
+        .map(|one| InUse {
+            thread: one.thread.clone(),
+            turn: one.turn.clone(),
+            common: one.common,
+            since_ms: one.since_ms,
+        })
+        .collect()
+}
+
+fn in_line(session: &Session) -> Vec<InLine> {
+    let waiting = session.sandbox.waiting.iter();
+    waiting
+        .map(|one| InLine {
+            thread: one.thread.clone(),
+            turn: one.turn.clone(),
+        })
+        .collect()
 }
 
 fn asks(turn: &Turn) -> Vec<AskLine> {
@@ -255,7 +312,7 @@ fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
 
 /// The thread's key, and a line each for what its record says of the sandbox.
 fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
-    let line = &answer.line;
+    let line = &answer.of_list;
     let phase = format!(
         "{} for {}, generation {}",
         line.phase,
@@ -267,7 +324,12 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
     let facts = [
         ("tenant", Some(line.tenant.clone())),
         ("phase", Some(phase)),
+        ("named", line.sandbox_name.clone()),
         ("sandbox", answer.sandbox.clone()),
+        ("provider", answer.provider.clone()),
+        ("threads", listed(&answer.threads)),
+        ("in use", in_use_words(answer, now_ms)),
+        ("waiting", waiting_words(answer)),
         (
             "agent",
             answer.agent_session.as_ref().map(ToString::to_string),
@@ -282,6 +344,47 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
         .into_iter()
         .filter_map(|(name, value)| value.map(|value| format!("  {name:<10} {value}")));
     std::iter::once(line.thread.clone()).chain(known).collect()
+}
+
+/// Threads that are named in a line.
+const NAMED_MAX: usize = 5;
+
+fn listed(threads: &[ThreadKey]) -> Option<String> {
+    if threads.is_empty() {
+        return None;
+    }
+    let named = threads.iter().take(NAMED_MAX).map(ToString::to_string);
+    let named = named.collect::<Vec<_>>().join(", ");
+    Some(match threads.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    })
+}
+
+/// Who works in a sandbox that is shared, and since when; the thread's own turn has lines of its own.
+fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
+    let others = answer.in_use.iter();
+    let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
+    let words = others.map(|one| {
+        let place = if one.common {
+            "common checkout"
+        } else {
+            "worktree"
+        };
+        let since = span(now_ms.saturating_sub(one.since_ms));
+        format!("{} ({place}, for {since})", one.thread)
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    (!words.is_empty()).then_some(words)
+}
+
+fn waiting_words(answer: &Answer) -> Option<String> {
+    let threads: Vec<ThreadKey> = answer
+        .in_line
+        .iter()
+        .map(|one| one.thread.clone())
+        .collect();
+    listed(&threads)
 }
 
 /// The turn that is under way: how it stands, what went wrong so far, and what it waits for.

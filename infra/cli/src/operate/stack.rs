@@ -1,5 +1,6 @@
 //! The stack that is operated, and what of it is spoken to.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bobbin_app::providers::{self, ProviderSettings};
@@ -11,10 +12,11 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::Secret;
 use bobbin_cloud::store::Store;
 use bobbin_core::access::Policy;
+use bobbin_core::ids::Tenant;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
-use bobbin_sandbox::Provider;
+use bobbin_sandbox::{Provider, labels};
 
 use crate::output::CommandError;
 use crate::target::Target;
@@ -25,7 +27,6 @@ pub struct Stack {
     pub name: String,
     /// Its own id: a label of every sandbox.
     pub id: String,
-    /// The stack's table.
     pub store: Store,
     /// The bounds that it runs with.
     pub limits: Limits,
@@ -33,6 +34,7 @@ pub struct Stack {
     pub said: String,
     target: Target,
     deployed: Deployed,
+    page_url: String,
 }
 
 impl Stack {
@@ -50,6 +52,7 @@ impl Stack {
             id: deployed.id().to_owned(),
             store: deployed.store()?,
             limits: overrides.limits,
+            page_url: overrides.page_url,
             said: target.said(),
             target,
             deployed,
@@ -96,13 +99,51 @@ impl Stack {
     }
 
     /// Where Bobbin may be used at all, by the stack's lists; not who may.
-    pub fn places(&self) -> Policy {
+    pub fn policy(&self) -> Policy {
         Policy::from_lists(
             self.parameter("AllowedGuilds"),
             self.parameter("AllowedTeams"),
             self.parameter("AllowedChannels"),
             "",
         )
+    }
+
+    /// The servers and workspaces of the stack's lists.
+    pub fn tenants(&self) -> BTreeSet<Tenant> {
+        let ids = |parameter: &str| -> Vec<String> {
+            let ids = self.parameter(parameter).split(',').map(str::trim);
+            ids.filter(|id| !id.is_empty()).map(str::to_owned).collect()
+        };
+        let guilds = ids("AllowedGuilds").into_iter();
+        let teams = ids("AllowedTeams").into_iter();
+        let guilds = guilds.map(|guild| Tenant::discord(&guild));
+        guilds
+            .chain(teams.map(|team| Tenant::slack(&team)))
+            .collect()
+    }
+
+    /// Whose labels its sandboxes and snapshots carry.
+    pub fn labels(&self) -> labels::Stack<'_> {
+        labels::Stack {
+            name: &self.name,
+            id: &self.id,
+        }
+    }
+
+    /// The page on which a tenant enters a key of its own, as an address that the secret part of a link follows; none where
+    /// tenants have no keys here.
+    ///
+    /// # Errors
+    /// That the stack does not say where the page is.
+    pub fn keys_page(&self) -> Result<Option<String>, String> {
+        if self.parameter("TenantCredentials") != "yes" {
+            return Ok(None);
+        }
+        let base = match &self.page_url {
+            said if said.is_empty() => self.deployed.output("IngressAddress")?,
+            said => said.as_str(),
+        };
+        Ok(Some(format!("{}/setup/", base.trim_end_matches('/'))))
     }
 
     /// Base of Discord's API.
@@ -141,7 +182,7 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    pub fn letters(&self) -> Result<DeadLetters, CommandError> {
+    pub fn dead_letters(&self) -> Result<DeadLetters, CommandError> {
         Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
     }
 

@@ -1,16 +1,19 @@
 //! `threads`: what there is, a line each.
 
+use std::collections::BTreeSet;
+
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, Session, Turn};
 use bobbin_core::stage::Stage;
 use serde::Serialize;
 
 use super::arguments::Threads;
+use super::sandbox::all_named;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
-use crate::table::{Look, table};
+use crate::table::{Style, table};
 use crate::time::{span, when};
 
 /// Records that one call reads.
@@ -25,6 +28,10 @@ pub struct Line {
     pub thread: String,
     /// The guild or team that it belongs to, such as `discord:1`.
     pub tenant: String,
+    /// The key of the sandbox that it works in.
+    pub sandbox_key: SandboxKey,
+    /// What people call that one, where it has a name.
+    pub sandbox_name: Option<String>,
     /// Phase of its sandbox.
     pub phase: &'static str,
     /// Since when (Unix milliseconds).
@@ -92,6 +99,8 @@ pub fn line(session: &Session, flags: &ControlFlags) -> Line {
     Line {
         thread: session.thread.to_string(),
         tenant: session.thread.tenant().to_string(),
+        sandbox_key: session.sandbox_key(),
+        sandbox_name: session.sandbox.name.as_ref().map(ToString::to_string),
         phase: session.sandbox.phase.word(),
         phase_since_ms: session.sandbox.phase_since_ms,
         generation: session.sandbox.generation,
@@ -143,7 +152,15 @@ async fn armed(
     most: usize,
     wanted: impl Fn(&Session) -> bool,
 ) -> Result<Answer, CommandError> {
-    let all = stack.store.all_armed().await.map_err(|e| e.to_string())?;
+    let armed = stack.store.all_armed().await.map_err(|e| e.to_string())?;
+    // A thread that shares a sandbox and has no turn is found by that one; a sandbox that no thread was the first of is none.
+    let shared = all_named(stack, what.tenant.as_ref()).await?.listed;
+    let shared = shared.into_iter().flat_map(|one| one.threads);
+    let all: BTreeSet<ThreadKey> = armed
+        .into_iter()
+        .chain(shared)
+        .filter(|key| key.is_conversation() && key.sandbox().has_thread())
+        .collect();
     let after = what.after.as_ref().map(ToString::to_string);
     let mut keys: Vec<ThreadKey> = all
         .into_iter()
@@ -154,6 +171,7 @@ async fn armed(
                 .is_none_or(|tenant| *tenant == key.tenant())
         })
         .collect();
+    keys.sort_by_key(ToString::to_string);
     let (mut threads, mut unreadable) = (Vec::new(), Vec::new());
     while !keys.is_empty() && threads.len() < most {
         let batch: Vec<ThreadKey> = keys.drain(..keys.len().min(BATCH)).collect();
@@ -230,7 +248,7 @@ fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
             .map(|line| row(line, now_ms))
             .collect();
         let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
-        table(heads, &rows, Look::of_output())
+        table(heads, &rows, Style::of_output())
     };
     if !answer.unreadable.is_empty() {
         text.push_str(&format!(
@@ -260,13 +278,13 @@ fn row(line: &Line, now_ms: Ms) -> [String; 6] {
             )
         },
     );
+    let since = span(now_ms.saturating_sub(line.phase_since_ms));
     [
         line.thread.clone(),
-        format!(
-            "{} {}",
-            line.phase,
-            span(now_ms.saturating_sub(line.phase_since_ms))
-        ),
+        match &line.sandbox_name {
+            Some(name) => format!("{} {since}, {name}", line.phase),
+            None => format!("{} {since}", line.phase),
+        },
         turn,
         match line.waiting {
             0 => "-".to_owned(),

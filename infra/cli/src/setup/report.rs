@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::columns::visible;
 use crate::output::Status;
-use crate::table::visible;
 
 /// Counts what is told, so that the program ends with the right code.
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ use crate::target::Target;
 /// Between two looks at a build.
 const POLL_MS: u64 = 2_000;
 /// Looks at Daytona that may fail one after another while a build is waited for.
-const FAILED_LOOKS_MAX: u32 = 5;
+const FAILED_POLLS_MAX: u32 = 5;
 /// Characters of one line of a build's log.
 const LOG_LINE_CHARS_MAX: usize = 200;
 /// Tries to make the snapshot, where one under its name is in the way.
@@ -156,21 +156,21 @@ async fn follow(
     minutes: u64,
 ) -> Result<(), String> {
     let began = Instant::now();
-    let (mut state, mut lines, mut failed_looks) = (String::new(), 0, 0);
+    let (mut state, mut lines, mut failed_polls) = (String::new(), 0, 0);
     while began.elapsed() < Duration::from_secs(minutes * 60) {
         let found = match daytona.snapshot(name).await {
             Ok(Some(found)) => found,
             Ok(None) => return Err(format!("Snapshot {name} was removed while it was built.")),
             Err(error) => {
-                failed_looks += 1;
-                if failed_looks >= FAILED_LOOKS_MAX {
+                failed_polls += 1;
+                if failed_polls >= FAILED_POLLS_MAX {
                     return Err(told(&error));
                 }
                 tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
                 continue;
             }
         };
-        failed_looks = 0;
+        failed_polls = 0;
         // A log that cannot be read costs its lines, not the build.
         if let Ok(log) = daytona.build_log(&found.id).await {
             lines = show(report, &log, lines);

@@ -1,4 +1,4 @@
-//! `check`
+//! The command `check`: what of a stack, its account and its services is as it should be.
 
 use crate::support::{APPLICATION, KEYED, MODEL_KEY, Options, World};
 

@@ -1,4 +1,4 @@
-//! `discord commands`
+//! The command `discord commands`: what is registered, shown and taken back at Discord.
 
 use reqwest::Method;
 use serde_json::json;
@@ -23,6 +23,10 @@ async fn commands_are_written_once_and_again_only_when_something_differs() {
             "/diff",
             "/stop",
             "/reset",
+            "/sandbox-name",
+            "/sandbox-list",
+            "/sandbox-connect",
+            "/sandbox-destroy",
             "/sandbox-config",
             "/sandbox-setup",
             "/help",

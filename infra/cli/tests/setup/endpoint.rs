@@ -1,4 +1,4 @@
-//! `discord endpoint`
+//! The command `discord endpoint`: the address that Discord sends interactions to.
 
 use crate::support::{APPLICATION, DISCORD_TOKEN, Options, World};
 

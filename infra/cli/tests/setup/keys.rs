@@ -1,4 +1,4 @@
-//! `secrets`
+//! The command `secrets`: which keys are stored, replaced and tried, without one that is shown.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `slack manifest`
+//! The command `slack manifest`: the app as Slack is to make it.
 
 use serde_json::Value;
 

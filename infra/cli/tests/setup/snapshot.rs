@@ -1,4 +1,4 @@
-//! `snapshot`
+//! The command `snapshot`: the image that sandboxes begin with, built and removed at the provider.
 
 use bobbin_sandbox::daytona::prepared::snapshot_name;
 use reqwest::Method;

@@ -328,7 +328,7 @@ impl World {
 /// What the chat's control calls answer to.
 const CONTROL_KEY: &str = "the-key-of-the-stack";
 
-/// Every key.
+/// The keys that these tests store, each by its name.
 pub const KEYED: [(&str, &str); 5] = [
     ("DISCORD_BOT_TOKEN", DISCORD_TOKEN),
     ("SLACK_BOT_TOKEN", SLACK_TOKEN),

@@ -1,10 +1,11 @@
-// Beside the thread: its record, that of its sandbox with the timeline of phases, the sandboxes at the provider.
+// Beside the thread: its record, that of the sandbox that it works in with the timeline of phases; and all sandboxes, with the
+// threads that work in each.
 import { h, replace, ticking } from "./dom.js";
 
-const LEAD = ["agent_session", "due_at_ms", "version"];
-const SANDBOX_LEAD = ["name", "generation", "lease", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
+const LEAD = ["agent_session", "sandbox_key", "link", "workspace", "due_at_ms", "version"];
+const SANDBOX_LEAD = ["name", "provider", "at_provider", "generation", "repo", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
 const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
-const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated"];
 const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */
@@ -41,7 +42,7 @@ export function showSession(app, node) {
     facts(session, LEAD),
     session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
-    h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD)),
+    h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD), sharing(app, sandbox, session.thread), operated(sandbox.operated || [])),
     h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
     h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw records"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
 }
@@ -114,18 +115,60 @@ function open(app, key) {
   } else app.go("slack", rest[0], rest[1]);
 }
 
+/** Who works in a sandbox and who waits, the lease, and what is to become of it; nothing where there is nothing to be said. */
+function sharing(app, record, own) {
+  const threads = [...new Set([...(record.threads || []), ...(record.in_use || []).map((one) => one.thread), ...(record.waiting || []).map((one) => one.thread)])];
+  const said = [
+    record.closing && h("p", { class: "notice", testid: "closing" }, `Is being destroyed for ${record.closing.name || "the operator"}: nothing begins in it any more.`),
+    record.lease && h("p", { class: "lease", testid: "lease" }, h("span", {}, "Lease"), h("span", { class: "mono", title: record.lease.holder }, record.lease.holder), h("span", {}, "until ", ticking(record.lease.until_ms / 1000))),
+    threads.length > 0 && h("ul", { class: "workers", testid: "workers" }, threads.map((thread) => worker(app, record, thread, own))),
+    (record.snapshots || []).length > 0 && h("ul", { class: "snapshots", testid: "snapshots" }, record.snapshots.map((one) => h("li", {}, h("span", {}, "Snapshot"), h("span", { class: "mono", title: one.name }, one.name), ticking(one.at_ms / 1000)))),
+  ].filter(Boolean);
+  return said.length > 0 && h("div", { class: "sharing" }, said);
+}
+
+/** A thread of a sandbox, and whether a turn of it works there or waits. */
+function worker(app, record, thread, own) {
+  const works = (record.in_use || []).find((one) => one.thread === thread);
+  const place = (record.waiting || []).findIndex((one) => one.thread === thread);
+  const badge = works ? h("span", { class: "phase active", title: `${works.turn} is at work` }, works.common ? "common checkout" : "own worktree")
+    : place >= 0 ? h("span", { class: "phase pausing", title: record.waiting[place].turn }, place === 0 ? "waits, next" : `waits, ${place + 1} in line`) : null;
+  return h("li", { class: thread === own ? "own" : "", testid: "worker" },
+    h("button", { type: "button", class: "session-link", title: thread, onclick: () => open(app, thread) }, h("span", {}, name(app, thread))), badge);
+}
+
+/** What people wanted of the sandbox last, newest first. */
+function operated(all) {
+  if (!all.length) return null;
+  return h("div", { testid: "operated" }, h("h3", {}, "Asked for"), h("ul", { class: "ended" }, all.slice(-ENDED_SHOWN).reverse().map((one) =>
+    h("li", {}, h("span", { class: `phase ${one.trouble ? "failed" : "answered"}`, title: one.trouble }, one.want), one.trouble && h("span", {}, one.trouble), ticking(one.at_ms / 1000)))));
+}
+
 export function showSandboxes(app, node) {
   const mine = sessionOf(app);
   const list = app.inspected.sandboxes;
   if (!list.length) {
-    replace(node, h("li", { class: "empty" }, "No sandbox is running. The first prompt of a thread makes one."));
+    replace(node, h("li", { class: "empty" }, "There is no sandbox. The first prompt of a thread makes one."));
     return;
   }
-  const isMine = (one) => mine && ([one.name, one.id].includes(mine.sandbox?.name) || one.thread === mine.thread || Object.values(one.labels || {}).includes(mine.thread));
   replace(node, list.map((one) => {
-    const labels = Object.entries(one.labels || {});
-    return h("li", { class: isMine(one) ? "sandbox mine" : "sandbox", testid: "sandbox" },
-      h("div", { class: "sandbox-head" }, h("span", { class: "mono", title: one.name }, one.name), h("span", { class: `phase ${one.state}` }, one.state)),
+    const there = one.at_provider;
+    const labels = Object.entries(there?.labels || {});
+    const count = (one.threads || []).length;
+    const facts = one.key && [
+      h("span", {}, one.provider || "default provider"),
+      h("span", {}, one.last_used_ms ? ["used ", ticking(one.last_used_ms / 1000)] : "never used"),
+      h("span", {}, count === 1 ? "1 thread" : `${count} threads`),
+      (one.in_use || []).length > 0 && h("span", {}, `${one.in_use.length} at work`),
+      (one.waiting || []).length > 0 && h("span", {}, `${one.waiting.length} waiting`),
+      one.repo && h("span", { title: one.repo }, one.repo),
+    ];
+    const isMine = mine && one.key === mine.sandbox_key;
+    return h("li", { class: isMine ? "sandbox mine" : "sandbox", testid: "sandbox", data: one.called ? { name: one.called } : {} },
+      h("div", { class: "sandbox-head" }, one.called ? h("strong", {}, one.called) : h("span", { class: "mono", title: one.name }, one.name), one.phase ? h("span", { class: `phase ${one.phase}` }, one.state) : h("span", { class: "phase" }, "in no record")),
+      facts && h("div", { class: "sandbox-facts" }, facts),
+      sharing(app, one, mine?.thread),
+      h("div", { class: "at-provider" }, h("span", { class: "mono", title: one.name }, one.called || !there ? one.name : "at the provider"), h("span", { class: `phase ${there?.state || ""}` }, there?.state || "not there")),
       labels.length > 0 && h("div", { class: "labels" }, labels.map(([key, value]) => h("span", { title: `${key}=${value}` }, `${key}=${value}`))));
   }));
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// What the page shows beside a thread; read about once a second while somebody looks.
 pub trait Inspector: Send + Sync + 'static {
-    /// Session records as JSON objects with at least `thread`, `phase`, `generation` and `timeline`.
+    /// Records of threads as JSON objects with at least `thread`, and `sandbox` with the record of the one that it works in.
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>>;
-    /// Sandboxes as JSON objects with at least `name` and `state`.
+    /// Sandboxes as JSON objects with at least `name`, and `at_provider` where the provider has one.
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>>;
 }
 

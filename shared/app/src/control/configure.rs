@@ -101,6 +101,13 @@ impl Lane<'_> {
 
     /// As what the person counts. Discord said so with the request; Slack is asked.
     pub(super) async fn standing(&self, control: &Control) -> Result<Membership, Failure> {
+        // Who runs the stack is nobody of the place, whom it could be asked about.
+        if control.standing.operates {
+            return Ok(Membership {
+                manages: true,
+                ..control.standing.clone()
+            });
+        }
         Ok(Membership {
             manages: self.chat.of(&control.thread)?.manages(control).await?,
             ..control.standing.clone()

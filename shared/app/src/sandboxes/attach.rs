@@ -9,15 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use bobbin_agent::InlineImage;
 use bobbin_core::event::Event;
-use bobbin_core::ids::{ThreadKey, TurnId, digest};
+use bobbin_core::ids::{SandboxKey, TurnId, digest};
 use bobbin_core::images::{Image, is_image, media_type};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
-use bobbin_core::workspace::Workspace;
 use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 
-use super::{SandboxSettings, Sandboxes};
+use super::{SandboxSettings, Sandboxes, Target};
 
 /// Bytes of files that are held in memory before they go on into the sandbox; one file more may be.
 const LOAD_BYTES: usize = 4 * 1024 * 1024;
@@ -125,9 +124,8 @@ fn origin(url: &str) -> Option<String> {
 impl Sandboxes {
     pub(super) async fn attach(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
@@ -136,7 +134,7 @@ impl Sandboxes {
             ".bobbin/attachments/{}",
             &digest(&["attachments", turn])[..12]
         );
-        let there = self.there(thread, generation, workspace, &folder).await;
+        let there = self.there(target, generation, &folder).await;
         let mut taken = BTreeSet::new();
         let mut load = Load::default();
         let mut lines: Vec<(String, String, usize)> = Vec::new();
@@ -171,16 +169,22 @@ impl Sandboxes {
                     load.lines.push(lines.len());
                     lines.push((path.clone(), shown, bytes.len()));
                     load.files
-                        .push((format!("{}/{path}", workspace.path()), bytes));
+                        .push((format!("{}/{path}", target.workspace.path()), bytes));
                 }
                 Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
             }
             if load.bytes >= LOAD_BYTES {
-                self.unload(thread, generation, std::mem::take(&mut load), &mut lines)
-                    .await;
+                self.unload(
+                    target.sandbox,
+                    generation,
+                    std::mem::take(&mut load),
+                    &mut lines,
+                )
+                .await;
             }
         }
-        self.unload(thread, generation, load, &mut lines).await;
+        self.unload(target.sandbox, generation, load, &mut lines)
+            .await;
         let has_come = |image: &Image| lines.iter().any(|(path, _, _)| *path == image.path);
         images.taken.retain(has_come);
         Event::Attached {
@@ -193,12 +197,12 @@ impl Sandboxes {
     /// Puts what was fetched into the sandbox. Of files that do not get there the lines say so.
     async fn unload(
         &self,
-        thread: &ThreadKey,
+        sandbox: &SandboxKey,
         generation: u32,
         load: Load,
         lines: &mut [(String, String, usize)],
     ) {
-        if load.files.is_empty() || self.put(thread, generation, load.files).await {
+        if load.files.is_empty() || self.put(sandbox, generation, load.files).await {
             return;
         }
         not_copied(lines, &load.lines);
@@ -207,15 +211,14 @@ impl Sandboxes {
     /// Files that an attachment folder already has, with their bytes. None can be told where it cannot be read.
     async fn there(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         folder: &str,
     ) -> BTreeMap<String, u64> {
-        let Ok(sandbox) = self.find(thread, generation).await else {
+        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
             return BTreeMap::new();
         };
-        let path = format!("{}/{folder}", workspace.path());
+        let path = format!("{}/{folder}", target.workspace.path());
         let listed = self.provider.list_files(&sandbox, &path).await;
         listed.unwrap_or_default()
     }
@@ -224,21 +227,20 @@ impl Sandboxes {
     /// not what its name says, or is gone, stays a file among the others.
     pub(super) async fn inline(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         images: &[Image],
     ) -> Vec<InlineImage> {
         if images.is_empty() {
             return Vec::new();
         }
-        let Ok(sandbox) = self.find(thread, generation).await else {
+        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
             return Vec::new();
         };
         let mut inline = Vec::new();
         let mut all = 0;
         for image in images {
-            let path = format!("{}/{}", workspace.path(), image.path);
+            let path = format!("{}/{}", target.workspace.path(), image.path);
             let Ok(bytes) = self.provider.get_file(&sandbox, &path).await else {
                 tracing::warn!(
                     event = "attachment.unread",
@@ -268,11 +270,11 @@ impl Sandboxes {
 
     async fn put(
         &self,
-        thread: &ThreadKey,
+        sandbox: &SandboxKey,
         generation: u32,
         uploads: Vec<(String, Vec<u8>)>,
     ) -> bool {
-        let Ok(sandbox) = self.find(thread, generation).await else {
+        let Ok(sandbox) = self.find(sandbox, generation).await else {
             return false;
         };
         let done = self.provider.put_files(&sandbox, uploads).await;
@@ -430,6 +432,7 @@ mod tests {
     fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
+            stack_id: String::new(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
             keys_of: None,

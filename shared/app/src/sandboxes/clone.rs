@@ -9,7 +9,7 @@ use std::time::Duration;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
@@ -26,12 +26,12 @@ const SEEN_UNITS_MAX: usize = 200;
 impl Sandboxes {
     pub(super) async fn clone_repository(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         repo: &str,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(thread, generation).await?;
+        let sandbox = self.find(key, generation).await?;
         if sandbox.state != SandboxState::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
@@ -94,7 +94,48 @@ fn why(words: &str) -> NotCloned {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn the_empty_repository_that_a_server_was_started_in_does_not_count_as_a_clone() {
+        let kept = tempfile::tempdir().unwrap();
+        let project = kept.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let git = |arguments: &[&str]| {
+            let person = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+            let mut command = Command::new("git");
+            command.arg("-C").arg(&project).args(person).args(arguments);
+            assert!(command.status().unwrap().success(), "{arguments:?}");
+        };
+        let cloned = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", CLONE_SCRIPT]).current_dir(kept.path());
+            command.env(REPO, "https://nowhere.invalid/a/b");
+            let ran = command.stdin(Stdio::null()).output().unwrap();
+            let refused = !ran.status.success();
+            refused.then(|| why(&String::from_utf8_lossy(&ran.stdout)))
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "Start"]);
+        assert_eq!(
+            cloned(),
+            Some(NotCloned::Other {
+                seen: "an empty repository stands in its place".to_owned()
+            })
+        );
+        // A repository that is empty where it comes from has been cloned all the same, and so has one with files.
+        git(&["remote", "add", "origin", "https://nowhere.invalid/a/b"]);
+        assert_eq!(cloned(), None);
+        git(&["remote", "remove", "origin"]);
+        std::fs::write(project.join("a.txt"), "a").unwrap();
+        git(&["add", "."]);
+        git(&["commit", "-qm", "files"]);
+        assert_eq!(cloned(), None);
+    }
 
     #[test]
     fn gits_words_are_told_apart_by_what_to_do_about_them() {

@@ -3,8 +3,14 @@
 # there by one rename.
 umask 077
 root=$(pwd)
-[ -e "$root/project/.git" ] && exit 0
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
+if [ -e "$root/project/.git" ]; then
+  in_project() { git -C "$root/project" "$@" </dev/null 2>/dev/null; }
+  # The empty repository that an agent's server is started in has come from nowhere and holds nothing: it is no clone.
+  [ -n "$(in_project remote)" ] || [ -n "$(in_project ls-tree HEAD | head -n 1)" ] && exit 0
+  echo "an empty repository stands in its place"
+  exit 1
+fi
 mkdir -p "$root/.bobbin" || { echo "No space left on device"; exit 1; }
 # What an earlier try left half done.
 rm -rf "$root"/.bobbin/clone.*

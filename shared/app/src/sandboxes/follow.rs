@@ -11,12 +11,12 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostRef, ThreadKey, TurnId};
+use bobbin_core::ids::{PostRef, TurnId};
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{RunContext, Sandboxes};
+use super::{RunContext, Sandboxes, Target};
 
 /// Longest wait for the stream between two rounds of looking around.
 const TICK_MS: u64 = 250;
@@ -45,14 +45,12 @@ const SHOW_MS_MAX: u64 = 20_000;
 pub(super) async fn follow<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
-    thread: &ThreadKey,
+    target: Target<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes
-        .agent_in(thread, what.generation, &context.workspace())
-        .await?;
+    let agent = sandboxes.agent_in(target, what.generation).await?;
     let run = agent.watch(&what.agent_session, &what.message, &what.further);
-    let mut watch = Watch::new(sandboxes, context, thread, what, run);
+    let mut watch = Watch::new(sandboxes, context, target, what, run);
     let mut cuts = 0;
     loop {
         let error = match watch.listen().await {
@@ -94,7 +92,7 @@ struct Doubt {
 struct Watch<'a, B> {
     sandboxes: &'a Sandboxes,
     context: &'a B,
-    thread: &'a ThreadKey,
+    target: Target<'a>,
     what: &'a Follow,
     run: Box<dyn RunWatch>,
     looked: Instant,
@@ -116,14 +114,14 @@ impl<'a, B: RunContext> Watch<'a, B> {
     fn new(
         sandboxes: &'a Sandboxes,
         context: &'a B,
-        thread: &'a ThreadKey,
+        target: Target<'a>,
         what: &'a Follow,
         run: Box<dyn RunWatch>,
     ) -> Self {
         Self {
             sandboxes,
             context,
-            thread,
+            target,
             what,
             run,
             looked: Instant::now(),
@@ -189,7 +187,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         // The write before has told them.
         let mut flags = match self.context.known().filter(|_| is_first) {
             Some(flags) => flags,
-            None => self.context.flags(self.thread).await,
+            None => self.context.flags(self.target.thread).await,
         };
         if let Some(by) = flags.cancelled.remove(&self.what.turn) {
             return Some(Event::CancelSeen { by });
@@ -212,7 +210,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         self.kept_alive = Some(Instant::now());
-        let told = self.sandboxes.keep_alive(self.thread, self.what.generation);
+        let told = self.sandboxes.keep_alive(self.target.sandbox, self.what.generation);
         let bound = Duration::from_millis(KEEP_ALIVE_CALL_MS_MAX);
         match timeout(bound, told).await {
             Ok(Ok(())) => {}
@@ -238,7 +236,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if let Some(ask) = closed {
             let settlement = self
                 .context
-                .flags(self.thread)
+                .flags(self.target.thread)
                 .await
                 .settled
                 .remove(&ask.id);
@@ -300,9 +298,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
         let trouble = self.run.trouble().map(str::to_owned);
         if trouble.is_none() && !self.what.cancel_known {
             let within_ms = self.sandboxes.settings.limits.health_start_ms;
-            let restarted =
-                self.sandboxes
-                    .ensure_server(self.thread, self.what.generation, true, within_ms);
+            let restarted = self.sandboxes.ensure_server(
+                self.target.sandbox,
+                self.what.generation,
+                true,
+                within_ms,
+            );
             return Event::Failed(match restarted.await {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
@@ -366,7 +367,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         };
         let showing = self
             .context
-            .show(self.thread, &self.what.card_kind, at, card);
+            .show(self.target.thread, &self.what.card_kind, at, card);
         match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
             Ok(stands) => self.moved = stands,
             Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),

@@ -1,10 +1,10 @@
-//! The life cycle of a thread's sandbox: what the provider is asked for, and when.
+//! The life cycle of a sandbox: what the provider is asked for, and when.
 
 use std::time::Duration;
 
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Tenant, ThreadKey};
+use bobbin_core::ids::{SandboxKey, Tenant};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::{Observed, ProviderResult, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep_until};
@@ -16,12 +16,12 @@ use super::{RunContext, Sandboxes};
 const LOOKS_WITHIN: u64 = 5;
 const LOOK_MS_MIN: u64 = 50;
 
-type Done = Result<Event, Failure>;
+pub(super) type Done = Result<Event, Failure>;
 
 impl Sandboxes {
-    pub(super) async fn count(&self, thread: &ThreadKey, older_than: Option<u32>) -> Done {
-        let own = older_than.map(|generation| self.name(thread, generation));
-        let counted = self.provider.count(&thread.tenant(), own.as_deref()).await;
+    pub(super) async fn count(&self, sandbox: &SandboxKey, older_than: Option<u32>) -> Done {
+        let own = older_than.map(|generation| self.name(sandbox, generation));
+        let counted = self.provider.count(&sandbox.tenant(), own.as_deref()).await;
         counted.map(Event::Counted).map_err(|e| e.failure)
     }
 
@@ -33,7 +33,15 @@ impl Sandboxes {
         self.provider.count(tenant, None).await
     }
 
-    pub(super) async fn create(&self, thread: &ThreadKey, generation: u32) -> Done {
+    pub(super) async fn create(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        snapshot: Option<&str>,
+    ) -> Done {
+        let snapshot = snapshot
+            .map(|name| self.usable(sandbox, name))
+            .transpose()?;
         // A sandbox whose server could not be started for want of a key would be made for nothing.
         let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
@@ -42,19 +50,20 @@ impl Sandboxes {
         };
         let spec = SandboxSpec {
             secrets: &secrets,
-            snapshot: None,
+            snapshot: snapshot.as_ref(),
         };
-        seen(
-            self.provider
-                .ensure(&thread.sandbox(), generation, spec)
-                .await,
-        )
+        seen(self.provider.ensure(sandbox, generation, spec).await)
     }
 
     /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
     /// kept waiting.
-    pub(super) async fn observe(&self, thread: &ThreadKey, generation: u32, after_ms: u64) -> Done {
-        let name = self.name(thread, generation);
+    pub(super) async fn observe(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        after_ms: u64,
+    ) -> Done {
+        let name = self.name(sandbox, generation);
         let until = Instant::now() + Duration::from_millis(after_ms);
         let pause = Duration::from_millis((after_ms / LOOKS_WITHIN).max(LOOK_MS_MIN));
         loop {
@@ -72,15 +81,15 @@ impl Sandboxes {
     /// Sees to it that the sandbox in which a run goes on is not stopped for want of time.
     pub(super) async fn keep_alive(
         &self,
-        thread: &ThreadKey,
+        sandbox: &SandboxKey,
         generation: u32,
     ) -> ProviderResult<()> {
-        let name = self.name(thread, generation);
+        let name = self.name(sandbox, generation);
         self.provider.keep_alive(&name).await
     }
 
-    pub(super) async fn start(&self, thread: &ThreadKey, generation: u32) -> Done {
-        let name = self.name(thread, generation);
+    pub(super) async fn start(&self, sandbox: &SandboxKey, generation: u32) -> Done {
+        let name = self.name(sandbox, generation);
         let started = self.provider.resume(&name).await;
         self.forget(&name);
         seen(started)
@@ -89,21 +98,21 @@ impl Sandboxes {
     pub(super) async fn stop<B: RunContext>(
         &self,
         context: &B,
-        thread: &ThreadKey,
+        sandbox: &SandboxKey,
         generation: u32,
     ) -> Done {
         // A stop that arrives after the message became visible again could hit somebody else's run.
         let left_ms = context.visible_until_ms().saturating_sub(context.now_ms());
         let spare_ms = left_ms.saturating_sub(self.settings.limits.lifecycle_call_ms);
         let latest = Instant::now() + Duration::from_millis(spare_ms);
-        let name = self.name(thread, generation);
+        let name = self.name(sandbox, generation);
         let stopped = self.provider.stop(&name, latest).await;
         self.forget(&name);
         seen(stopped)
     }
 
-    pub(super) async fn delete(&self, thread: &ThreadKey, generation: u32) -> Done {
-        let name = self.name(thread, generation);
+    pub(super) async fn delete(&self, sandbox: &SandboxKey, generation: u32) -> Done {
+        let name = self.name(sandbox, generation);
         let deleted = self.provider.destroy(&name).await;
         self.forget(&name);
         seen(deleted)

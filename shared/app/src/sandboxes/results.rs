@@ -9,12 +9,11 @@ use bobbin_core::artifacts::{Artifact, listed};
 use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, ThreadKey};
-use bobbin_core::workspace::Workspace;
+use bobbin_core::ids::AgentSessionId;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
-use super::Sandboxes;
 use super::workspace::WORKSPACE;
+use super::{Sandboxes, Target};
 
 /// The script that lists the folder; its first line is set before it.
 const LIST_SCRIPT: &str = include_str!("artifacts.sh");
@@ -24,13 +23,12 @@ const LIST_MS_MAX: u64 = 30_000;
 impl Sandboxes {
     pub(super) async fn read_changes(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
+        let agent = self.agent_in(target, generation).await?;
         let files = agent.changes(session, message).await;
         let files = files.map_err(|e| e.failure)?;
         Ok(Event::Changed(Changes { files }))
@@ -38,17 +36,16 @@ impl Sandboxes {
 
     pub(super) async fn list_artifacts(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(thread, generation).await?;
+        let sandbox = self.find(target.sandbox, generation).await?;
         let script = format!(
             "bytes={}\n{LIST_SCRIPT}",
             self.settings.limits.artifact_bytes
         );
         let timeout = Duration::from_millis(LIST_MS_MAX);
-        let environment = [(WORKSPACE.to_owned(), workspace.path().to_owned())].into();
+        let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
         let ran = self
             .provider
             .exec(&sandbox, &script, &environment, timeout)
@@ -63,9 +60,8 @@ impl Sandboxes {
     /// Those words.
     pub async fn fetch_artifact(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {
@@ -75,9 +71,9 @@ impl Sandboxes {
                 "could not be read from the sandbox".to_owned()
             }
         };
-        let name = self.name(thread, generation);
+        let name = self.name(target.sandbox, generation);
         let sandbox = self.provider.find(&name).await.map_err(unread)?;
-        let (at, folder) = (workspace.path(), bobbin_core::artifacts::FOLDER);
+        let (at, folder) = (target.workspace.path(), bobbin_core::artifacts::FOLDER);
         let path = format!("{at}/{folder}/{}", file.path);
         let bytes = self
             .provider

@@ -9,7 +9,7 @@ use bobbin_cloud::metrics::Unit;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_sandbox::{ErrorKind, Placeholder, Sandbox, Secrets};
@@ -41,11 +41,11 @@ const LAST_WORDS_CHARS_MAX: usize = 600;
 impl Sandboxes {
     pub(super) async fn check_server(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let agent = self.agent(thread, generation).await?;
+        let agent = self.agent(key, generation).await?;
         match self.healthy_within(&*agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => Err(match error.failure.clone() {
@@ -61,17 +61,17 @@ impl Sandboxes {
 
     pub(super) async fn ensure_server(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
         restart: bool,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let name = self.name(thread, generation);
+        let name = self.name(key, generation);
         // A server without a key would be started for nothing.
         let keys = self.runtime.keys()?;
         // Both at once. A server that cannot be seen through an old preview is left alone by the script.
         let look = async {
-            let agent = self.agent(thread, generation).await?;
+            let agent = self.agent(key, generation).await?;
             let is_healthy = !restart && agent.is_healthy(false).await == Ok(true);
             Ok::<_, Failure>((agent, is_healthy))
         };
@@ -96,7 +96,7 @@ impl Sandboxes {
             is_trusted: self
                 .settings
                 .project_config_of
-                .contains(&thread.tenant().to_string()),
+                .contains(&key.tenant().to_string()),
         })?;
         environment.extend(self.keys_for(&sandbox, &keys).await?);
         self.run_start_script(&sandbox, &script, &environment)

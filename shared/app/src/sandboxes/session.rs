@@ -4,35 +4,32 @@ use bobbin_agent::Submission;
 use bobbin_core::effect::Sending;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, ThreadKey};
-use bobbin_core::workspace::Workspace;
+use bobbin_core::ids::AgentSessionId;
 
-use super::Sandboxes;
+use super::{Sandboxes, Target};
 
 impl Sandboxes {
     pub(super) async fn find_session(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         known: Option<&AgentSessionId>,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
-        let found = agent.ensure_session(thread, known).await;
+        let agent = self.agent_in(target, generation).await?;
+        let found = agent.ensure_session(target.thread, known).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
     }
 
     pub(super) async fn send_prompt(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
         let is_first = matches!(prompt.sending, Sending::First { .. });
-        let agent = match self.agent_in(thread, generation, workspace).await {
+        let agent = match self.agent_in(target, generation).await {
             Ok(agent) => agent,
             Err(failure) if is_first => return Ok(Event::NotSent(failure)),
             Err(failure) => return Err(failure),
@@ -47,13 +44,12 @@ impl Sandboxes {
     /// What the agent knows of a prompt that may have been sent.
     pub(super) async fn find_prompt(
         &self,
-        thread: &ThreadKey,
+        target: Target<'_>,
         generation: u32,
-        workspace: &Workspace,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(thread, generation, workspace).await?;
+        let agent = self.agent_in(target, generation).await?;
         let found = agent.prompt_state(session, message).await;
         found.map(Event::PromptFound).map_err(|e| e.failure)
     }

@@ -9,8 +9,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bobbin_core::credentials::redact;
+use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::ids::{SandboxKey, ThreadKey};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_core::workspace::Workspace;
@@ -87,25 +88,25 @@ impl fmt::Display for NoWorkspace {
 }
 
 impl Sandboxes {
-    /// Makes the workspace of a thread's own ready in the sandbox of `thread`, which runs and has its repository in place; a
-    /// repeat is harmless. `Ok(Err(…))` says why there is none, for people. `whose` is the thread that gets it.
+    /// Makes the workspace of a thread's own ready in a sandbox that runs and has its repository in place; a repeat is
+    /// harmless. `Ok(Err(…))` says why there is none, for people.
     ///
     /// # Errors
     /// The class of the failure, where the sandbox could not be asked.
     pub async fn make_workspace(
         &self,
-        thread: &ThreadKey,
+        key: &SandboxKey,
         generation: u32,
-        whose: &ThreadKey,
+        thread: &ThreadKey,
         within_ms: u64,
     ) -> Result<Result<Workplace, NoWorkspace>, Failure> {
-        let sandbox = self.find(thread, generation).await?;
+        let sandbox = self.find(key, generation).await?;
         if sandbox.state != SandboxState::Running {
             return Err(Failure::SandboxDown {
                 seen: "the sandbox is not running".to_owned(),
             });
         }
-        let name = whose.short_hash();
+        let name = thread.short_hash();
         let environment = [(WORKSPACE.to_owned(), name.clone())].into();
         let fit = self.runtime.fit_workspace();
         let script = format!("fit() {{\n{fit}\n}}\n{WORKSPACE_SCRIPT}");
@@ -125,6 +126,22 @@ impl Sandboxes {
             Err(error) if error.kind == ErrorKind::CommandTimeout => Ok(Err(NoWorkspace::TooLong)),
             Err(error) => Err(error.failure),
         }
+    }
+}
+
+/// What came of it, for who decides.
+pub(super) fn event(made: Result<Workplace, NoWorkspace>) -> Event {
+    let (workspace, branch) = match made {
+        Ok(Workplace::Worktree { workspace, branch }) => (workspace, Some(branch)),
+        Ok(Workplace::Folder { workspace }) => (workspace, None),
+        Err(none) => {
+            let why = none.to_string();
+            return Event::NoWorkspace { why };
+        }
+    };
+    Event::WorkspaceReady {
+        directory: workspace.path().to_owned(),
+        branch,
     }
 }
 

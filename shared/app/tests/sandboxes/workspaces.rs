@@ -8,22 +8,27 @@ use std::time::{Duration, Instant};
 use bobbin_agent::{Agent, Refresh, RunState, RunWatch, Runtime as _, Submission};
 use bobbin_app::sandboxes::Workplace;
 use bobbin_core::ask::{About, Choice};
-use bobbin_core::effect::{Effect, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::ids::{
     AgentSessionId, AskId, PromptIds, ThreadKey, sandbox_name, sandbox_password,
 };
-use bobbin_core::run::RunEnd;
+use bobbin_core::message::Attachment;
+use bobbin_core::run::{PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
+use bobbin_core::session::StrayRun;
 use bobbin_core::workspace::Workspace;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider as _;
 
-use super::{GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, at, clone, models, now_ms, runtime};
+use super::{
+    FIRST, GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, asked, at, clone, hand_out, models,
+    now_ms, pixel, runtime,
+};
 
 /// One look at what is waited for takes no longer.
-const LOOK: Duration = Duration::from_millis(250);
-/// Time for git.
+const POLL: Duration = Duration::from_millis(250);
+/// A worktree takes git a fraction of a second; a busy machine needs more.
 const MAKE_MS_MAX: u64 = 30_000;
 
 /// A thread with its workspace, as the one server of the sandbox is asked about it.
@@ -65,7 +70,7 @@ async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn Ru
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
     while !holds(&**watch) {
         assert!(Instant::now() < bound, "waited too long for {what}");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -78,7 +83,7 @@ async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
             return answer.end;
         }
         assert!(Instant::now() < bound, "the run never ended");
-        watch.hear(LOOK).await.unwrap();
+        watch.hear(POLL).await.unwrap();
     }
 }
 
@@ -88,7 +93,7 @@ fn the_ask(watch: &dyn RunWatch) -> (AskId, About) {
 
 /// The server of the scene's sandbox, as whoever has its password reaches it.
 async fn server(scene: &Scene) -> (Http, bobbin_core::endpoint::Endpoint, String) {
-    let name = sandbox_name(STACK, &scene.thread.sandbox(), GENERATION);
+    let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let runtime = runtime(&models(&scene.model));
     let endpoint = sandboxes.endpoint(&name, runtime.port()).await.unwrap();
@@ -101,7 +106,7 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
     let make = async || {
         let made = scene
             .sandboxes
-            .make_workspace(&scene.thread, GENERATION, &thread, MAKE_MS_MAX);
+            .make_workspace(&scene.sandbox, GENERATION, &thread, MAKE_MS_MAX);
         made.await.unwrap().unwrap()
     };
     let made = make().await;
@@ -132,7 +137,7 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
 }
 
 /// The event stream of a workspace, open.
-async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
+pub(super) async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
     let (http, endpoint, password) = server(scene).await;
     let mut url = reqwest::Url::parse(&format!("{}/event", endpoint.url)).unwrap();
     if let Some(directory) = workspace.directory() {
@@ -148,10 +153,23 @@ async fn listen(scene: &Scene, workspace: &Workspace) -> reqwest::Response {
     http.open(request).await.unwrap()
 }
 
+/// Reads a stream until an event of this kind has come.
+pub(super) async fn heard(stream: &mut reqwest::Response, kind: &str) {
+    let (kind, mut text) = (format!("\"type\":\"{kind}\""), String::new());
+    let come = async {
+        while !text.contains(&kind) {
+            let bytes = stream.chunk().await.unwrap().expect("the stream goes on");
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    };
+    let come = tokio::time::timeout(Duration::from_millis(STEP_MS_MAX), come).await;
+    assert!(come.is_ok(), "no {kind} came: {text}");
+}
+
 /// The sessions that something was told of on a stream, until it has been silent for a while.
 async fn told_of(stream: &mut reqwest::Response) -> BTreeSet<String> {
     let mut text = String::new();
-    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(LOOK, stream.chunk()).await {
+    while let Ok(Ok(Some(bytes))) = tokio::time::timeout(POLL, stream.chunk()).await {
         text.push_str(&String::from_utf8_lossy(&bytes));
     }
     assert!(text.contains("server.connected"), "{text}");
@@ -180,15 +198,193 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
         .collect()
 }
 
-pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) {
+/// A new sandbox with a repository, and its server.
+async fn with_repository(scene: &Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
             generation: GENERATION,
+            snapshot: None,
         }))
         .await;
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
+}
+
+/// The present thread's session, where it works.
+async fn session(scene: &Scene) -> String {
+    let find = Effect::Agent(AgentEffect::FindAgentSession {
+        generation: GENERATION,
+        known: None,
+    });
+    match scene.perform(find).await {
+        Event::AgentSession { id } => id.to_string(),
+        other => panic!("no session: {other:?}"),
+    }
+}
+
+/// A run that goes on for long, and has begun.
+async fn slow(scene: &Scene, turn: &str) -> PromptIds {
+    let ids = scene
+        .send(turn, "slow: 60 a b c d e f g h i j k l", FIRST)
+        .await;
+    let slice = Follow {
+        until_ms: now_ms() + 1_500,
+        ..scene.follow(&ids)
+    };
+    let followed = scene.perform(Effect::Agent(AgentEffect::Follow(slice)));
+    assert_eq!(followed.await, Event::StillRunning);
+    ids
+}
+
+pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scene: &mut Scene) {
+    with_repository(scene).await;
+    let of_the_first = session(scene).await;
+    // Another thread, which shares the sandbox.
+    let guest = ThreadKey::discord("1", "51").unwrap();
+    let made = scene
+        .sandboxes
+        .make_workspace(&scene.sandbox, GENERATION, &guest, MAKE_MS_MAX);
+    let made = made.await.unwrap().unwrap();
+    scene.thread = guest;
+    scene.workspace = made.workspace().clone();
+    let own = PathBuf::from(scene.workspace.path());
+    scene.session = session(scene).await;
+    assert_ne!(scene.session, of_the_first);
+
+    // Files come there, and images are read from there.
+    let dot = axum::routing::get(async || pixel());
+    let (base, server) = hand_out(scene, axum::Router::new().route("/dot.png", dot));
+    let attached = scene
+        .perform(Effect::Agent(AgentEffect::Attach {
+            generation: GENERATION,
+            turn: "w1".into(),
+            files: vec![Attachment {
+                name: "dot.png".to_owned(),
+                url: format!("{base}/dot.png"),
+                size: 0,
+                media_type: Some("image/png".to_owned()),
+            }],
+        }))
+        .await;
+    server.abort();
+    let Event::Attached { images, missed, .. } = attached else {
+        panic!("{attached:?}")
+    };
+    assert_eq!((missed, images.len()), (Vec::new(), 1));
+    assert!(own.join(&images[0].path).exists());
+    let ids = PromptIds::mint(&scene.thread, &"w1".into(), now_ms());
+    let sent = scene
+        .perform(Effect::Agent(AgentEffect::SendPrompt {
+            turn: "w1".into(),
+            generation: GENERATION,
+            agent_session: scene.session.clone().into(),
+            ids: ids.clone(),
+            text: "look".to_owned(),
+            model: scene.model_name.clone(),
+            agent: None,
+            images,
+            sending: FIRST,
+        }))
+        .await;
+    assert_eq!(sent, Event::Prompted);
+    let seen = scene.finished(scene.follow(&ids)).await;
+    assert_eq!(seen.text, "I see 1 image: image/png.");
+
+    // The run is followed, asks and is answered; what it leaves is found.
+    let text = "write: own.txt mine\nrun: mkdir -p output/display; printf shown >output/display/a.txt\n\
+                ask: echo x >asked.txt";
+    let ids = scene.send("w2", text, FIRST).await;
+    let mut open = asked(scene, &ids).await;
+    let settled = scene.sandboxes.settle(
+        scene.target(),
+        GENERATION,
+        (&open.id, &open.about),
+        &Choice::Once,
+    );
+    assert_eq!(settled.await, Ok(()));
+    open.settled = true;
+    let rest = Follow {
+        asks: vec![open],
+        ..scene.follow(&ids)
+    };
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
+    assert_eq!(scene.find(&ids).await, PromptState::Taken);
+    let changes = scene
+        .perform(Effect::Agent(AgentEffect::ReadChanges {
+            generation: GENERATION,
+            agent_session: scene.session.clone().into(),
+            message: ids.message.clone(),
+        }))
+        .await;
+    let Event::Changed(changes) = changes else {
+        panic!("{changes:?}")
+    };
+    let changed: Vec<&str> = changes.files.iter().map(|one| one.file.as_str()).collect();
+    assert_eq!(changed, ["asked.txt", "own.txt"]);
+    let listed = scene
+        .perform(Effect::Agent(AgentEffect::ListArtifacts {
+            generation: GENERATION,
+        }))
+        .await;
+    let Event::Listed(shown) = listed else {
+        panic!("{listed:?}")
+    };
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    let bytes = scene
+        .sandboxes
+        .fetch_artifact(scene.target(), GENERATION, &shown[0]);
+    assert_eq!(bytes.await.unwrap(), b"shown");
+    assert_eq!(files(&own), ["README.md", "asked.txt", "output", "own.txt"]);
+    assert_eq!(files(&scene.home().join("project")), ["README.md"]);
+
+    // Whichever way a run is ended, it is the one there.
+    let ids = scene.send("w3", "ask: echo no >refused.txt", FIRST).await;
+    let mut open = asked(scene, &ids).await;
+    let decline = Effect::Agent(AgentEffect::Decline {
+        generation: GENERATION,
+        ask: open.id.clone(),
+        about: open.about.clone(),
+    });
+    let id = open.id.clone();
+    assert_eq!(scene.perform(decline).await, Event::Declined { id });
+    open.settled = true;
+    let rest = Follow {
+        asks: vec![open],
+        ..scene.follow(&ids)
+    };
+    scene.finished(rest).await;
+    assert!(!own.join("refused.txt").exists());
+    let aborted = async |ids: &PromptIds| scene.finished(scene.follow(ids)).await.end;
+    let ids = slow(scene, "w4").await;
+    let abort = Effect::Agent(AgentEffect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone().into(),
+        message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
+    });
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    assert_eq!(aborted(&ids).await, RunEnd::Aborted);
+    let ids = slow(scene, "w5").await;
+    let (session, turn) = (scene.session.clone().into(), [ids.message.clone()]);
+    let ended = scene
+        .sandboxes
+        .abort_answering(scene.target(), GENERATION, &session, &turn);
+    assert_eq!(ended.await, Ok(()));
+    assert_eq!(aborted(&ids).await, RunEnd::Aborted);
+    let ids = slow(scene, "w6").await;
+    let stray = StrayRun {
+        generation: GENERATION,
+        agent_session: scene.session.clone().into(),
+        messages: vec![ids.message.clone()],
+    };
+    let end = Effect::Agent(AgentEffect::EndRun(stray));
+    assert_eq!(scene.perform(end).await, Event::RunEnded);
+    assert_eq!(aborted(&ids).await, RunEnd::Aborted);
+}
+
+pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) {
+    with_repository(scene).await;
     let one = worker(scene, "41").await;
     let two = worker(scene, "42").await;
     assert_ne!(one.session, two.session);

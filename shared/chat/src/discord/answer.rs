@@ -1,5 +1,6 @@
 //! Answers to an interaction, as the HTTP response itself.
 
+use bobbin_core::ids::SandboxName;
 use bobbin_core::keys::Key;
 use bobbin_core::message::{Prompt, Quote};
 use bobbin_core::own_keys::KEY_BYTES_MAX;
@@ -98,6 +99,23 @@ pub fn resetting(by: &Person) -> HttpAnswer {
         "{} asked for a fresh sandbox. The next prompt starts in it.",
         emphasised_name(by)
     ))
+}
+
+/// Somebody gives the thread's sandbox a name.
+#[must_use]
+pub fn naming(by: &Person, name: &SandboxName) -> HttpAnswer {
+    say(&format!(
+        "{} asked to call this thread's sandbox `{name}`.",
+        emphasised_name(by)
+    ))
+}
+
+/// What was clicked becomes these words, without its buttons.
+#[must_use]
+pub fn replaced(text: &str) -> HttpAnswer {
+    HttpAnswer::json(
+        &json!({"type": 7, "data": mute(json!({"content": bounded(text), "components": []}))}),
+    )
 }
 
 /// Everybody sees that something is being made; edited later into the anchor.

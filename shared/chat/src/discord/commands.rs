@@ -26,6 +26,15 @@ pub const DIFF: &str = "diff";
 /// The settings of the server.
 pub const CONFIG: &str = "sandbox-config";
 
+/// Give the thread's sandbox a name.
+pub const NAME_SANDBOX: &str = "sandbox-name";
+/// The sandboxes that have a name.
+pub const LIST: &str = "sandbox-list";
+/// Take the thread to another sandbox.
+pub const CONNECT: &str = "sandbox-connect";
+/// Delete a sandbox for everybody.
+pub const DESTROY: &str = "sandbox-destroy";
+
 /// Keys of the server's own.
 pub const SETUP: &str = "sandbox-setup";
 
@@ -38,7 +47,18 @@ pub const NOW: &str = "now";
 /// Option: what waits as well.
 pub const ALL: &str = "all";
 
-/// Option of the keys: whose key.
+/// Option: the sandbox to work in, by its name.
+pub const SANDBOX_OPTION: &str = "sandbox";
+/// Option: the name of a sandbox.
+pub const NAME: &str = "name";
+/// Option: the snapshot that a new sandbox begins with.
+pub const SNAPSHOT: &str = "snapshot";
+/// Option: where in a shared sandbox the work is done.
+pub const IN: &str = "in";
+/// Its one value: in the common checkout, and not in a worktree.
+pub const IN_SHARED: &str = "shared";
+
+/// Option: whose key; or the provider of a new sandbox.
 pub const PROVIDER: &str = "provider";
 /// Option of the keys: take it away.
 pub const REMOVE: &str = "remove";
@@ -65,6 +85,9 @@ pub const PERSON: &str = "person";
 /// Manage Server, as Discord writes permissions. Administrators of the server can change who sees the command; who may
 /// change the settings is decided where they are written.
 const MANAGE_SERVER: &str = "32";
+/// Characters that may be typed as a name; what one looks like is said where it is read.
+const NAME_CHARS_MAX: u64 = 100;
+
 /// Kinds of channels that tasks can be started in: text and announcements.
 const TASK_CHANNELS: [u64; 2] = [0, 5];
 
@@ -73,6 +96,8 @@ pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding age
 - `/sandbox` in a channel starts a thread for a task; in a thread it goes on there. Choose a repository, model or agent with its options.\n\
 - `/say`, the Reply button, or **Apps > Send to sandbox** on a message go on in the thread's sandbox. Its option `now` sends it into what is running.\n\
 - `/status` says what the thread's sandbox is doing, `/diff` what its last task changed in the files.\n\
+- `/sandbox-name` names the thread's sandbox, so that other threads can work in it too: with the option `sandbox` of `/sandbox`, or \
+with `/sandbox-connect`. `/sandbox-list` shows those there are, `/sandbox-destroy` deletes one for everybody.\n\
 - `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox.\n\
 - `/sandbox-config` is for people who manage the server: who may use it where, and defaults. With `/sandbox-setup` they store keys of \
 the server's own.\n\
@@ -85,10 +110,14 @@ pub fn commands() -> Value {
         slash(
             SANDBOX,
             "Give a task to a coding agent in its own sandbox",
-            prompt(
-                "What shall be done",
-                &[Kind::Repo, Kind::Model, Kind::Agent],
-            ),
+            {
+                let mut options = prompt(
+                    "What shall be done",
+                    &[Kind::Repo, Kind::Model, Kind::Agent],
+                );
+                options.extend(sandbox_options());
+                options
+            },
         ),
         slash(SAY, "Go on in this thread's sandbox", {
             let mut options = prompt("What shall happen next", &[Kind::Model, Kind::Agent]);
@@ -111,6 +140,35 @@ pub fn commands() -> Value {
             vec![option(5, ALL, "Also drop everything that waits behind it")],
         ),
         slash(RESET, "Give this thread a fresh sandbox", Vec::new()),
+        slash(
+            NAME_SANDBOX,
+            "Give this thread's sandbox a name, so that other threads can share it",
+            {
+                let mut name = option(3, NAME, "1 to 40 of a-z, 0-9 and -, for example frontend-2");
+                name["required"] = json!(true);
+                name["min_length"] = json!(1);
+                name["max_length"] = json!(NAME_CHARS_MAX);
+                vec![name]
+            },
+        ),
+        slash(
+            LIST,
+            "The sandboxes of this server that have a name",
+            Vec::new(),
+        ),
+        slash(
+            CONNECT,
+            "Let this thread work in another sandbox",
+            vec![suggested(
+                NAME,
+                "Which one; leave it out for one of the thread's own",
+            )],
+        ),
+        slash(
+            DESTROY,
+            "Delete a sandbox for everybody who works in it; asks first",
+            vec![suggested(NAME, "Which one; leave it out for this thread's")],
+        ),
         settings(),
         setup(),
         slash(HELP, "How to use it", Vec::new()),
@@ -152,6 +210,30 @@ fn choice(kind: Kind) -> Value {
         Kind::Agent => "Agent for this task, such as build or plan",
     };
     suggested(word(kind), about)
+}
+
+/// The options that say in which sandbox a task is done.
+fn sandbox_options() -> [Value; 4] {
+    let mut shared = option(3, IN, "Where in a shared sandbox the work is done");
+    shared["choices"] =
+        json!([{"name": "shared: in the common checkout, not in a worktree", "value": IN_SHARED}]);
+    let text = |name: &str, about: &str| {
+        let mut text = option(3, name, about);
+        text["max_length"] = json!(VALUE_BYTES_MAX);
+        text
+    };
+    [
+        suggested(
+            SANDBOX_OPTION,
+            "A sandbox that has a name; leave it out for one of the thread's own",
+        ),
+        text(
+            PROVIDER,
+            "Provider of a new sandbox; with a new name beside it one of that name is made",
+        ),
+        text(SNAPSHOT, "Snapshot that a new sandbox begins with"),
+        shared,
+    ]
 }
 
 fn suggested(name: &str, about: &str) -> Value {

@@ -1,55 +1,90 @@
 //! Completion: what is suggested while somebody types an option. Suggestions only: whatever is typed in the end counts,
 //! and nothing is told to people who may not use Bobbin.
 
+use std::cmp::Reverse;
+
+use bobbin_core::ids::SandboxName;
 use bobbin_core::settings::{Catalogue, Kind, Settings};
-use bobbin_core::text::units;
+use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
-use super::commands::VALUE;
+use super::commands::{NAME, SANDBOX_OPTION, VALUE};
 use super::interaction::Command;
 use super::{commands, configure};
-use crate::{HttpAnswer, Lookup};
+use crate::{HttpAnswer, Known, Lookup, Sought};
 
 /// What is being typed, and of which kind it is; none where nothing is suggested.
-pub(super) fn typed(command: &Command) -> Option<(Kind, String)> {
+pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     let focused = command.focused()?;
-    let kind = match focused.name.as_str() {
-        VALUE => configure::kind(command)?,
+    let sought = match focused.name.as_str() {
+        VALUE => Sought::Choice(configure::kind(command)?),
+        NAME | SANDBOX_OPTION => Sought::Sandbox,
         name => [Kind::Repo, Kind::Model, Kind::Agent]
             .into_iter()
-            .find(|kind| commands::word(*kind) == name)?,
+            .find(|kind| commands::word(*kind) == name)
+            .map(Sought::Choice)?,
     };
     let typed = focused.value.as_ref().and_then(Value::as_str);
-    Some((kind, typed.unwrap_or_default().to_owned()))
+    Some((sought, typed.unwrap_or_default().to_owned()))
 }
 
 /// The suggestions: what was used of late and what there is. A repository that can be used as it is typed is one too,
 /// because no list knows them all.
 #[must_use]
-pub fn completed(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
+pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
     let may = lookup.standing.manages || settings.admit(&lookup.standing, &lookup.user).is_ok();
     if !may {
         return super::answer::no_choices();
     }
-    let known = catalogue.suggest(lookup.kind, &lookup.typed, CHOICES_MAX);
-    let own = match lookup.kind {
-        Kind::Repo => lookup.kind.usable(&lookup.typed).ok(),
+    let choices = match lookup.sought {
+        Sought::Choice(kind) => values(kind, &lookup.typed, &known.catalogue),
+        Sought::Sandbox => sandboxes(&lookup.typed, known),
+    };
+    HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
+}
+
+/// The sandboxes whose names hold what is typed, those in use and used of late first.
+fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
+    let typed = typed.trim().to_ascii_lowercase();
+    let glance = |name: &SandboxName| known.catalogue.sandboxes.get(name);
+    let mut names: Vec<&SandboxName> = known
+        .names
+        .iter()
+        .filter(|name| name.as_str().contains(&typed))
+        .collect();
+    names.sort_by_key(|name| {
+        let used = glance(name).map(|one| (one.in_use == 0, Reverse(one.last_used_ms)));
+        (used.is_none(), used, name.as_str())
+    });
+    let shown = |name: &SandboxName| {
+        let shown = match glance(name) {
+            Some(one) => format!("{name} · {}", one.words(known.now_ms)),
+            None => name.to_string(),
+        };
+        json!({"name": shorten(&shown, CHOICE_UNITS_MAX), "value": name.as_str()})
+    };
+    names.into_iter().take(CHOICES_MAX).map(shown).collect()
+}
+
+fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
+    let known = catalogue.suggest(kind, typed, CHOICES_MAX);
+    let own = match kind {
+        Kind::Repo => kind.usable(typed).ok(),
         Kind::Model | Kind::Agent => None,
     };
     let own = own.as_deref().filter(|own| !known.contains(own));
-    let choices: Vec<Value> = own
-        .into_iter()
+    own.into_iter()
         .chain(known.iter().copied())
         .filter(|one| (1..=CHOICE_UNITS_MAX).contains(&units(one)))
         .take(CHOICES_MAX)
         .map(|one| json!({"name": one, "value": one}))
-        .collect();
-    HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use bobbin_core::glance::Glance;
     use bobbin_core::ids::Tenant;
     use bobbin_core::person::Membership;
 
@@ -64,13 +99,21 @@ mod tests {
                 ..Membership::default()
             },
             user: "4".to_owned(),
-            kind,
+            sought: Sought::Choice(kind),
             typed: typed.to_owned(),
         }
     }
 
     fn names(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> Vec<String> {
-        let answer = completed(lookup, settings, catalogue);
+        let known = Known {
+            catalogue: catalogue.clone(),
+            ..Known::default()
+        };
+        shown(lookup, settings, &known)
+    }
+
+    fn shown(lookup: &Lookup, settings: &Settings, known: &Known) -> Vec<String> {
+        let answer = completed(lookup, settings, known);
         let body: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert_fits(CALLBACK, "post", &body);
         let choices = body["data"]["choices"].as_array().expect("choices");
@@ -122,12 +165,48 @@ mod tests {
     }
 
     #[test]
+    fn sandboxes_are_suggested_with_their_state_and_last_use_and_to_nobody_who_may_not_see_them() {
+        let name = |name: &str| name.parse::<SandboxName>().expect("a name");
+        let glance = |state: &str, last_used_ms| Glance {
+            state: state.to_owned(),
+            last_used_ms,
+            in_use: 0,
+        };
+        let mut catalogue = Catalogue::default();
+        catalogue.note_sandbox(&name("backend"), glance("stopped", 1_000));
+        catalogue.note_sandbox(&name("frontend"), glance("running", 61_000));
+        catalogue.note_sandbox(&name("gone"), glance("running", 71_000));
+        let known = Known {
+            catalogue,
+            names: ["backend", "admin", "frontend"].map(name).to_vec(),
+            now_ms: 121_000,
+        };
+        let lookup = |typed: &str| Lookup {
+            sought: Sought::Sandbox,
+            ..lookup(Kind::Repo, typed)
+        };
+        let open = Settings::default();
+        assert_eq!(
+            shown(&lookup(""), &open, &known),
+            [
+                "frontend · running · used 1 min 0 s ago",
+                "backend · stopped · used 2 min 0 s ago",
+                "admin"
+            ]
+        );
+        assert_eq!(shown(&lookup(" BACK"), &open, &known).len(), 1);
+        let mut closed = Settings::default();
+        closed.open_channels.insert("21".to_owned());
+        assert!(shown(&lookup(""), &closed, &known).is_empty());
+    }
+
+    #[test]
     fn the_kind_of_a_default_is_the_one_chosen_beside_it() {
         let read = |command: Value| typed(&serde_json::from_value(command).expect("a command"));
         let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
         assert_eq!(
             read(json!({"options": [option("model", "ant", true)]})),
-            Some((Kind::Model, "ant".to_owned()))
+            Some((Sought::Choice(Kind::Model), "ant".to_owned()))
         );
         let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
         assert_eq!(
@@ -135,7 +214,7 @@ mod tests {
                 option("what", "agent", false),
                 option("value", "", true)
             ]))),
-            Some((Kind::Agent, String::new()))
+            Some((Sought::Choice(Kind::Agent), String::new()))
         );
         assert_eq!(read(within(json!([option("value", "", true)]))), None);
         assert_eq!(

@@ -1,7 +1,8 @@
 //! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
 use bobbin_core::ask::Question;
-use bobbin_core::ids::{AskId, TurnId};
+use bobbin_core::ids::{AskId, SandboxKey, TurnId};
+use bobbin_core::sandboxes::Action;
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
 use crate::press::{Input, Press};
@@ -50,6 +51,25 @@ pub enum CustomId {
         /// Whose key it is.
         provider: String,
     },
+    /// Another page of the list of sandboxes.
+    Sandboxes {
+        /// Which one, from 0.
+        page: u32,
+    },
+    /// Something to be done about a sandbox of that list.
+    Sandbox {
+        /// What.
+        action: Action,
+        /// Which sandbox.
+        key: SandboxKey,
+    },
+    /// A sandbox is to be deleted: its loss has been told.
+    Destroy {
+        /// Which sandbox.
+        key: SandboxKey,
+    },
+    /// It is not to be deleted after all.
+    Keep,
     /// An ask's select; what was chosen stands in the values.
     Pick {
         /// The ask's id at OpenCode.
@@ -84,6 +104,10 @@ impl CustomId {
             Self::Answer { ask } => format!("v1:answer:{ask}"),
             Self::Key { provider } => format!("v1:key:{provider}"),
             Self::Pick { ask } => format!("v1:pick:{ask}"),
+            Self::Sandboxes { page } => format!("v1:boxes:{page}"),
+            Self::Sandbox { action, key } => format!("v1:box:{}:{key}", action.word()),
+            Self::Destroy { key } => format!("v1:destroy:{key}"),
+            Self::Keep => "v1:keep".to_owned(),
         };
         bobbin_core::text::shorten(&text, CUSTOM_ID_UNITS_MAX)
     }
@@ -116,6 +140,15 @@ impl CustomId {
                 provider: provider.to_owned(),
             }),
             ["v1", "pick", ask] if plain(ask) => Some(Self::Pick { ask: ask.into() }),
+            ["v1", "boxes", page] => page.parse().ok().map(|page| Self::Sandboxes { page }),
+            ["v1", "box", action, ref key @ ..] => Some(Self::Sandbox {
+                action: Action::parse(action)?,
+                key: key.join(":").parse().ok()?,
+            }),
+            ["v1", "destroy", ref key @ ..] => Some(Self::Destroy {
+                key: key.join(":").parse().ok()?,
+            }),
+            ["v1", "keep"] => Some(Self::Keep),
             _ => None,
         }
     }
@@ -193,6 +226,7 @@ mod tests {
     #[test]
     fn a_custom_id_survives_the_round_trip() {
         let ask = || "per_01ABCDEF".to_owned();
+        let key = |key: &str| key.parse().expect("a key");
         for id in [
             CustomId::Stop {
                 turn: "1182000000000000001".into(),
@@ -230,6 +264,15 @@ mod tests {
                     .to_vec(),
             },
             CustomId::Answer { ask: ask().into() },
+            CustomId::Sandboxes { page: 12 },
+            CustomId::Sandbox {
+                action: Action::Snapshot,
+                key: key("discord:11820000000000000001:11820000000000000002"),
+            },
+            CustomId::Destroy {
+                key: key("discord:11820000000000000001:sandbox-0123456789abcdef"),
+            },
+            CustomId::Keep,
         ] {
             assert_eq!(CustomId::parse(&id.text()), Some(id));
         }
@@ -250,6 +293,10 @@ mod tests {
             "v1:form:que_1:s0",
             "v1:form:que_1:s0.1-q1.2",
             "v1:answer:",
+            "v1:boxes:-1",
+            "v1:box:sell:discord:1:2",
+            "v1:destroy:discord:1",
+            "v1:destroy:sandbox:discord:1:2",
             &"v1:pick:x".repeat(30),
         ] {
             assert_eq!(CustomId::parse(text), None, "{text}");

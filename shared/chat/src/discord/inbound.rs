@@ -4,6 +4,7 @@ mod act;
 mod own_key;
 mod prompt;
 mod request;
+mod sandboxes;
 
 use bobbin_core::ids::Ms;
 use serde::Deserialize;

@@ -124,7 +124,7 @@ pub struct ForwardedMessage {
 #[serde(default)]
 pub struct Attachment {
     pub filename: String,
-    /// Size in bytes.
+    /// Bytes of the file, as Discord counts them.
     pub size: u64,
     /// Address on Discord's CDN, of use only until its signature expires.
     pub url: String,

@@ -6,9 +6,11 @@
 mod ask;
 mod card;
 mod fallback;
+mod sandboxes;
 
 use bobbin_core::card::{Post, ShownFile};
 use bobbin_core::changes;
+use bobbin_core::ids::SandboxName;
 use bobbin_core::message::{Open, Prompt};
 use bobbin_core::selection::Selection;
 use bobbin_core::text::{discord_markdown, one_line, shorten, units};
@@ -27,6 +29,7 @@ use self::ask::ask;
 use self::card::card;
 use self::fallback::WHOLE_IN_FILE;
 pub use self::fallback::{as_one_text, as_text, blocked, smaller, without_file};
+pub use self::sandboxes::{ask_destroy, sandboxes};
 
 /// A body, and the file that goes with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -218,9 +221,12 @@ pub fn anchor_failed(open: &Open, why: &str) -> Value {
 
 /// What was chosen for the task, before the words that follow it on the same line.
 fn chosen(wants: &Selection) -> String {
-    [&wants.repo, &wants.model, &wants.agent]
+    let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
+    [&wants.repo, &wants.model, &wants.agent, &wants.provider]
         .into_iter()
         .flatten()
+        .map(String::as_str)
+        .chain(sandbox)
         .map(|one| format!("{} · ", inline(one, CHOSEN_UNITS_MAX)))
         .collect()
 }

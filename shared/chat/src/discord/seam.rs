@@ -5,6 +5,7 @@ use bobbin_core::card::Post;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
+use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::text;
 use bobbin_http::{Hosts, Http, host_of};
 
@@ -62,6 +63,26 @@ impl Chat for Discord {
 
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
         Chat::tell(self, &control.reply, text).await
+    }
+
+    async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure> {
+        let shown = Self::show_sandboxes(self, reply, page).await;
+        shown.map_err(|e| e.failure())
+    }
+
+    async fn ask_destroy(
+        &self,
+        _: &ThreadKey,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let asked = Self::ask_destroy(self, reply, sandbox, now_ms).await;
+        asked.map_err(|e| e.failure())
+    }
+
+    async fn archive(&self, thread: &ThreadKey) -> Result<(), Failure> {
+        Self::archive(self, thread).await.map_err(|e| e.failure())
     }
 
     async fn show_diff(

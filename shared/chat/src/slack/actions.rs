@@ -17,5 +17,13 @@ pub const ASK_ACTION: &str = "v1:ask";
 pub const FIELD_ACTION: &str = "v1:field";
 /// The word of the button that sends the inputs of its message.
 pub const SEND: &str = "send";
+/// Beginning of the action id of a button for another page of the list of sandboxes; its number follows.
+pub const PAGE_ACTION: &str = "v1:boxes:";
+/// Beginning of the action id of what can be done about a sandbox of the list; the word follows.
+pub const SANDBOX_ACTION: &str = "v1:box:";
+/// Action id of the button that has a sandbox deleted, below what would be lost.
+pub const DESTROY_ACTION: &str = "v1:destroy";
+/// Action id of the button beside it.
+pub const KEEP_ACTION: &str = "v1:keep";
 /// Callback id of the message shortcut (see [`super::manifest`]).
 pub(super) const SHORTCUT: &str = "send_to_bobbin";

@@ -2,17 +2,19 @@
 
 use bobbin_core::access::Refusal;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
+use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want, Which};
 use bobbin_core::person::{Membership, Person};
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;
 use super::limits::ECHO_CHARS_MAX;
-use super::words::{CONFIG_HELP, HELP, SETUP_HELP, config, setup};
+use super::words::{
+    CONFIG_HELP, HELP, OfSandboxes, SANDBOX_HELP, SETUP_HELP, config, of_sandboxes, setup,
+};
 use crate::Inbound;
 
 /// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
-const NO_THREAD: &str = "0";
+pub(super) const NO_THREAD: &str = "0";
 
 /// Takes a slash command. What it says is for the person alone.
 ///
@@ -94,6 +96,21 @@ impl Typed<'_> {
             "setup" => match setup(rest) {
                 Some(key) => return self.control(Want::OwnKey { key }, "keys"),
                 None => (SETUP_HELP.to_owned(), "keys help"),
+            },
+            "sandbox" | "sandboxes" => match of_sandboxes(words) {
+                Some(Ok(OfSandboxes::List)) => {
+                    let want = Want::Sandboxes {
+                        page: 0,
+                        in_thread: false,
+                    };
+                    return self.control(want, "sandboxes");
+                }
+                Some(Ok(OfSandboxes::Destroy(Some(name)))) => {
+                    let sandbox = Which::Named(name);
+                    return self.control(Want::AskDestroy { sandbox }, "destroy asked");
+                }
+                Some(Err(bad)) => (bad.to_string(), "unusable name"),
+                _ => (SANDBOX_HELP.to_owned(), "sandboxes help"),
             },
             word @ ("stop" | "reset") => (
                 format!(

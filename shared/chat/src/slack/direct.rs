@@ -34,7 +34,7 @@ pub(super) fn is_direct_channel(channel: &str) -> bool {
 pub(super) fn sent_ms(ts: &str) -> Ms {
     let (seconds, micros) = ts.split_once('.').unwrap_or((ts, "0"));
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-    // Six digits, always.
+    // Slack always writes six digits behind the point, so they are microseconds.
     number(seconds)
         .saturating_mul(1_000)
         .saturating_add(number(micros) / 1_000)

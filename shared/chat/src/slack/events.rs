@@ -11,9 +11,10 @@ use super::direct::{self, Threads, is_direct};
 use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
 use super::home;
 use super::limits::FILES_MAX;
+use super::sandboxes;
 use super::types::{Envelope, Event, File, Id};
 use super::who::Admission;
-use super::words::{Command, HELP, chosen, command, mentions, typed};
+use super::words::{Command, HELP, chosen, command, mentions, of_sandboxes, typed};
 use crate::{HttpAnswer, Inbound};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
@@ -174,6 +175,11 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
                     "help",
                 );
             }
+            None => {}
+        }
+        match of_sandboxes(&text) {
+            Some(Ok(asks)) => return take(sandboxes::asked(asked, asks, now_ms), "sandboxes"),
+            Some(Err(bad)) => return take(asked.say(bad.to_string()), "unusable name"),
             None => {}
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
             channel, root_ts, ..
         } => Some(format!("{channel} {root_ts} {turn}")),
         ThreadKey::SlackDirect { user, .. } => Some(format!("{DIRECT} {user} {turn}")),
-        ThreadKey::Discord { .. } => None,
+        ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => None,
     }
 }
 

@@ -16,6 +16,7 @@ use super::endpoint::{
 };
 use super::events::{Task, attachments, prompt};
 use super::home;
+use super::sandboxes::{self, Button};
 use super::suggest::typing;
 use super::types::{Action, Interaction, Stated};
 use super::who::Admission;
@@ -126,6 +127,12 @@ fn filled(interaction: &Interaction) -> Vec<Field> {
 }
 
 fn clicked(interaction: &Interaction, app: &App) -> Inbound {
+    if let Some((action, button, thread)) = interaction.actions.iter().find_map(|action| {
+        let (button, thread) = Button::read(action)?;
+        Some((action, button, thread))
+    }) {
+        return listed(interaction, app, action, (button, thread));
+    }
     let Some((action, want)) = interaction
         .actions
         .iter()
@@ -167,6 +174,37 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
                 _ => "ask settled",
             };
             accept(asked.control(want), note)
+        }
+    }
+}
+
+/// A button of the list of sandboxes was pressed: access is checked for who did and where, as for every click.
+fn listed(
+    interaction: &Interaction,
+    app: &App,
+    action: &Action,
+    (button, thread): (Button, ThreadKey),
+) -> Inbound {
+    let container = &interaction.container;
+    let stands_at = container
+        .message_ts
+        .as_deref()
+        .or(interaction.message.ts.as_deref());
+    let pressed_at = action
+        .action_ts
+        .as_deref()
+        .or(interaction.action_ts.as_deref())
+        .unwrap_or("0");
+    let asked = asked(interaction, stands_at, stands_at, pressed_at);
+    let Some(asked) = asked.and_then(|asked| sandboxes::placed(asked, thread)) else {
+        return nothing("click with ids that cannot be used");
+    };
+    match asked.admission(&app.policy, interaction.external()) {
+        Admission::Stranger => nothing("unknown tenant"),
+        Admission::Refused(why) => accept(asked.say(why), "refused by policy"),
+        Admission::Admitted => {
+            let note = button.note();
+            accept(button.body(asked), note)
         }
     }
 }

@@ -126,8 +126,8 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
             "slash_commands": [{
                 "command": COMMAND,
                 "url": format!("{base}/slack/commands"),
-                "description": "What runs for you, settings, help",
-                "usage_hint": "status | config | help",
+                "description": "What runs for you, sandboxes, settings, help",
+                "usage_hint": "status | sandbox list | config | help",
                 "should_escape": true,
             }],
             "shortcuts": [{

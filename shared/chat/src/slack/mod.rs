@@ -20,6 +20,7 @@ mod limits;
 pub mod manifest;
 mod people;
 mod render;
+mod sandboxes;
 mod seam;
 mod suggest;
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::keys::Key;
 use bobbin_core::message::{Control, Reply};
 use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
+use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::session::Session;
 use bobbin_core::text;
 
@@ -83,6 +84,22 @@ impl Chat for Slack {
         )
         .await;
         posted.map(drop)
+    }
+
+    async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure> {
+        let shown = Self::show_sandboxes(self, reply, page).await;
+        shown.map_err(|e| e.failure())
+    }
+
+    async fn ask_destroy(
+        &self,
+        thread: &ThreadKey,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let asked = Self::ask_destroy(self, thread, reply, sandbox, now_ms).await;
+        asked.map_err(|e| e.failure())
     }
 
     /// Where it is short only who asks sees it, else it is a file in the thread.

@@ -12,7 +12,7 @@ use super::endpoint::{App, nothing};
 use super::home::kind_of;
 use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
 use super::types::Interaction;
-use crate::{HttpAnswer, Inbound, Lookup};
+use crate::{HttpAnswer, Inbound, Lookup, Sought};
 
 /// Somebody types into a select: what is read for them is for the caller, who has little time for it.
 pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
@@ -27,7 +27,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
         tenant: Tenant::slack(team),
         standing: Membership::default(),
         user,
-        kind,
+        sought: Sought::Choice(kind),
         typed: interaction.value.trim().to_owned(),
     };
     let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
@@ -40,13 +40,17 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
 /// The suggestions: the value as it is typed, where it can be one, what was used of late, what there is.
 #[must_use]
 pub fn suggested(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
+    // A select of the Home asks for nothing else.
+    let Sought::Choice(kind) = lookup.sought else {
+        return options(&[]);
+    };
     let may = settings.open_to.is_empty() || settings.open_to.contains(&lookup.user);
     let known = if may {
-        catalogue.suggest(lookup.kind, &lookup.typed, OPTIONS_MAX)
+        catalogue.suggest(kind, &lookup.typed, OPTIONS_MAX)
     } else {
         Vec::new()
     };
-    let own = lookup.kind.usable(&lookup.typed).ok();
+    let own = kind.usable(&lookup.typed).ok();
     let own = own.as_deref().filter(|own| !known.contains(own));
     let values: Vec<&str> = own
         .into_iter()

@@ -1,7 +1,9 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
+use bobbin_core::ids::{BadSandboxName, SandboxName};
 use bobbin_core::keys::Key;
 use bobbin_core::own_keys::KeyWish;
+use bobbin_core::sandboxes::{Beside, Unusable};
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind, List, NotChanged};
 
@@ -9,8 +11,15 @@ use bobbin_core::settings::{Change, Kind, List, NotChanged};
 pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
 the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox, `help` says this. Before the task you can \
-choose: `repo:owner/name`, `model:provider/model`, `agent:plan`. `/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
+choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: `sandbox:NAME`, `in:shared`, `provider:NAME`, \
+`snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
+there (without a name: back to one of its own), `sandbox list` shows those there are, `sandbox destroy` deletes one for everybody. \
+`/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
 the defaults, `/bobbin setup` the keys of this workspace's own.";
+
+/// What `/bobbin sandbox` says of itself.
+pub const SANDBOX_HELP: &str = "`/bobbin sandbox list` shows the sandboxes that have a name, `/bobbin sandbox destroy NAME` deletes one. In \
+a thread, after the mention: `sandbox name NAME`, `sandbox connect NAME`, `sandbox destroy`.";
 
 /// What `/bobbin config` says of itself.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
@@ -105,27 +114,90 @@ fn listed(what: &str, word: &str, channel: &str) -> Option<(List, String)> {
     Some((list, id.to_owned()))
 }
 
-/// What leading `repo:`, `model:` and `agent:` words choose, and the words behind them.
+/// A choice that cannot be used, in words for the person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadChoice {
+    #[error(transparent)]
+    Value(#[from] NotChanged),
+    #[error(transparent)]
+    Name(#[from] BadSandboxName),
+    #[error(transparent)]
+    Beside(#[from] Unusable),
+    #[error(
+        "`in:` takes the word shared: the task is done in the common checkout of a shared sandbox then"
+    )]
+    In,
+}
+
+/// What leading words like `repo:` and `sandbox:` choose, and the words behind them.
 ///
 /// # Errors
 /// Which value cannot be one, in words for the person.
-pub(super) fn chosen(words: &str) -> Result<(Selection, &str), NotChanged> {
+pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
     let (mut selection, mut rest) = (Selection::default(), words.trim_start());
     loop {
         let word = rest.split_whitespace().next().unwrap_or_default();
-        let Some((kind, value)) = word
-            .split_once(':')
-            .and_then(|(key, value)| Some((kind(&key.to_ascii_lowercase())?, value)))
-        else {
+        let Some((key, value)) = word.split_once(':') else {
             return Ok((selection, rest));
         };
-        let value = Some(kind.usable(value)?);
-        match kind {
-            Kind::Repo => selection.repo = value,
-            Kind::Model => selection.model = value,
-            Kind::Agent => selection.agent = value,
+        match key.to_ascii_lowercase().as_str() {
+            "sandbox" => selection.sandbox = Some(value.parse()?),
+            "provider" => selection.provider = Some(Beside::Provider.usable(value)?),
+            "snapshot" => selection.snapshot = Some(Beside::Snapshot.usable(value)?),
+            // `in:` begins many a sentence; one word alone is meant.
+            "in" if value.is_empty() => return Ok((selection, rest)),
+            "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,
+            "in" => return Err(BadChoice::In),
+            key => {
+                let Some(kind) = kind(key) else {
+                    return Ok((selection, rest));
+                };
+                let value = Some(kind.usable(value)?);
+                match kind {
+                    Kind::Repo => selection.repo = value,
+                    Kind::Model => selection.model = value,
+                    Kind::Agent => selection.agent = value,
+                }
+            }
         }
         rest = rest[word.len()..].trim_start();
+    }
+}
+
+/// What the words `sandbox …` ask for, which are no task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OfSandboxes {
+    /// Those that have a name are to be listed.
+    List,
+    /// The thread's is to be called so.
+    Name(SandboxName),
+    /// The thread is to work in this one; none: one of its own.
+    Connect(Option<SandboxName>),
+    /// This one is to be deleted; none: the thread's.
+    Destroy(Option<SandboxName>),
+}
+
+/// Reads words that are about sandboxes and nothing else: `sandbox list`, `sandbox name NAME`. None: they are a task.
+///
+/// # Errors
+/// The name cannot be one, in words for the person.
+pub(super) fn of_sandboxes(words: &str) -> Option<Result<OfSandboxes, BadSandboxName>> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let (first, rest) = words.split_first()?;
+    if !["sandbox", "sandboxes"].contains(&first.to_ascii_lowercase().as_str()) {
+        return None;
+    }
+    let lower: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let named = |of: fn(SandboxName) -> OfSandboxes| Some(rest[1].parse().map(of));
+    match lower[..] {
+        ["list"] => Some(Ok(OfSandboxes::List)),
+        ["connect"] => Some(Ok(OfSandboxes::Connect(None))),
+        ["destroy"] => Some(Ok(OfSandboxes::Destroy(None))),
+        ["name", _] => named(OfSandboxes::Name),
+        ["connect", _] => named(|name| OfSandboxes::Connect(Some(name))),
+        ["destroy", _] => named(|name| OfSandboxes::Destroy(Some(name))),
+        _ => None,
     }
 }
 
@@ -281,6 +353,66 @@ mod tests {
             read("repo:https://git.example.com/a/b.git\nfix it").map(|(_, rest)| rest),
             Ok("fix it".to_owned())
         );
+    }
+
+    #[test]
+    fn leading_words_choose_the_sandbox_and_a_bad_name_is_refused_with_what_one_looks_like() {
+        let read = |words| chosen(words).map(|(chosen, rest)| (chosen, rest.to_owned()));
+        let (chosen, task) =
+            read("sandbox:frontend in:shared provider:Daytona snapshot:base-1 fix it")
+                .expect("usable");
+        let expected = Selection {
+            sandbox: Some("frontend".parse().expect("a name")),
+            provider: Some("daytona".to_owned()),
+            snapshot: Some("base-1".to_owned()),
+            in_common: true,
+            ..Selection::default()
+        };
+        assert_eq!((chosen, task.as_str()), (expected, "fix it"));
+        let refused = read("sandbox:Front_End fix it").expect_err("a bad name");
+        assert_eq!(
+            refused.to_string(),
+            "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+        );
+        assert_eq!(read("in:here fix it"), Err(BadChoice::In));
+        assert_eq!(
+            read("in: the api fix it").map(|(_, rest)| rest),
+            Ok("in: the api fix it".to_owned())
+        );
+    }
+
+    #[test]
+    fn words_about_sandboxes_are_read_and_sentences_that_begin_so_are_tasks() {
+        let name = || "frontend".parse::<SandboxName>().expect("a name");
+        for (words, read) in [
+            ("sandbox list", OfSandboxes::List),
+            ("Sandboxes LIST", OfSandboxes::List),
+            ("sandbox name frontend", OfSandboxes::Name(name())),
+            (
+                "sandbox connect frontend",
+                OfSandboxes::Connect(Some(name())),
+            ),
+            ("sandbox connect", OfSandboxes::Connect(None)),
+            ("sandbox destroy", OfSandboxes::Destroy(None)),
+            (
+                "sandbox destroy frontend",
+                OfSandboxes::Destroy(Some(name())),
+            ),
+        ] {
+            assert_eq!(of_sandboxes(words), Some(Ok(read)), "{words}");
+        }
+        assert!(matches!(
+            of_sandboxes("sandbox name Front_End"),
+            Some(Err(_))
+        ));
+        for task in [
+            "sandbox",
+            "sandbox name the new thing",
+            "list sandboxes",
+            "",
+        ] {
+            assert_eq!(of_sandboxes(task), None, "{task}");
+        }
     }
 
     #[test]

@@ -8,9 +8,9 @@ use aws_sdk_sqs::types::MessageSystemAttributeName;
 use super::{CALL_MS_MAX, Deployed, told};
 
 /// Looks for the message, which may stand behind others.
-const LOOKS_MAX: u32 = 20;
+const POLLS_MAX: u32 = 20;
 /// Between two of them.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+const POLL_PAUSE: Duration = Duration::from_millis(100);
 /// Most that SQS gives out at once.
 const BATCH_MAX: i32 = 10;
 /// What the credentials need.
@@ -55,7 +55,7 @@ impl Deployed {
             .message_deduplication_id(id);
         let sent = send.send().await.map_err(|e| told(&sqs.failed(e), ACTIONS));
         let sent = sent?.message_id.unwrap_or_default();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..POLLS_MAX {
             let receive = sqs.client.receive_message();
             let receive = receive
                 .queue_url(queue_url)
@@ -92,7 +92,7 @@ impl Deployed {
                         .collect(),
                 });
             }
-            tokio::time::sleep(LOOK_PAUSE).await;
+            tokio::time::sleep(POLL_PAUSE).await;
         }
         Err(format!(
             "The message did not come out of {queue_url} again: the stack's own worker has taken it. Try again."

@@ -31,13 +31,13 @@ const STACK: &str = r#"<?xml version="1.0"?>
   </DescribeStacksResult>
 </DescribeStacksResponse>"#;
 
-struct Seen {
+struct Recorded {
     endpoint: String,
     call: Arc<Mutex<Option<(HeaderMap, String)>>>,
 }
 
 /// An endpoint that answers alike, and what it was asked.
-async fn answering(status: u16, body: &str) -> Seen {
+async fn answering(status: u16, body: &str) -> Recorded {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let call: Arc<Mutex<Option<(HeaderMap, String)>>> = Arc::default();
@@ -48,10 +48,10 @@ async fn answering(status: u16, body: &str) -> Seen {
     };
     let app = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    Seen { endpoint, call }
+    Recorded { endpoint, call }
 }
 
-async fn find(seen: &Seen, name: &str) -> Result<Deployed, String> {
+async fn find(seen: &Recorded, name: &str) -> Result<Deployed, String> {
     let credentials = Credentials::new("an-id", "a-key", Some("a-token".to_owned()), None, "test");
     let aws = Aws::new("eu-central-1", credentials, Some(&seen.endpoint));
     Deployed::find_in(aws?, name).await
@@ -187,7 +187,9 @@ async fn nobody_there_is_told_with_the_address_and_the_cause() {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let call = Arc::default();
-    let told = find(&Seen { endpoint, call }, "bobbin").await.unwrap_err();
+    let told = find(&Recorded { endpoint, call }, "bobbin")
+        .await
+        .unwrap_err();
     assert!(
         told.starts_with("CloudFormation at http://127.0.0.1:"),
         "{told}"

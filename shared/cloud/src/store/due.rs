@@ -1,7 +1,8 @@
 //! The index of what is due: threads with a turn, and sandboxes that are to be paused or deleted.
 
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
 
+use super::items::{ITEM, SANDBOX};
 use super::{Store, StoreError};
 use crate::aws::table::{Item, n, number, s, text};
 
@@ -16,7 +17,8 @@ pub const DUE_PAGE: i32 = 500;
 const DUE: &str = "due";
 
 impl Store {
-    /// Threads of one shard that are due, with their due times. A hint: the index lags behind the records.
+    /// What of one shard is due, with its due time: a thread, or the group of a sandbox. A hint: the index lags behind the
+    /// records.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -31,9 +33,24 @@ impl Store {
             .expression_attribute_values(":now", n(now_ms))
             .limit(DUE_PAGE);
         let page = self.table.queried(query).await?;
-        let read =
-            |item: &Item| Some((text(item, "thread")?.parse().ok()?, number(item, "due_at")?));
+        let read = |item: &Item| {
+            let group = match sandbox(item) {
+                Some(key) => key.group(),
+                None => text(item, "thread")?.parse().ok()?,
+            };
+            Some((group, number(item, "due_at")?))
+        };
         Ok(page.items.iter().filter_map(read).collect())
+    }
+
+    /// The sandboxes of one shard that are to be paused or deleted at some time: all that are there and in use by none. A hint
+    /// too.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn armed_sandboxes(&self, shard: u8) -> Result<Vec<SandboxKey>, StoreError> {
+        let items = self.armed_items(shard, "").await?;
+        Ok(items.iter().filter_map(sandbox).collect())
     }
 
     /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
@@ -49,7 +66,13 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
-        let (mut threads, mut start) = (Vec::new(), None);
+        let items = self.armed_items(shard, prefix).await?;
+        let read = |item: &Item| text(item, "thread")?.parse().ok();
+        Ok(items.iter().filter_map(read).collect())
+    }
+
+    async fn armed_items(&self, shard: u8, prefix: &str) -> Result<Vec<Item>, StoreError> {
+        let (mut items, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
             let query = self
                 .table
@@ -66,13 +89,20 @@ impl Store {
                     .expression_attribute_values(":prefix", s(prefix)),
             };
             let page = self.table.queried(query).await?;
-            let read = |item: &Item| text(item, "thread")?.parse().ok();
-            threads.extend(page.items.iter().filter_map(read));
+            items.extend(page.items);
             start = page.next;
             if start.is_none() {
                 break;
             }
         }
-        Ok(threads)
+        Ok(items)
     }
+}
+
+/// The sandbox whose record an item of the index stands for; none: it is a thread's.
+fn sandbox(item: &Item) -> Option<SandboxKey> {
+    if text(item, ITEM)? != SANDBOX {
+        return None;
+    }
+    text(item, "thread")?.parse().ok()
 }

@@ -10,6 +10,7 @@ use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
+use super::sandboxes::of_group;
 use super::{StoreError, tenant};
 use crate::aws::table::{Item, Write, n, s, text};
 
@@ -156,8 +157,19 @@ pub(super) fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -
 pub(super) type Stored = (Option<Session>, ControlFlags);
 
 /// What was read of a thread.
-pub(super) fn loaded(items: &[Item]) -> Result<Loaded, StoreError> {
+pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
+    if !thread.is_conversation() {
+        let settings = items
+            .iter()
+            .find(|item| text(item, ITEM) == Some(tenant::SETTINGS));
+        loaded.session = of_group(thread, items)?;
+        loaded.settings = settings
+            .map(tenant::settings)
+            .transpose()?
+            .unwrap_or_default();
+        return Ok(loaded);
+    }
     let sandbox = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
     for item in items {
         match text(item, ITEM) {

@@ -231,7 +231,7 @@ pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() 
 /// A write of a thread's record alone, in the place of the one of this version.
 pub const fn alone(thread: u64) -> Versions {
     Versions {
-        thread,
+        thread: Some(thread),
         sandbox: None,
     }
 }
@@ -239,7 +239,7 @@ pub const fn alone(thread: u64) -> Versions {
 /// A write of a thread's record and of its sandbox's, in the place of those of this version.
 pub const fn both(version: u64) -> Versions {
     Versions {
-        thread: version,
+        thread: Some(version),
         sandbox: Some(version),
     }
 }

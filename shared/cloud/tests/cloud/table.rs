@@ -183,9 +183,12 @@ async fn two_records_are_written_together_or_neither_is() {
     assert_eq!(write(&session, both(0)).await, Written::Yes(None));
     session.sandbox.phase = Phase::Active;
     session.fresh_since_ms = 7;
-    let (thread, sandbox) = (1, Some(1));
+    let (thread, sandbox) = (Some(1), Some(1));
     for behind in [
-        Versions { thread: 2, sandbox },
+        Versions {
+            thread: Some(2),
+            sandbox,
+        },
         Versions {
             thread,
             sandbox: Some(2),
@@ -258,7 +261,7 @@ async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_writ
     assert_eq!(
         expected,
         Versions {
-            thread: 4,
+            thread: Some(4),
             sandbox: Some(0)
         }
     );

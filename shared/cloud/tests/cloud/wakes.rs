@@ -1,4 +1,4 @@
-//! Wake-ups.
+//! A wake-up is one schedule a thread: set, moved, removed, and delivered into the thread's group.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, aside, choose, failed, outage, provision, record, results, steer, words,
+    Context, Next, aside, choose, failed, operate, outage, provision, record, results, steer, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -11,7 +11,7 @@ use crate::ledger;
 use crate::outcome::Outcome;
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::Phase;
-use crate::session::{Observations, Session};
+use crate::session::{Observations, OwnWorkspace, Session};
 
 /// Folds in what happened; a step is returned only where that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
@@ -47,6 +47,30 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::OptionsListed(offer) => choose::options_listed(session, offer),
         Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
+        Event::NameFound(whose) => session.observed.name_found = Some(whose),
+        Event::Told { thread } => {
+            session.observed.told.insert(thread);
+        }
+        Event::WorkspaceReady { directory, branch } => {
+            outage::provider_answered(session);
+            session.workspace = Some(OwnWorkspace {
+                generation: session.sandbox.generation,
+                directory,
+                branch,
+            });
+        }
+        Event::NoWorkspace { why } => {
+            outage::provider_answered(session);
+            record::fail(session, &why);
+        }
+        Event::SnapshotSeen { name, seen } => {
+            outage::provider_answered(session);
+            operate::snapshot_seen(session, name, seen, context);
+        }
+        Event::SnapshotDeleted { name } => {
+            outage::provider_answered(session);
+            session.sandbox.snapshots.retain(|one| one.name != name);
+        }
         Event::Healthy => {
             outage::provider_answered(session);
             session.observed.healthy = true;
@@ -54,6 +78,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::AgentSession { id } => {
             session.agent_session = Some(id);
+            session.agent_generation = Some(session.sandbox.generation);
             session.observed.agent_session = true;
         }
         Event::Attached {
@@ -113,7 +138,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.closed_asks.insert(id, None);
         }
         Event::Aborted => session.observed.abort_sent = true,
-        Event::RunEnded => session.stray = None,
+        Event::RunEnded => {
+            session.stray = None;
+            if session.turn.is_none() {
+                record::leave_workspace(session);
+            }
+        }
         Event::Changed(changes) => results::changed(session, changes),
         Event::Listed(listed) => results::listed(session, listed, context),
         Event::Unshown { why } => {
@@ -198,7 +228,10 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         in_ledger: session.observed.in_ledger,
         ..Observations::default()
     };
-    if matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming) {
+    record::catch_up(session);
+    if matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming)
+        && record::foreign_lease_ms(session, context).is_none()
+    {
         session.sandbox.phase_since_ms = context.now_ms;
     }
     // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
@@ -213,7 +246,8 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && ours
         && let crashed = std::mem::replace(&mut turn.in_hand, true)
-        && (!turn.stage.is_running() || crashed)
+        && let waited = std::mem::take(&mut turn.waits)
+        && (crashed || !(turn.stage.is_running() || waited))
         && turn.outage_since_ms.is_none()
         && turn.chat_outage_since_ms.is_none()
     {

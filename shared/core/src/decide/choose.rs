@@ -68,6 +68,7 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
         repo: trimmed(&prompt.wants.repo),
         model: trimmed(&prompt.wants.model),
         agent: trimmed(&prompt.wants.agent),
+        ..prompt.wants.clone()
     };
     let configured = Selection {
         model: Some(context.delivery.model.to_owned()),

@@ -1,7 +1,7 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{Context, Next, aside, operate, outage, record, results, stray, words};
-use crate::effect::{AgentEffect, Effect, Sending};
+use crate::effect::{AgentEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
 use crate::ids::PostKind;
 use crate::message::Work;
@@ -64,6 +64,11 @@ pub(super) fn failed(
             return give_up(session, &advice, posting.is_some(), context);
         }
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
+        // What it was to begin with is not there, or is not for it: the next try goes without.
+        Failure::TurnFailed { reason } if is_create(of) && session.sandbox.snapshot.is_some() => {
+            session.sandbox.snapshot = None;
+            return give_up(session, &reason, false, context);
+        }
         Failure::TurnFailed { reason } => match &mut session.turn {
             Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
             _ => record::fail(session, &reason),
@@ -246,6 +251,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
             "the server does not answer",
             context,
         );
+        record::lease_to_bring_up(session, context);
     }
 }
 
@@ -272,6 +278,10 @@ fn give_up(
         Some(_) => record::fail(session, reason),
         None => operate::refused(session, reason, context),
     }
+    // Somebody else may be bringing it up, or down: that is theirs.
+    if record::foreign_lease_ms(session, context).is_some() {
+        return None;
+    }
     match session.sandbox.phase {
         Phase::Creating => {
             session.observed.sandbox = None;
@@ -292,6 +302,10 @@ fn give_up(
         _ => {}
     }
     None
+}
+
+const fn is_create(of: &Effect) -> bool {
+    matches!(of, Effect::Sandbox(SandboxEffect::Create { .. }))
 }
 
 /// Whether this sends a prompt for the first time: where it fails, nobody knows whether it arrived.

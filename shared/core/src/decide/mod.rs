@@ -19,6 +19,7 @@ pub mod queue;
 mod record;
 pub mod replay;
 mod results;
+mod share;
 mod steer;
 mod stray;
 mod teardown;
@@ -105,7 +106,7 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
         apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
-        && turn.stage.is_running()
+        && (turn.stage.is_running() || turn.waits)
     {
         turn.in_hand = false;
     }
@@ -121,6 +122,11 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)
         }
-        Work::Operate { want } => operate::next(session, *want, context),
+        Work::Operate { want, by } => operate::next(session, *want, by.as_ref(), context),
+        Work::Name { name, by, standing } => share::name(session, name, (by, standing), context),
+        Work::Connect { to, by, standing } => {
+            share::connect(session, to.as_ref(), (by, standing), context)
+        }
+        Work::Create(new) => operate::create(session, new, context),
     }
 }

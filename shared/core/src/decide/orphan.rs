@@ -2,21 +2,19 @@
 //! moves forward, so what it says is judged by what is at least as new as the listing.
 
 use crate::ids::Ms;
-use crate::session::Session;
+use crate::sandbox::SandboxRecord;
 
 /// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
 /// for that to be no accident of timing. A retired generation never comes back, so deleting it by name is safe.
 #[must_use]
 pub fn is_orphan(
-    record: Option<&Session>,
+    record: Option<&SandboxRecord>,
     generation: u32,
     created_ms: Ms,
     now_ms: Ms,
     grace_ms: u64,
 ) -> bool {
-    let live = record.is_some_and(|session| {
-        session.sandbox.generation == generation && session.sandbox.is_alive()
-    });
+    let live = record.is_some_and(|record| record.generation == generation && record.is_alive());
     // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
 }
@@ -34,24 +32,19 @@ pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::ThreadKey;
-    use crate::sandbox::{Phase, SandboxRecord};
+    use crate::sandbox::Phase;
 
-    fn record(phase: Phase, generation: u32) -> Session {
-        let thread = ThreadKey::discord("1", "2").expect("valid");
-        Session {
-            sandbox: SandboxRecord {
-                phase,
-                generation,
-                ..SandboxRecord::new(0)
-            },
-            ..Session::new(thread, 0)
+    fn record(phase: Phase, generation: u32) -> SandboxRecord {
+        SandboxRecord {
+            phase,
+            generation,
+            ..SandboxRecord::new(0)
         }
     }
 
     #[test]
     fn only_the_live_generation_is_spared() {
-        let orphan = |record: Option<&Session>, generation| {
+        let orphan = |record: Option<&SandboxRecord>, generation| {
             is_orphan(record, generation, 0, 600_000, 300_000)
         };
         assert!(!orphan(Some(&record(Phase::Active, 2)), 2));

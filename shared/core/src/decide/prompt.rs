@@ -1,6 +1,6 @@
 //! The next step of a prompt: from the first look at the message to the end that the thread can see.
 
-use super::{Context, Next, aside, choose, provision, record, steer, stray, tell, words};
+use super::{Context, Next, aside, choose, provision, record, share, steer, stray, tell, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
@@ -28,15 +28,18 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 let next = super::teardown::finish_half_made(session, context);
                 return record::at_rest(session, next, context);
             }
-            None => match record::foreign_lease_ms(session, context) {
-                Some(delay_ms) => {
-                    return Next::Hold {
-                        delay_ms,
-                        why: "another delivery may still be stopping the sandbox".to_owned(),
-                    };
+            None => {
+                if let Some(next) = share::arrive(session, prompt, context) {
+                    return next;
                 }
-                None => begin(session, prompt, context),
-            },
+                // What is on its way up is shown on the turn's card; what is on its way down is soon over.
+                if matches!(session.sandbox.phase, Phase::Pausing | Phase::Destroying)
+                    && let Some(wait) = record::wait_for_lease(session, context)
+                {
+                    return wait;
+                }
+                begin(session, prompt, context);
+            }
         }
     }
     Next::Hold {
@@ -60,10 +63,14 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
         selection,
         card,
     );
+    // Before the workspace is claimed: it is that one which the claim has to be about.
+    if prompt.wants.in_common {
+        session.in_common = true;
+    }
     record::begin(session, turn, context);
     if waited.is_some_and(|queued| queued.refused) {
         record::fail(session, words::QUEUE_FULL);
-    } else if let Some(words) = refusal {
+    } else if let Some(words) = refusal.or_else(|| share::missing(session, prompt)) {
         record::fail(session, &words);
     }
 }
@@ -89,6 +96,7 @@ pub(super) fn new_turn(
         asks: Vec::new(),
         attempts: 0,
         in_hand: true,
+        waits: false,
         refusals: 0,
         windows: 0,
         resends: 0,
@@ -146,6 +154,14 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
 
 /// What the turn needs besides its card.
 fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    if session
+        .turn
+        .as_ref()
+        .is_some_and(|turn| turn.stage.is_received())
+        && !record::claim(session, context)
+    {
+        return share::wait_for_workspace(session, context);
+    }
     if nothing_is_missing(session, prompt) {
         return hand_over(session, prompt, context);
     }
@@ -175,6 +191,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && session.sandbox.phase == Phase::Active
         && session.observed.sandbox.is_none()
         && session.agent_session.is_some()
+        && session.workspace().is_some()
         && session.stray.is_none()
         && choose::list_options(session).is_none()
         && choose::unavailable(session).is_none()
@@ -212,6 +229,11 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     }
     let state = match (turn.stage.is_running(), session.sandbox.phase) {
         (true, _) => CardState::Working,
+        (false, _) if turn.stage.is_received() && share::holder(session).is_some() => {
+            CardState::Shared {
+                holder: share::holder(session),
+            }
+        }
         (false, Phase::Active) => CardState::Received,
         (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
             CardState::Creating

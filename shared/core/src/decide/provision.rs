@@ -12,6 +12,21 @@ use crate::session::Session;
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
+    // Whoever shares the sandbox may have seen it go: what its agent had been given went with it.
+    let is_lost =
+        |generation: u32| generation != session.sandbox.generation || !session.sandbox.is_alive();
+    if let Some(turn) = &session.turn
+        && turn
+            .stage
+            .prompted()
+            .is_some_and(|at| is_lost(at.generation))
+    {
+        record::end_with(session, Outcome::Lost);
+        return None;
+    }
+    if let Some(wait) = record::wait_for_lease(session, context) {
+        return Some(wait);
+    }
     loop {
         let generation = session.sandbox.generation;
         let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
@@ -32,7 +47,10 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 begin_generation(session, context);
                 continue;
             }
-            (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create { generation })),
+            (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create {
+                generation,
+                snapshot: session.sandbox.snapshot.clone(),
+            })),
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.create_ms) =>
             {
@@ -96,6 +114,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Pausing | Phase::Paused, _) => {
                 session.observed.sandbox = None;
                 record::enter(session, Phase::Resuming, "a message came", context);
+                record::lease_to_bring_up(session, context);
                 continue;
             }
             (Phase::Destroying, Some(SandboxState::Gone)) => {
@@ -109,7 +128,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                     within_ms: limits.health_active_ms,
                 }))
             }
-            (Phase::Active, _) => find_agent_session(session),
+            (Phase::Active, _) => find_agent_session(session, context),
         };
     }
 }
@@ -118,10 +137,17 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
     session.sandbox.credentials = context.settings.sandbox_credentials();
-    session.agent_session = None;
-    session.checked_options = None;
+    record::leave(session);
     if let Some(turn) = &session.turn {
-        session.sandbox.repo.clone_from(&turn.selection.repo);
+        let chosen = &turn.selection;
+        session.sandbox.repo.clone_from(&chosen.repo);
+        // Where it is made belongs to the sandbox: somebody's choice for a later turn does not move it.
+        if session.sandbox.provider.is_none() {
+            session.sandbox.provider.clone_from(&chosen.provider);
+        }
+        if chosen.snapshot.is_some() {
+            session.sandbox.snapshot.clone_from(&chosen.snapshot);
+        }
     }
     session.observed.cloned = false;
     session.observed.sandbox = None;
@@ -130,6 +156,7 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.observed.start_asked = false;
     let note = format!("sandbox {}", session.sandbox.generation);
     record::enter(session, Phase::Creating, &note, context);
+    record::lease_to_bring_up(session, context);
 }
 
 /// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
@@ -206,7 +233,7 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             watch: watch(session),
         }));
     }
-    find_agent_session(session)
+    find_agent_session(session, context)
 }
 
 /// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
@@ -216,9 +243,17 @@ fn watch(session: &Session) -> Option<TurnId> {
     stoppable.then(|| turn.id.clone())
 }
 
-fn find_agent_session(session: &mut Session) -> Option<Next> {
-    if session.observed.agent_session {
+/// What only a thread needs: a workspace of its own, where it has one, and its conversation with the agent. None is needed
+/// where no turn waits for it.
+fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if session.observed.agent_session || !session.thread.is_conversation() {
         return None;
+    }
+    if session.workspace().is_none() {
+        return act(Effect::Sandbox(SandboxEffect::MakeWorkspace {
+            generation: session.sandbox.generation,
+            within_ms: context.delivery.limits.workspace_ms,
+        }));
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
         generation: session.sandbox.generation,

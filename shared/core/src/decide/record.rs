@@ -6,7 +6,7 @@ use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
-use crate::sandbox::{Lease, Phase, TimelineEntry};
+use crate::sandbox::{InUse, Lease, Phase, TimelineEntry, Waiting};
 use crate::session::{EndedTurn, Observations, Session, Steered, Turn};
 use crate::stage::Stage;
 use crate::usage::Usage;
@@ -30,14 +30,22 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
         .len()
         .saturating_sub(limits.timeline);
     session.sandbox.timeline.drain(..surplus);
-    if !matches!(phase, Phase::Pausing | Phase::Destroying) {
+    if !is_on_its_way(phase) {
         session.sandbox.lease = None;
     }
     // Nothing runs in what is stopped, or has just been asked for.
-    if matches!(phase, Phase::Paused | Phase::Creating) {
+    if matches!(phase, Phase::Paused | Phase::Creating | Phase::Destroyed) {
         session.stray = None;
+        session.sandbox.in_use.retain(|one| !one.left);
     }
     arm(session, context);
+}
+
+const fn is_on_its_way(phase: Phase) -> bool {
+    matches!(
+        phase,
+        Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
+    )
 }
 
 /// Takes the lease under which this delivery may stop or delete: nobody else acts until it is over.
@@ -51,33 +59,169 @@ pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     arm(session, context);
 }
 
-/// Milliseconds for which another delivery's lease still holds.
-pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
-    session
-        .sandbox
-        .lease
-        .as_ref()
-        .filter(|lease| lease.holder != context.delivery.id && lease.until_ms > context.now_ms)
-        .map(|lease| lease.until_ms - context.now_ms)
+/// Takes the lease under which this message brings the sandbox up: a repeat of any call of that is harmless, so the next
+/// delivery of the same message goes on at once.
+pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let longest_ms = limits.create_ms.max(limits.start_ms) + limits.clone_ms;
+    session.sandbox.lease = Some(Lease {
+        holder: context.delivery.message.id.to_string(),
+        until_ms: context.now_ms + longest_ms + limits.health_start_ms,
+    });
+    arm(session, context);
 }
 
-/// Sets when the sweeper should look next: at the thread while a turn is under way, else at its sandbox.
+/// Milliseconds for which somebody else's lease still holds.
+pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
+    let delivery = context.delivery;
+    let ours = |lease: &&Lease| lease.holder == delivery.id || delivery.message.id == lease.holder;
+    let lease = session.sandbox.lease.as_ref()?;
+    (!ours(&lease) && lease.until_ms > context.now_ms).then(|| lease.until_ms - context.now_ms)
+}
+
+/// Gives the message back while somebody else's lease holds: looked at again soon, because most are over long before their
+/// end.
+pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let left_ms = foreign_lease_ms(session, context)?;
+    let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        turn.waits = true;
+    }
+    Some(Next::Hold {
+        delay_ms: limits.backoff(context.delivery.receive).min(left_ms),
+        why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
+    })
+}
+
+/// Gives the turn its workspace; false while another turn has it, is before it, or somebody wants the sandbox deleted.
+pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
+    let common = session.works_in_common();
+    let Some(turn) = &session.turn else {
+        return true;
+    };
+    let (thread, id) = (session.thread.clone(), turn.id.clone());
+    let sandbox = &mut session.sandbox;
+    if sandbox.is_in_use_by(&thread, &id) {
+        return true;
+    }
+    forget_the_lost(sandbox, context);
+    let before = sandbox
+        .waiting
+        .iter()
+        .take_while(|one| one.turn != id || one.thread != thread)
+        .any(|one| one.until_ms > context.now_ms);
+    let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
+    // Of one that was given up no next generation is made.
+    let is_lost = session.link.is_some() && !sandbox.is_shared();
+    if sandbox.closing.is_some() || is_lost || !is_free {
+        return false;
+    }
+    // A snapshot of it is being made.
+    if sandbox.phase == Phase::Active && foreign_lease_ms(session, context).is_some() {
+        return false;
+    }
+    let sandbox = &mut session.sandbox;
+    sandbox.in_use.retain(|one| one.thread != thread);
+    sandbox.waiting.retain(|one| one.thread != thread);
+    sandbox.in_use.push(InUse {
+        thread,
+        turn: id,
+        common,
+        since_ms: context.now_ms,
+        left: false,
+    });
+    sandbox.last_activity_ms = context.now_ms;
+    arm(session, context);
+    true
+}
+
+/// A turn that has had its workspace for longer than any turn takes belongs to a record that was lost: the table may have been
+/// restored to an earlier point.
+fn forget_the_lost(sandbox: &mut crate::sandbox::SandboxRecord, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let longest_ms = 2 * (limits.turn_ms + limits.telling_ms);
+    sandbox
+        .in_use
+        .retain(|one| context.now_ms < one.since_ms + longest_ms);
+}
+
+/// Whether no turn works in the sandbox.
+pub(super) fn is_idle(session: &mut Session, context: &Context<'_>) -> bool {
+    forget_the_lost(&mut session.sandbox, context);
+    !session.sandbox.is_in_use()
+}
+
+/// Puts the turn in line for the workspace that another one has.
+pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>) {
+    let Some(turn) = &session.turn else { return };
+    let until_ms = context.now_ms + for_ms;
+    let waiting = &mut session.sandbox.waiting;
+    waiting.retain(|one| one.until_ms > context.now_ms || one.thread == session.thread);
+    match waiting.iter_mut().find(|one| one.turn == turn.id) {
+        // Half of it is a margin, so that not every look is a write.
+        Some(one) if one.until_ms >= context.now_ms + for_ms / 2 => {}
+        Some(one) => one.until_ms = until_ms,
+        None => waiting.push(Waiting {
+            thread: session.thread.clone(),
+            turn: turn.id.clone(),
+            until_ms,
+        }),
+    }
+}
+
+/// Nothing of the thread goes on in the sandbox.
+pub(super) fn leave_workspace(session: &mut Session) {
+    let in_use = &mut session.sandbox.in_use;
+    in_use.retain(|one| one.thread != session.thread);
+}
+
+/// The sandbox is in use by this turn no longer, and the lease under which it was brought up is over.
+fn release(session: &mut Session, id: &TurnId) {
+    if session.sandbox.is_shared() && session.stray.is_some() {
+        let in_use = &mut session.sandbox.in_use;
+        let own = in_use.iter_mut().filter(|one| one.turn == *id);
+        own.for_each(|one| one.left = true);
+    } else {
+        leave_workspace(session);
+    }
+    let sandbox = &mut session.sandbox;
+    sandbox.waiting.retain(|one| one.thread != session.thread);
+    if sandbox
+        .lease
+        .as_ref()
+        .is_some_and(|lease| *id == lease.holder)
+    {
+        sandbox.lease = None;
+    }
+}
+
+/// How long the sandbox is kept while it is paused.
+pub(super) const fn paused_ttl_ms(session: &Session, limits: &crate::limits::Limits) -> u64 {
+    if session.sandbox.is_shared() {
+        limits.named_ttl_ms
+    } else {
+        limits.paused_ttl_ms
+    }
+}
+
+/// Sets when the sweeper should look next: at the thread while a turn is under way or a run of it is left, and at its sandbox
+/// while that is in use by none.
 pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let now = context.now_ms;
-    if session.turn.is_some() {
-        let sign_of_life_ms = limits.follow_window_ms + limits.visibility_ms;
-        session.due_at_ms = Some(now + sign_of_life_ms + limits.stale_grace_ms);
-        session.sandbox.due_at_ms = None;
-        return;
-    }
-    session.due_at_ms = None;
     let sandbox = &session.sandbox;
-    session.sandbox.due_at_ms = match sandbox.phase {
+    session.due_at_ms = if session.turn.is_some() {
+        let sign_of_life_ms = limits.follow_window_ms + limits.visibility_ms;
+        Some(now + sign_of_life_ms + limits.stale_grace_ms)
+    } else {
         // What nobody answers for is not left at work until the sandbox is paused.
-        Phase::Active if session.stray.is_some() => Some(now + limits.stop_ms),
+        let is_left = session.stray.is_some() && sandbox.phase == Phase::Active;
+        is_left.then_some(now + limits.stop_ms)
+    };
+    session.sandbox.due_at_ms = match sandbox.phase {
+        _ if sandbox.is_in_use() => None,
         Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
-        Phase::Paused => Some(sandbox.phase_since_ms + limits.paused_ttl_ms),
+        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
         Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
         Phase::Pausing | Phase::Destroying => {
             Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
@@ -98,7 +242,7 @@ pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
 /// Puts a new turn on record.
 pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
     session.turn = Some(turn);
-    session.sandbox.last_activity_ms = context.now_ms;
+    claim(session, context);
     arm(session, context);
 }
 
@@ -155,6 +299,7 @@ pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
 /// Moves the turn, whose outcome has been told, to the ended ones.
 pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = session.turn.take() {
+        release(session, &turn.id);
         let (outcome, usage) = match &turn.stage {
             Stage::Ending { outcome, usage, .. } => (outcome.clone(), *usage),
             _ => (Outcome::Lost, Usage::default()),
@@ -189,6 +334,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     session.observed = Observations {
         sandbox: session.observed.sandbox.take(),
         entries: std::mem::take(&mut session.observed.entries),
+        names: std::mem::take(&mut session.observed.names),
         in_ledger: session.observed.in_ledger,
         untold: session.observed.untold.take(),
         ..Observations::default()
@@ -272,8 +418,8 @@ pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) 
 
 /// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
 fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let idle =
-        matches!(session.sandbox.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
+        && !session.sandbox.is_in_use();
     let at_ms = session
         .sandbox
         .due_at_ms
@@ -323,17 +469,34 @@ pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
     session.observed.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
 }
 
-/// Forgets the sandbox of this generation: it does not exist any more.
-pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
+/// What the thread knew of the sandbox's present generation counts no more.
+pub(super) fn leave(session: &mut Session) {
     session.agent_session = None;
+    session.agent_generation = None;
+    session.workspace = None;
     // Its runs went with it.
     session.stray = None;
+    session.checked_options = None;
+}
+
+/// Others may have brought the shared sandbox into its next generation, or down, since the thread's record was written.
+pub(super) fn catch_up(session: &mut Session) {
+    let present = session.sandbox.generation;
+    let is_past = session.agent_generation.is_some_and(|of| of != present);
+    let is_down = !session.sandbox.is_alive() && session.sandbox.is_shared();
+    if is_past || is_down {
+        leave(session);
+    }
+}
+
+/// Forgets the sandbox of this generation: it does not exist any more.
+pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
+    leave(session);
     session.observed.agent_session = false;
     session.observed.healthy = false;
     session.observed.sandbox = None;
     session.observed.start_asked = false;
     session.observed.cloned = false;
     session.observed.tenant_sandboxes = None;
-    session.checked_options = None;
     enter(session, Phase::Destroyed, note, context);
 }

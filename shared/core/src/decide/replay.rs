@@ -154,6 +154,7 @@ mod tests {
         });
         let operation = message(Work::Operate {
             want: Operation::Destroy,
+            by: None,
         });
         let open = |accepted_at_ms| {
             Body::Open(Open {

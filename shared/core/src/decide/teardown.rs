@@ -1,6 +1,6 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, record, stray, tell, words};
+use super::{Context, Next, lease, record, share, stray, tell, words};
 use crate::card::Post;
 use crate::effect::{ChatEffect, Effect, SandboxEffect};
 use crate::ids::PostKind;
@@ -17,8 +17,9 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
-    let idle =
-        matches!(session.sandbox.phase, Phase::Active | Phase::Paused) && session.turn.is_none();
+    let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
+        && session.turn.is_none()
+        && record::is_idle(session, context);
     let generation = session.sandbox.generation;
     match &session.observed.sandbox {
         _ if !idle => {}
@@ -56,6 +57,11 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     {
         return next;
     }
+    // What a turn works in, or waits for, is that turn's.
+    if !record::is_idle(session, context) {
+        record::arm(session, context);
+        return Next::Done;
+    }
     let due = session
         .sandbox
         .due_at_ms
@@ -75,18 +81,19 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         }
         Phase::Pausing => pause(session, context),
         Phase::Paused
-            if context.now_ms >= session.sandbox.phase_since_ms + limits.paused_ttl_ms =>
+            if context.now_ms
+                >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits) =>
         {
             begin_destroying(session, "paused for too long", context);
-            destroy(session, Some(words::EXPIRED), context)
+            destroy(session, Some(expired(session)), context)
         }
         Phase::Creating if due => {
             begin_destroying(session, "nobody waits for it", context);
             destroy(session, None, context)
         }
-        Phase::Destroying => destroy(session, Some(words::EXPIRED), context),
+        Phase::Destroying => destroy(session, Some(expired(session)), context),
         Phase::Destroyed if session.observed.sandbox.is_some() => {
-            destroy(session, Some(words::EXPIRED), context)
+            destroy(session, Some(expired(session)), context)
         }
         Phase::Active | Phase::Resuming | Phase::Paused | Phase::Creating => {
             record::arm(session, context);
@@ -96,6 +103,14 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             session.sandbox.due_at_ms = None;
             Next::Done
         }
+    }
+}
+
+const fn expired(session: &Session) -> &'static str {
+    if session.sandbox.is_shared() {
+        words::EXPIRED_SHARED
+    } else {
+        words::EXPIRED
     }
 }
 
@@ -115,7 +130,15 @@ pub(super) fn reset(
         return next;
     }
     if record::has_ended(session, &message.id) {
-        return notice(session, words::RESET, context);
+        let word = if session.sandbox.is_shared() {
+            words::RESET_SHARED
+        } else {
+            words::RESET
+        };
+        return notice(session, word, context);
+    }
+    if session.sandbox.is_shared() {
+        return share::reset(session, context);
     }
     if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
         return Next::Hold {
@@ -209,7 +232,10 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
     {
         return next;
     }
-    match word {
+    if let Some(next) = word.and_then(|word| share::tell(session, word, false, context)) {
+        return next;
+    }
+    match word.filter(|_| session.thread.is_conversation()) {
         Some(word) => notice(session, word, context),
         None => Next::Done,
     }

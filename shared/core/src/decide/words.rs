@@ -1,6 +1,7 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
 use crate::event::NotCloned;
+use crate::ids::SandboxName;
 use crate::message::Quote;
 use crate::text::{one_line, shorten, units};
 
@@ -58,6 +59,78 @@ pub const DESTROYED: &str = "The operator has deleted this thread's sandbox with
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
+/// A fresh start is wanted in a thread whose sandbox has a name.
+pub const RESET_SHARED: &str = "This thread works in a sandbox that has a name and that others may share, so it is kept. /sandbox-connect takes the thread to a sandbox of its own; /sandbox-destroy deletes this one for everybody.";
+/// A named sandbox ended by its time to live.
+pub const EXPIRED_SHARED: &str = "The sandbox that this thread shares was idle for days and has been deleted with its files. Its name stays: the next message makes a fresh one.";
+/// A name is wanted where there is no sandbox.
+pub const NOTHING_TO_NAME: &str =
+    "This thread has no sandbox that could have a name yet. Send it a task first.";
+/// The thread is in a sandbox of its own again.
+pub const CONNECTED_OWN: &str = "From now on this thread works in a sandbox of its own.";
+/// The sandbox that the thread was to go to is not there.
+pub const CONNECT_GONE: &str = "That sandbox does not exist any more, so nothing has changed. /sandbox-list shows those that do.";
+
+/// A sandbox has been deleted, in the words of a thread that shared it.
+#[must_use]
+pub fn destroyed_by(by: &str) -> String {
+    let by = if by.is_empty() { "the operator" } else { by };
+    format!(
+        "The sandbox of this thread and its files have been deleted by {by}. The next message here starts a fresh one of the thread's own."
+    )
+}
+
+/// There is no sandbox of that name.
+#[must_use]
+pub fn no_sandbox(name: &SandboxName) -> String {
+    format!(
+        "There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made."
+    )
+}
+
+/// More threads than may share a sandbox want to.
+#[must_use]
+pub fn too_many_threads(name: &SandboxName) -> String {
+    format!(
+        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with /sandbox-connect, or work in one of your own."
+    )
+}
+
+/// A turn has not had the common checkout for too long.
+#[must_use]
+pub fn waited_for_workspace(waited_ms: u64) -> String {
+    let lasted = minutes(waited_ms);
+    format!(
+        "Others have worked in the sandbox's common checkout for {lasted}, so this was not begun. Send it again later, or connect the thread to a sandbox of its own."
+    )
+}
+
+/// The sandbox has a name.
+#[must_use]
+pub fn named(name: &SandboxName) -> String {
+    format!(
+        "This sandbox is called {name} now. Other threads can work in it: /sandbox with sandbox: {name}, or /sandbox-connect."
+    )
+}
+
+/// Somebody else has that name.
+#[must_use]
+pub fn name_taken(name: &SandboxName) -> String {
+    format!(
+        "Another sandbox is called {name} already. Take another name, or destroy that one first."
+    )
+}
+
+/// The thread works in a shared sandbox.
+#[must_use]
+pub fn connected(name: &SandboxName, common: bool) -> String {
+    let how = if common {
+        "It takes turns with others in the common checkout."
+    } else {
+        "It works beside others, in a git worktree of its own."
+    };
+    format!("From now on this thread works in the sandbox {name}. {how}")
+}
 
 /// "Send now" for a prompt that the agent has.
 pub const SENT_ALREADY: &str =

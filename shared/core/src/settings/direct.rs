@@ -23,7 +23,7 @@ pub struct DirectSwitch {
     pub at_ms: Ms,
     /// It counts for messages that were sent at this time or later.
     pub since_ms: Ms,
-    /// Who made it.
+    /// The person who switched it.
     pub by: Person,
     /// They are one thread.
     pub one_thread: bool,

@@ -8,17 +8,19 @@ use bobbin_core::breaker::Breaker;
 use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Candidate, Control, DeadPrompt, Message, Open, Operation, Overview,
-    Place, Prompt, Quote, Reply, Want, Work,
+    Announce, Attachment, Body, Candidate, Control, DeadPrompt, Message, NewSandbox, Open,
+    Operation, Overview, Place, Prompt, Quote, Reply, Want, Which, Work,
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::person::{Membership, Outside, Person};
-use bobbin_core::sandbox::{Lease, Operated, Phase, SandboxRecord, TimelineEntry};
+use bobbin_core::sandbox::{
+    InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Waiting,
+};
 use bobbin_core::schema::{self, Kept, Shape};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    CheckedOptions, EndedTurn, Observations, Queued, Session, Steered, StrayRun, Turn,
+    CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StrayRun, Turn,
 };
 use bobbin_core::settings::{
     Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
@@ -87,6 +89,20 @@ fn selection() -> Selection {
         repo: Some("acme/shop".to_owned()),
         model: Some("anthropic/claude".to_owned()),
         agent: Some("build".to_owned()),
+        ..Selection::default()
+    }
+}
+
+/// What says more of a sandbox than its repository: of the shape after.
+fn of_a_sandbox() -> Selection {
+    Selection {
+        sandbox: Some("frontend".parse().unwrap()),
+        provider: Some("daytona".to_owned()),
+        snapshot: Some(
+            "bobbin-dev-0123456789ab-g1-at1790000000000-0123456789abcdef0123".to_owned(),
+        ),
+        in_common: true,
+        ..selection()
     }
 }
 
@@ -203,6 +219,7 @@ fn turn(stage: Stage) -> Turn {
         asks: asks(),
         attempts: 1,
         in_hand: true,
+        waits: true,
         refusals: 1,
         windows: 1,
         resends: 1,
@@ -271,9 +288,53 @@ fn session(stage: Stage) -> Session {
             selection: selection(),
         }),
         shown: vec!["0123456789abcdef".to_owned()],
+        link: None,
+        agent_generation: Some(2),
+        in_common: false,
+        workspace: None,
         kept: Kept::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
+    }
+}
+
+/// Of a thread that works in another sandbox than its own.
+fn linked() -> Session {
+    Session {
+        link: Some(
+            ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000900")
+                .unwrap()
+                .sandbox(),
+        ),
+        in_common: true,
+        workspace: Some(OwnWorkspace {
+            generation: 2,
+            directory: "/home/daytona/workspaces/0123456789ab".to_owned(),
+            branch: Some("bobbin/0123456789ab".to_owned()),
+        }),
+        ..session(Stage::Prompting(prompted()))
+    }
+}
+
+/// One that people share.
+fn shared() -> SandboxRecord {
+    SandboxRecord {
+        name: Some("frontend".parse().unwrap()),
+        provider: Some("daytona".to_owned()),
+        snapshot: of_a_sandbox().snapshot,
+        snapshots: vec![KeptSnapshot {
+            name: "bobbin-dev-0123456789ab-g2-at1790000000000-0123456789abcdef0123".to_owned(),
+            at_ms: T,
+            by: anna(),
+        }],
+        threads: [thread()].into(),
+        waiting: vec![Waiting {
+            thread: thread(),
+            turn: "t-2".into(),
+            until_ms: T + 180_000,
+        }],
+        closing: Some(anna()),
+        ..sandbox(Phase::Active)
     }
 }
 
@@ -283,6 +344,20 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         phase,
         phase_since_ms: T,
         generation: 2,
+        name: None,
+        provider: None,
+        snapshot: None,
+        snapshots: Vec::new(),
+        threads: BTreeSet::new(),
+        in_use: vec![InUse {
+            thread: thread(),
+            turn: "t-1".into(),
+            common: true,
+            since_ms: T,
+            left: false,
+        }],
+        waiting: Vec::new(),
+        closing: None,
         credentials: Some("0123456789ab".to_owned()),
         lease: Some(Lease {
             holder: "sweep-1#1".to_owned(),
@@ -333,14 +408,22 @@ fn records() -> Vec<(&'static str, String)> {
     ]
     .into_iter()
     .map(|(name, stage)| (name, session(stage).encode()))
-    .chain([("new", Session::new(thread(), T).encode())])
+    .chain([
+        ("linked", linked().encode()),
+        ("new", Session::new(thread(), T).encode()),
+    ])
     .collect()
 }
 
 fn sandboxes() -> Vec<(&'static str, String)> {
     let of = |phase: Phase| (phase.word(), sandbox(phase).encode());
     let new = ("new", SandboxRecord::new(T).encode());
-    Phase::ALL.into_iter().map(of).chain([new]).collect()
+    let shared = ("shared", shared().encode());
+    Phase::ALL
+        .into_iter()
+        .map(of)
+        .chain([shared, new])
+        .collect()
 }
 
 fn queued() -> Queued {
@@ -487,6 +570,7 @@ fn catalogue() -> Catalogue {
             models: one("anthropic/claude"),
             agents: one("plan"),
         },
+        sandboxes: BTreeMap::default(),
         kept: Kept::default(),
     }
 }
@@ -583,7 +667,47 @@ fn bodies() -> Vec<(&'static str, String)> {
             "message-operate",
             Work::Operate {
                 want: Operation::Destroy,
+                by: None,
             },
+        ),
+        message(
+            "message-operate-by",
+            Work::Operate {
+                want: Operation::Snapshot,
+                by: Some(anna()),
+            },
+        ),
+        message(
+            "message-prompt-sandbox",
+            Work::Prompt(Prompt {
+                wants: of_a_sandbox(),
+                ..prompt()
+            }),
+        ),
+        message(
+            "message-name",
+            Work::Name {
+                name: "frontend".parse().unwrap(),
+                by: anna(),
+                standing: standing(),
+            },
+        ),
+        message(
+            "message-connect",
+            Work::Connect {
+                to: Some(thread().sandbox()),
+                by: anna(),
+                standing: standing(),
+            },
+        ),
+        message(
+            "message-create",
+            Work::Create(NewSandbox {
+                name: "frontend".parse().unwrap(),
+                provider: Some("daytona".to_owned()),
+                repo: Some("acme/shop".to_owned()),
+                snapshot: of_a_sandbox().snapshot,
+            }),
         ),
         (
             "open",
@@ -645,6 +769,32 @@ fn bodies() -> Vec<(&'static str, String)> {
             "control-diff",
             Want::Diff {
                 turn: Some(turn().into()),
+            },
+        ),
+        control(
+            "control-sandboxes",
+            Want::Sandboxes {
+                page: 1,
+                in_thread: true,
+            },
+        ),
+        control(
+            "control-connect",
+            Want::Connect {
+                to: Some(Which::Named("frontend".parse().unwrap())),
+            },
+        ),
+        control(
+            "control-ask-destroy",
+            Want::AskDestroy {
+                sandbox: Which::Here,
+            },
+        ),
+        control(
+            "control-operate",
+            Want::Operate {
+                sandbox: Which::Exactly(thread().sandbox()),
+                operation: Operation::Destroy,
             },
         ),
         control("control-own-key-show", Want::OwnKey { key: KeyWish::Show }),

@@ -231,7 +231,9 @@ fn every_variant_that_is_stored_has_an_example() {
     said(
         body,
         "work",
-        &["prompt", "sweep", "look", "reset", "bury", "operate"],
+        &[
+            "prompt", "sweep", "look", "reset", "bury", "operate", "name", "connect", "create",
+        ],
     );
     said(
         body,
@@ -250,6 +252,10 @@ fn every_variant_that_is_stored_has_an_example() {
             "help",
             "say",
             "settle",
+            "sandboxes",
+            "connect",
+            "ask_destroy",
+            "operate",
         ],
     );
     said(body, "wish", &["show", "enter", "remove", "check"]);

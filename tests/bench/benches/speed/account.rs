@@ -47,7 +47,6 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// All calls.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.values().sum()
@@ -57,7 +56,7 @@ impl Asked {
 struct Inner {
     table: String,
     aws: String,
-    /// The stack's provider, and the one with the crowd.
+    /// The stack's provider, and the one with many sandboxes.
     providers: [String; 2],
     client: Client<HttpConnector, Body>,
     state: Mutex<State>,
@@ -67,19 +66,18 @@ struct Inner {
 struct State {
     asked: Asked,
     answer_after: Duration,
-    is_crowded: bool,
+    is_many: bool,
 }
 
-/// The account.
 pub struct Account {
     address: SocketAddr,
     inner: Arc<Inner>,
-    _crowd: Provider,
+    _many: Provider,
     _folder: TempDir,
 }
 
 impl Account {
-    /// One whose table answers at this address, and all else of AWS in the stack. Its crowd are the sandboxes of these
+    /// One whose table answers at this address, and all else of AWS in the stack. Its many sandboxes are those of these
     /// threads, each with its tenant, in the first generation.
     ///
     /// # Errors
@@ -90,7 +88,7 @@ impl Account {
         threads: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let crowd = runtime().block_on(async {
+        let many = runtime().block_on(async {
             let record = record(harness).await?;
             write(folder.path(), &record, threads)?;
             let key = harness.world.ready.daytona_api_key.clone();
@@ -105,7 +103,7 @@ impl Account {
         let inner = Arc::new(Inner {
             table: table.to_string(),
             aws: host(&harness.world.deployment.aws_endpoint).to_owned(),
-            providers: [own, host(&crowd.api_url()).to_owned()],
+            providers: [own, host(&many.api_url()).to_owned()],
             client: client(),
             state: Mutex::default(),
         });
@@ -119,7 +117,7 @@ impl Account {
         Ok(Self {
             address,
             inner,
-            _crowd: crowd,
+            _many: many,
             _folder: folder,
         })
     }
@@ -141,9 +139,9 @@ impl Account {
         self.inner.lock().answer_after = wait;
     }
 
-    /// Whether the provider is the one with the crowd, from now on.
-    pub fn crowd(&self, is_crowded: bool) {
-        self.inner.lock().is_crowded = is_crowded;
+    /// Whether the provider is the one with many sandboxes, from now on.
+    pub fn list_many(&self, is_many: bool) {
+        self.inner.lock().is_many = is_many;
     }
 
     /// What was asked for since this was called last.
@@ -258,7 +256,7 @@ async fn answer(
     let target = head.headers.get("x-amz-target");
     let target = target.and_then(|target| target.to_str().ok());
     let Some((service, action)) = target.and_then(|target| target.split_once('.')) else {
-        let provider = inner.providers[usize::from(inner.lock().is_crowded)].clone();
+        let provider = inner.providers[usize::from(inner.lock().is_many)].clone();
         let answer = pass(&inner.client, &provider, head, body).await?;
         inner.count("list of sandboxes").await;
         return Ok(answer);

@@ -35,7 +35,6 @@ impl Application {
         hex::encode(self.key.verifying_key().as_bytes())
     }
 
-    /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {
         self.interaction["application_id"]

@@ -7,7 +7,6 @@ use serde::Serialize;
 /// The values of one figure, in the order of the runs.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// What was run.
     pub program: String,
     /// One value a run.
     pub values: Vec<f64>,
@@ -16,7 +15,6 @@ pub struct Sample {
 /// Median and spread of some runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Number of runs.
     pub runs: usize,
     /// A quarter of the runs are below.
     pub low: f64,
@@ -29,13 +27,11 @@ pub struct Spread {
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
-    /// What is measured.
     pub figure: String,
     /// In which unit; `x` for a ratio.
     pub unit: &'static str,
     /// Of which program, or of which to which.
     pub program: String,
-    /// The values.
     #[serde(flatten)]
     pub spread: Spread,
     /// A ratio should not be above.
@@ -48,7 +44,6 @@ pub struct Line {
 pub struct Report {
     /// What the figures depend on: cores, versions.
     pub conditions: Vec<String>,
-    /// The lines.
     pub lines: Vec<Line>,
 }
 

@@ -18,11 +18,11 @@ const SHARE: u64 = 10;
 /// Memory is looked at after each such part of the events.
 const POINTS: u64 = 10;
 /// Between two looks how far the run is.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 /// Between two edits of a card (the default of the bound `card_edit_ms`).
 const EDIT_EVERY: Duration = Duration::from_secs(3);
 /// Edits besides those: the first picture, and the last.
-const EDITS_BESIDE: f64 = 3.0;
+const FURTHER_EDITS: f64 = 3.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -51,7 +51,7 @@ pub fn follow(report: &mut Report, runs: u64) -> Result<(), String> {
         // Makes the sandbox, and what a worker keeps for good.
         for number in [number + 1, number + 2] {
             let prompt = (&*thread, number, &*at_once());
-            harness.turn(&mut running, prompt, LOOK, |_| Ok(()))?;
+            harness.turn(&mut running, prompt, POLL, |_| Ok(()))?;
         }
         followed.push(one(&mut running, &harness, (&thread, number + 3))?);
         running.end().map_err(|e| e.to_string())?;
@@ -66,12 +66,12 @@ fn one(
     (thread, number): (&str, u64),
 ) -> Result<Followed, String> {
     let wrong = |e: std::io::Error| e.to_string();
-    let _ = harness.relays.seen();
+    let _ = harness.relays.recorded();
     let (told_before, bytes_before) = harness.relays.told();
     let before = running.cpu().map_err(wrong)?;
     let text = format!("long: {MESSAGES} {EVENTS} {PACE}");
     let mut held = Vec::new();
-    let invoked = harness.turn(running, (thread, number, &text), LOOK, |id| {
+    let invoked = harness.turn(running, (thread, number, &text), POLL, |id| {
         let told = harness.relays.told().0 - told_before;
         let next = held.len() as u64 + 1;
         if next < POINTS && told >= next * EVENTS / POINTS {
@@ -87,7 +87,7 @@ fn one(
             told - told_before
         ));
     }
-    let calls = harness.relays.seen().calls;
+    let calls = harness.relays.recorded().calls;
     let named = |name: &'static str| calls.iter().filter(move |call| call.name == name);
     Ok(Followed {
         held,
@@ -137,7 +137,7 @@ fn tell(report: &mut Report, followed: &[Followed]) {
     });
     line("follow: edits of the card", "", &|one| one.edits as f64);
     let share = |one: &Followed| {
-        let bound = one.took.as_secs_f64() / EDIT_EVERY.as_secs_f64() + EDITS_BESIDE;
+        let bound = one.took.as_secs_f64() / EDIT_EVERY.as_secs_f64() + FURTHER_EDITS;
         one.edits as f64 / bound
     };
     let shares: Vec<f64> = followed.iter().map(share).collect();

@@ -25,11 +25,9 @@ use crate::programs;
 use crate::relay::Relays;
 use crate::trips::Peer;
 
-/// The Node function.
 pub const PEER: &str = "peer";
 /// The name of the stack whose functions are measured; the stack's own sweeper leaves its sandboxes alone.
 pub const STACK: &str = "bench";
-/// Its id.
 pub const STACK_ID: &str = "this-one";
 
 const REGION: &str = "us-east-1";
@@ -43,7 +41,6 @@ const TURN_MAX: Duration = Duration::from_secs(120);
 pub struct Harness {
     /// Between the programs and the stack.
     pub relays: Arc<Relays>,
-    /// Whose commands come.
     pub application: Application,
     /// The stack, as tests see it.
     pub world: World,
@@ -150,10 +147,10 @@ impl Harness {
 
     /// Other builds of the worker and the sweeper, if the environment names a folder with them.
     #[must_use]
-    pub fn functions_beside(&self) -> Vec<Program> {
-        let folder = env::var_os("BOBBIN_BENCH_BESIDE_FUNCTIONS").map(PathBuf::from);
+    pub fn compared_functions(&self) -> Vec<Program> {
+        let folder = env::var_os("BOBBIN_BENCH_COMPARED_FUNCTIONS").map(PathBuf::from);
         let found = folder.into_iter().flat_map(|folder| {
-            ["worker", "sweeper"].map(|name| self.program(&beside(name), folder.join(name)))
+            ["worker", "sweeper"].map(|name| self.program(&compared(name), folder.join(name)))
         });
         found.collect()
     }
@@ -162,11 +159,11 @@ impl Harness {
     ///
     /// # Errors
     /// A sentence, if there is nothing that it can trust.
-    pub fn beside(&self) -> Result<Option<Program>, String> {
-        let Some(executable) = env::var_os("BOBBIN_BENCH_BESIDE") else {
+    pub fn compared(&self) -> Result<Option<Program>, String> {
+        let Some(executable) = env::var_os("BOBBIN_BENCH_COMPARED") else {
             return Ok(None);
         };
-        let mut program = self.program("beside", executable.into());
+        let mut program = self.program("compared", executable.into());
         // Builds before the first bench trusted the machine's roots.
         let roots = all_roots(&self.authority, self.folder.path())?;
         let roots = ("SSL_CERT_FILE".to_owned(), roots.display().to_string());
@@ -180,7 +177,7 @@ impl Harness {
     /// # Errors
     /// A call that was refused.
     pub fn taken(&self, name: &str) -> Result<u64, String> {
-        let calls = self.relays.seen().calls;
+        let calls = self.relays.recorded().calls;
         match calls.iter().find(|call| call.status != 200) {
             Some(refused) => Err(format!(
                 "{} was answered with {}",
@@ -292,8 +289,8 @@ impl Harness {
 
 /// What another build of a program is called.
 #[must_use]
-pub fn beside(name: &str) -> String {
-    format!("{name} beside")
+pub fn compared(name: &str) -> String {
+    format!("{name} compared")
 }
 
 /// Milliseconds since the epoch.

@@ -32,7 +32,7 @@ const KIB: f64 = 1024.0;
 fn compared(harness: &Harness, report: &mut Report) -> Result<Vec<Program>, String> {
     let mut compared = vec![harness.ours(OURS)?];
     compared.extend(harness.peer(report)?);
-    compared.extend(harness.beside()?);
+    compared.extend(harness.compared()?);
     Ok(compared)
 }
 
@@ -178,7 +178,6 @@ pub fn turn(count: usize, round: u64) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| (index + first) % count)
 }
 
-/// In milliseconds.
 #[must_use]
 pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3

@@ -4,8 +4,8 @@
 //! pair by pair, so that a busy machine shifts them alike; every request that counts is checked to have been done
 //! (signature verified, message on the queue, answer right). Deliberately absent: an opinion. No figure fails anything.
 //!
-//! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_BESIDE` another build of ingress that is
-//! measured beside this one, `BOBBIN_BENCH_BESIDE_FUNCTIONS` a folder with other builds of worker and sweeper.
+//! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_COMPARED` another build of ingress that is
+//! measured beside this one, `BOBBIN_BENCH_COMPARED_FUNCTIONS` a folder with other builds of worker and sweeper.
 
 mod account;
 mod capacity;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), String> {
-    // Cargo gives `--bench`.
+    // Cargo passes `--bench` to whatever it runs as a bench.
     let wanted: Vec<String> = env::args()
         .skip(1)
         .filter(|word| !word.starts_with('-'))

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 /// How long a process may take for anything before the measurement is given up.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Between two looks whether a program still lives.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 /// The worker's, the longest of the three.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(900);
 
@@ -28,15 +28,12 @@ const FUNCTION_TIMEOUT: Duration = Duration::from_secs(900);
 pub struct Program {
     /// As it stands in the table.
     pub name: String,
-    /// The executable.
     pub executable: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// All of its environment but what differs from run to run.
     pub environment: Vec<(String, String)>,
 }
 
-/// A started program.
 pub struct Running {
     /// Just before it was started.
     pub started: Instant,
@@ -93,7 +90,7 @@ impl Running {
     /// # Errors
     /// What the program did instead.
     pub fn invoke(&mut self, event: Vec<u8>) -> Result<Invoked, String> {
-        self.invoke_watched(event, WAIT_MAX, LOOK, |_| Ok(()))
+        self.invoke_watched(event, WAIT_MAX, POLL, |_| Ok(()))
     }
 
     /// The same within this time; every so often somebody looks how the process of this id is.
@@ -119,7 +116,7 @@ impl Running {
     /// What the program did instead.
     pub fn first_asked(&mut self) -> Result<Instant, String> {
         let mut asked = pin!(self.api.first_asked());
-        wait(&mut self.child, WAIT_MAX, LOOK, &mut asked, || Ok(()))
+        wait(&mut self.child, WAIT_MAX, POLL, &mut asked, || Ok(()))
     }
 
     /// CPU of its threads so far.

@@ -152,7 +152,7 @@ pub fn picture(name: &str, content: &str) -> Result<(), String> {
 /// A sentence, if this program does not lie in one.
 pub fn target() -> Result<PathBuf, String> {
     let own = env::current_exe().map_err(|e| e.to_string())?;
-    // `<target>/release/deps/speed-…`
+    // It lies there as `release/deps/speed-…`.
     own.ancestors()
         .nth(3)
         .map(Path::to_owned)

@@ -23,7 +23,7 @@ use crate::waterfall::{Bar, Picture};
 /// Of so many runs one is made: it takes some seconds.
 const SHARE: u64 = 8;
 /// Between two looks whether the sandbox is up, and the agent's server there.
-const LOOK: Duration = Duration::from_millis(4);
+const POLL: Duration = Duration::from_millis(4);
 /// Sandboxes that were ended are gone by then.
 const GONE_MAX: Duration = Duration::from_secs(60);
 /// Folders that are searched for an agent's log.
@@ -74,25 +74,25 @@ fn one(
     known: &mut Vec<PathBuf>,
 ) -> Result<First, String> {
     let (thread, text) = (harness.thread()?, format!("echo: {ANSWER}"));
-    let _ = harness.relays.seen();
+    let _ = harness.relays.recorded();
     let before = running.cpu().map_err(|e| e.to_string())?;
     let now = || harness.relays.when(Instant::now());
     let sandboxes = harness.world.state_dir.join("daytona");
     let (mut up, mut began, mut cpu) = (None, None, None);
-    let invoked = harness.turn(running, (&thread, number + 1, &text), LOOK, |id| {
+    let invoked = harness.turn(running, (&thread, number + 1, &text), POLL, |id| {
         if up.is_none() && is_up(harness)? {
             up = Some(now());
         }
         if began.is_none() && has_begun(&sandboxes, known) {
             began = Some(now());
         }
-        if cpu.is_none() && harness.relays.has_seen(PROMPT_SENT) {
+        if cpu.is_none() && harness.relays.has_recorded(PROMPT_SENT) {
             cpu = Some(cpu_of(id).map_err(|e| e.to_string())?);
         }
         Ok(())
     })?;
     Ok(First {
-        calls: harness.relays.seen().calls,
+        calls: harness.relays.recorded().calls,
         given: harness.relays.when(invoked.given),
         up: up.ok_or("nobody saw the sandbox come up")?,
         began: began.ok_or("nobody saw the agent's server begin")?,
@@ -122,7 +122,7 @@ fn clear(harness: &Harness) -> Result<(), String> {
         if start.elapsed() > GONE_MAX {
             return Err("the sandboxes do not go away".to_owned());
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
     Ok(())
 }
@@ -163,7 +163,6 @@ fn find(folder: &Path, depth: u32, logs: &mut Vec<PathBuf>) {
 struct Spans(Vec<(Duration, Duration)>);
 
 impl Spans {
-    /// In milliseconds.
     fn covered(&self) -> f64 {
         let mut spans = self.0.clone();
         spans.sort();
@@ -213,15 +212,15 @@ impl First {
         );
         taken.0.extend(&agent.0);
         let (whole, theirs, agent) = (ms(end - self.given), taken.covered(), agent.covered());
-        let beside = of(Peer::Aws, self.given).chain(of(Peer::Chat, self.given));
-        taken.0.extend(beside);
+        let around = of(Peer::Aws, self.given).chain(of(Peer::Chat, self.given));
+        taken.0.extend(around);
         Ok([whole, theirs - agent, agent, whole - taken.covered()])
     }
 }
 
 fn tell(report: &mut Report, firsts: &[First]) -> Result<(), String> {
     let mut shares: [Vec<f64>; 4] = Default::default();
-    let (mut trips, mut beside) = (Vec::new(), Vec::new());
+    let (mut trips, mut around) = (Vec::new(), Vec::new());
     for one in firsts {
         for (all, value) in shares.iter_mut().zip(one.shares()?) {
             all.push(value);
@@ -229,7 +228,7 @@ fn tell(report: &mut Report, firsts: &[First]) -> Result<(), String> {
         let row = chain(&one.calls, one.sent()?);
         let near = |index: &&usize| matches!(one.calls[**index].peer, Peer::Aws | Peer::Chat);
         trips.push(row.len() as f64);
-        beside.push(row.iter().filter(near).count() as f64);
+        around.push(row.iter().filter(near).count() as f64);
     }
     let [whole, provider, agent, ours] = &shares;
     single(
@@ -265,7 +264,7 @@ fn tell(report: &mut Report, firsts: &[First]) -> Result<(), String> {
     let figure = "provision: round trips one after another until the prompt is sent";
     single(report, figure, "", &trips, None);
     let figure = "provision: of them those to AWS and the chat";
-    single(report, figure, "", &beside, None);
+    single(report, figure, "", &around, None);
     Ok(())
 }
 

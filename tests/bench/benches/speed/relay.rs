@@ -40,7 +40,7 @@ pub const ANSWER: &str =
 
 /// What was called since it was asked last.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Recorded {
     /// The calls, in the order of their answers.
     pub calls: Vec<Call>,
     /// Connections that were opened.
@@ -50,7 +50,7 @@ pub struct Seen {
 /// All relays of a measurement.
 pub struct Relays {
     since: Instant,
-    seen: Mutex<Seen>,
+    seen: Mutex<Recorded>,
     delays_ms: [AtomicU64; Peer::ALL.len()],
     /// Events of agents' streams that have been passed on, and their bytes.
     events: AtomicU64,
@@ -126,13 +126,13 @@ impl Relays {
 
     /// Whether there has been a call of this name since [`Relays::seen`] was asked last.
     #[must_use]
-    pub fn has_seen(&self, name: &str) -> bool {
+    pub fn has_recorded(&self, name: &str) -> bool {
         self.lock().calls.iter().any(|call| call.name == name)
     }
 
     /// What was called since this was asked last.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn recorded(&self) -> Recorded {
         std::mem::take(&mut *self.lock())
     }
 
@@ -143,7 +143,7 @@ impl Relays {
         (told.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

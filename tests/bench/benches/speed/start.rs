@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::figures::{Report, Sample};
-use crate::harness::{Harness, PEER, beside};
+use crate::harness::{Harness, PEER, compared};
 use crate::ingress::{OURS, ms, samples, turn};
 use crate::process::{Program, Running};
 use crate::programs;
@@ -29,7 +29,7 @@ pub fn start(report: &mut Report, runs: u64) -> Result<(), String> {
     let harness = Harness::new()?;
     let ours = [OURS, "worker", SWEEPER].map(|name| harness.ours(name));
     let mut programs: Vec<Program> = ours.into_iter().collect::<Result<_, _>>()?;
-    programs.extend(harness.functions_beside());
+    programs.extend(harness.compared_functions());
     functions(report, &programs, runs)?;
     table(report, &harness, &programs, runs)?;
     for program in &programs {
@@ -129,10 +129,10 @@ fn swept(running: &mut Running, sweeps: usize) -> Result<(), String> {
 fn compare(report: &mut Report, figure: &str, unit: &'static str, samples: Vec<Sample>) {
     let names: Vec<String> = samples.iter().map(|one| one.program.clone()).collect();
     for name in &names {
-        let group = |sample: &&Sample| sample.program == *name || sample.program == beside(name);
+        let group = |sample: &&Sample| sample.program == *name || sample.program == compared(name);
         let group: Vec<Sample> = samples.iter().filter(group).cloned().collect();
         // Another build comes with its own.
-        if !names.iter().any(|other| beside(other) == *name) {
+        if !names.iter().any(|other| compared(other) == *name) {
             report.add(figure, unit, &group, name, &[]);
         }
     }

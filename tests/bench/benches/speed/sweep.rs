@@ -102,7 +102,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
     let threads = (0..LISTED).map(|number| (tenant.clone(), thread(number)));
     let account = Account::start(&harness, table.ready.address, threads)?;
     let program = harness.ours("sweeper")?;
-    let place = Place {
+    let place = Setup {
         account: &account,
         program: &program,
         runs,
@@ -188,18 +188,18 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Where it ticks.
-struct Place<'a> {
+/// The sweeper at an account that the measurements share.
+struct Setup<'a> {
     account: &'a Account,
     program: &'a Program,
     runs: u64,
 }
 
-impl Place<'_> {
+impl Setup<'_> {
     /// A process of its own; its first tick does not count.
     fn ticks(&self, condition: &Condition) -> Result<Taken, String> {
         let wrong = |what: String| format!("{}: {what}", condition.what);
-        self.account.crowd(condition.listed > 0);
+        self.account.list_many(condition.listed > 0);
         self.account.answer_after(condition.answer_after);
         let mut program = self.program.clone();
         let overrides = json!({

@@ -12,7 +12,6 @@ use crate::programs;
 /// The name of the table.
 pub const NAME: &str = "bench-table";
 
-/// A running table.
 pub struct Table {
     child: Child,
     told: BufReader<ChildStdout>,
@@ -25,7 +24,6 @@ pub struct Table {
 /// What it says when it is up.
 #[derive(Debug, Deserialize)]
 pub struct Ready {
-    /// Where it answers.
     pub address: SocketAddr,
     /// The guild of all sessions.
     pub guild: String,

@@ -13,7 +13,7 @@ use crate::programs;
 
 /// Threads, unless `BOBBIN_BENCH_THREADS` says otherwise.
 const THREADS: u64 = 1_000;
-/// Turns of each.
+/// Turns of each of these threads.
 const TURNS: u64 = 5;
 /// Of so many runs, one is over the simulator. The stack is taken through it once.
 const SHARE: u64 = 8;

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Who is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Peer {
     /// Queue, table, secrets, scheduler.
     Aws,
-    /// The chat platform.
     Chat,
     /// The provider of sandboxes: its API and its toolbox.
     Provider,
@@ -35,9 +33,7 @@ impl Peer {
 /// A call, as the one who was called saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Who was called.
     pub peer: Peer,
-    /// What for.
     pub name: String,
     /// When the whole request was there.
     pub begun: Duration,
@@ -47,7 +43,6 @@ pub struct Call {
     pub sent: usize,
     /// Bytes of the answer; of a stream those of its head.
     pub received: usize,
-    /// Its status.
     pub status: u16,
     /// The same for the same request.
     pub digest: [u8; 32],

@@ -29,7 +29,7 @@ const TRIPS_GOAL: f64 = 3.0;
 /// Turns under valgrind: the difference of the two is what counts.
 const COUNTED: [u64; 2] = [5, 35];
 /// Between two looks whether the worker still lives.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 /// One turn, as it was seen.
 struct Turn {
@@ -89,7 +89,6 @@ pub fn turn(report: &mut Report, runs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The next turn.
 fn one(
     running: &mut Running,
     harness: &Harness,
@@ -97,11 +96,11 @@ fn one(
     number: &mut u64,
 ) -> Result<Turn, String> {
     *number += 1;
-    let _ = harness.relays.seen();
+    let _ = harness.relays.recorded();
     let before = running.cpu().map_err(|e| e.to_string())?;
-    let invoked = harness.turn(running, (thread, *number, &at_once()), LOOK, |_| Ok(()))?;
+    let invoked = harness.turn(running, (thread, *number, &at_once()), POLL, |_| Ok(()))?;
     let after = running.cpu().map_err(|e| e.to_string())?;
-    let seen = harness.relays.seen();
+    let seen = harness.relays.recorded();
     // A question whether something is there may be answered with no, and a server that starts does not answer yet.
     let is_refused =
         |call: &&Call| call.status >= 400 && call.status != 404 && call.name != "health";
@@ -334,7 +333,6 @@ fn draw(turns: &[Turn]) -> Result<(), String> {
     programs::picture("turn.svg", &picture.svg())
 }
 
-/// In milliseconds.
 pub fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -5,27 +5,20 @@
 
 use std::fmt::Write as _;
 
-/// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What it is.
     pub name: String,
     /// Whose it is: the number of a group.
     pub group: usize,
-    /// From here.
     pub from_ms: f64,
-    /// To here.
     pub to_ms: f64,
     /// One of those that wait for each other.
     pub is_critical: bool,
 }
 
-/// A picture.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Picture {
-    /// Its headline.
     pub title: String,
-    /// Lines below it.
     pub notes: Vec<String>,
     /// What the groups of bars are called; there are colours for five.
     pub groups: Vec<String>,
@@ -55,7 +48,6 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#1f2328}.title{fon
 .g3{fill:#e86fb1;stroke:#e86fb1}.g4{fill:#9198a1;stroke:#9198a1}}";
 
 impl Picture {
-    /// As SVG.
     #[must_use]
     pub fn svg(&self) -> String {
         let ends = self.bars.iter().map(|bar| bar.to_ms);

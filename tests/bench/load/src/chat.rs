@@ -1,7 +1,7 @@
 //! What stands in a Discord thread, judged: each prompt answered once, in order, and when.
 
 use bobbin_core::ids::{Ms, PostKind, post_key};
-use bobbin_tests::chat::{Seen, Thread};
+use bobbin_tests::chat::{ChatMessage, Thread};
 
 /// When Discord's ids begin to count.
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
@@ -16,8 +16,12 @@ pub struct Asked {
 ///
 /// # Errors
 /// What was lost, doubled, or out of order.
-pub fn latencies(thread: &Thread, asked: &[Asked], posts: &[Seen]) -> Result<Vec<u64>, String> {
-    let answers: Vec<&Seen> = asked
+pub fn latencies(
+    thread: &Thread,
+    asked: &[Asked],
+    posts: &[ChatMessage],
+) -> Result<Vec<u64>, String> {
+    let answers: Vec<&ChatMessage> = asked
         .iter()
         .enumerate()
         .map(|(index, one)| answer(thread, one, &words(index), posts))
@@ -42,11 +46,11 @@ fn answer<'a>(
     thread: &Thread,
     one: &Asked,
     words: &str,
-    posts: &'a [Seen],
-) -> Result<&'a Seen, String> {
+    posts: &'a [ChatMessage],
+) -> Result<&'a ChatMessage, String> {
     let key = post_key(&thread.key, &one.turn.as_str().into(), &PostKind::Chunk(0));
-    let is_it = |post: &&Seen| post.key.as_deref() == Some(&key);
-    let says = |post: &&Seen| post.by_bot && post.text.lines().next() == Some(words);
+    let is_it = |post: &&ChatMessage| post.key.as_deref() == Some(&key);
+    let says = |post: &&ChatMessage| post.by_bot && post.text.lines().next() == Some(words);
     match (
         posts.iter().filter(is_it).count(),
         posts.iter().filter(says).count(),
@@ -66,10 +70,10 @@ fn answer<'a>(
         .ok_or_else(|| format!("{}: the answer to {words} says something else", thread.key))
 }
 
-fn number(post: &Seen) -> Option<u64> {
+fn number(post: &ChatMessage) -> Option<u64> {
     post.id.parse().ok()
 }
 
-fn posted_ms(post: &Seen) -> Option<Ms> {
+fn posted_ms(post: &ChatMessage) -> Option<Ms> {
     number(post).map(|id| (id >> 22) + DISCORD_EPOCH_MS)
 }

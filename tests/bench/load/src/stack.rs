@@ -17,9 +17,9 @@ const WRITERS: usize = 4;
 /// The template's share that is nearest to the 100 workers of earlier figures, and the workers that it gives messages.
 const SHARE: &str = "200";
 const WORKERS: u32 = 60;
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 /// When to give up.
-const CROWD: Duration = Duration::from_secs(40 * 60);
+const DEADLINE: Duration = Duration::from_secs(40 * 60);
 
 /// A thread with what was asked in it.
 struct Talk {
@@ -138,10 +138,12 @@ async fn until(
             None => return Ok(()),
             Some(left) => left,
         };
-        if began.elapsed() > CROWD {
-            return Err(format!("after {CROWD:?} it is not so that {what}: {left}"));
+        if began.elapsed() > DEADLINE {
+            return Err(format!(
+                "after {DEADLINE:?} it is not so that {what}: {left}"
+            ));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 /// Between two looks. What a process takes between the last look and its end is not counted.
-const LOOK: Duration = Duration::from_millis(1_000);
+const POLL: Duration = Duration::from_millis(1_000);
 const KIB: u64 = 1024;
 
 /// What the processes of one kind took.
@@ -28,7 +28,7 @@ pub struct Kind {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Samples {
     /// By process id: its kind and its CPU in nanoseconds.
     cpu: BTreeMap<u32, (&'static str, u64)>,
     kinds: BTreeMap<&'static str, Kind>,
@@ -37,54 +37,58 @@ struct Seen {
 /// Looks at them until it is asked what it saw.
 pub struct Watch {
     is_over: Arc<AtomicBool>,
-    seen: Arc<Mutex<Seen>>,
-    looking: Option<JoinHandle<()>>,
+    samples: Arc<Mutex<Samples>>,
+    sampling: Option<JoinHandle<()>>,
 }
 
 impl Watch {
     /// Over the stack whose program has this process id and whose things lie in this folder.
     pub fn start(stack: u32, folder: &Path) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
-        let seen = Arc::new(Mutex::new(Seen::default()));
-        let (over, shared, folder) = (Arc::clone(&is_over), Arc::clone(&seen), folder.to_owned());
-        let looking = thread::spawn(move || {
+        let samples = Arc::new(Mutex::new(Samples::default()));
+        let (over, shared, folder) = (
+            Arc::clone(&is_over),
+            Arc::clone(&samples),
+            folder.to_owned(),
+        );
+        let sampling = thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                look(stack, &folder, &shared);
-                thread::sleep(LOOK);
+                sample(stack, &folder, &shared);
+                thread::sleep(POLL);
             }
-            look(stack, &folder, &shared);
+            sample(stack, &folder, &shared);
         });
         Self {
             is_over,
-            seen,
-            looking: Some(looking),
+            samples,
+            sampling: Some(sampling),
         }
     }
 
-    /// What was seen, by kind.
+    /// What was measured, by kind.
     pub fn end(mut self) -> BTreeMap<&'static str, Kind> {
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(looking) = self.looking.take() {
-            let _ = looking.join();
+        if let Some(sampling) = self.sampling.take() {
+            let _ = sampling.join();
         }
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kinds = seen.kinds.clone();
-        for (kind, ns) in seen.cpu.values() {
+        let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = samples.kinds.clone();
+        for (kind, ns) in samples.cpu.values() {
             kinds.entry(kind).or_default().cpu_s += *ns as f64 / 1e9;
         }
         kinds
     }
 }
 
-fn look(stack: u32, folder: &Path, seen: &Mutex<Seen>) {
+fn sample(stack: u32, folder: &Path, samples: &Mutex<Samples>) {
     let Ok(entries) = fs::read_dir("/proc") else {
         return;
     };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let mut now: BTreeMap<&'static str, Kind> = BTreeMap::new();
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
     for pid in pids {
-        // One that ends meanwhile was seen before.
+        // One that ends meanwhile was counted before.
         let Some(kind) = kind(pid, stack, folder) else {
             continue;
         };
@@ -92,7 +96,7 @@ fn look(stack: u32, folder: &Path, seen: &Mutex<Seen>) {
             continue;
         };
         if let Some(ns) = cpu_ns(pid) {
-            seen.cpu.insert(pid, (kind, ns));
+            samples.cpu.insert(pid, (kind, ns));
         }
         let here = now.entry(kind).or_default();
         here.processes += 1;
@@ -100,7 +104,7 @@ fn look(stack: u32, folder: &Path, seen: &Mutex<Seen>) {
         here.one_bytes = here.one_bytes.max(peak);
     }
     for (kind, here) in now {
-        let most = seen.kinds.entry(kind).or_default();
+        let most = samples.kinds.entry(kind).or_default();
         most.processes = most.processes.max(here.processes);
         most.together_bytes = most.together_bytes.max(here.together_bytes);
         most.one_bytes = most.one_bytes.max(here.one_bytes);

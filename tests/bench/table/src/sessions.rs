@@ -19,7 +19,7 @@ const LATER_MS: u64 = 24 * 60 * MINUTE_MS;
 /// When a session is due.
 #[derive(Debug, Clone, Copy)]
 pub enum Due {
-    /// For some minutes.
+    /// It has been due for some minutes.
     Now,
     /// A day from now.
     Later,

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// A path's route.
+/// What the description has for a path and a method.
 pub(super) enum Route {
     /// As the description writes it.
     Known(String),
-    /// There is none.
+    /// The description has no such path.
     Unknown,
     /// The description is not there.
     NoDescription,

@@ -75,7 +75,7 @@ pub fn wrong_answer(interaction: u64, on_message: bool, answer: &Value) -> Vec<S
 /// A request as it went out.
 #[derive(Debug)]
 pub struct Sent<'s> {
-    /// `GET`, `POST` …
+    /// The HTTP method, in capitals.
     pub method: &'s str,
     /// Behind the version, with ids.
     pub path: &'s str,

@@ -7,15 +7,17 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 
 use super::SimThread;
 use crate::promises::{Ending, Fact};
+use crate::sim::home::Home;
 
 impl SimThread {
     pub fn post_artifact(
         &mut self,
+        home: &mut Home,
         generation: u32,
         (turn, index, file): (&str, u32, &Artifact),
         now_ms: Ms,
     ) -> Event {
-        if self.server(generation, now_ms).is_err() {
+        if home.server(generation, now_ms).is_err() {
             return Event::Unshown {
                 why: "could not be read".to_owned(),
             };

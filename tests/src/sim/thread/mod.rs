@@ -1,8 +1,7 @@
-//! One thread of the simulator, and all that belongs to it: queue, record, sandboxes with their agents, posts. What is done to
-//! its sandboxes is in `provider`, to their agents in `running`, to its posts in `chat`.
+//! One thread of the simulator, and all that belongs to it: queue, record, posts, and the sandbox of its own (`Home`), in which
+//! others may work too. What is done to agents is in `running`, to its posts in `chat`.
 
 mod chat;
-mod provider;
 mod running;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,14 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::sandbox::Phase;
+use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
 
-use super::agent::Agent;
-use super::plan::START_MS;
+use super::home::{Home, newest};
 use super::queue::{DELIVERIES_MAX, Entry};
-use super::sandbox::Sandbox;
 use crate::promises::{End, Ending, Fact, History, WHO_ASKS};
 
 /// World calls that one accepted message may cost.
@@ -34,13 +31,12 @@ pub struct SimThread {
     pub ledger: BTreeMap<TurnId, LedgerEntry>,
     /// What those who manage the thread's tenant have set.
     pub settings: Settings,
-    /// Generations that were deleted.
-    pub deleted: BTreeSet<u32>,
-    /// The wake-up that was last asked for.
-    pub wake_ms: Option<Ms>,
     /// What the index says, and from when.
     index: Vec<(Ms, Option<Ms>)>,
-    pub sandboxes: BTreeMap<u32, Sandbox>,
+    /// Its place among all.
+    pub place: usize,
+    /// The sandbox of its own.
+    pub home: Home,
     posts: BTreeMap<String, PostKind>,
     /// Cards that stand: whose they are, and whether they look alive.
     cards: BTreeMap<String, (usize, bool)>,
@@ -58,14 +54,12 @@ pub struct SimThread {
     /// The next run kills whoever follows it; the next run takes so long.
     pub next_run_kills: bool,
     pub next_run_takes_ms: Option<u64>,
-    /// Nobody reaches its servers before this time.
-    cut_until_ms: Ms,
     calls: u64,
     ended: Vec<TurnId>,
 }
 
 impl SimThread {
-    pub fn new(thread: ThreadKey) -> Self {
+    pub fn new(thread: ThreadKey, place: usize) -> Self {
         Self {
             thread,
             queue: VecDeque::new(),
@@ -75,10 +69,9 @@ impl SimThread {
             flags: ControlFlags::default(),
             ledger: BTreeMap::new(),
             settings: Settings::default(),
-            deleted: BTreeSet::new(),
-            wake_ms: None,
             index: Vec::new(),
-            sandboxes: BTreeMap::new(),
+            place,
+            home: Home::of(place),
             posts: BTreeMap::new(),
             cards: BTreeMap::new(),
             showings: BTreeMap::new(),
@@ -95,29 +88,24 @@ impl SimThread {
             next_run_is_endless: false,
             next_run_kills: false,
             next_run_takes_ms: None,
-            cut_until_ms: 0,
             calls: 0,
             ended: Vec::new(),
         }
     }
 
-    pub fn session(&self) -> Option<Session> {
-        self.record.clone()
-    }
-
-    /// Phase and generation.
+    /// Phase and generation of its own sandbox.
     pub fn phase(&self) -> Option<(Phase, u32)> {
-        self.record
-            .as_ref()
-            .map(|session| (session.sandbox.phase, session.sandbox.generation))
+        let record = self.home.record.as_ref()?;
+        Some((record.phase, record.generation))
     }
 
     /// Whether the record went through these phases, one right after the other.
     pub fn went_through(&self, phases: &[Phase]) -> bool {
         let timeline: Vec<Phase> = self
+            .home
             .record
             .iter()
-            .flat_map(|session| &session.sandbox.timeline)
+            .flat_map(|sandbox| &sandbox.timeline)
             .map(|entry| entry.phase)
             .collect();
         timeline
@@ -133,27 +121,31 @@ impl SimThread {
     }
 
     pub fn in_short(&self) -> String {
-        let waits: Vec<_> = self
-            .queue
-            .iter()
-            .map(|entry| entry.message.id.as_str())
-            .collect();
-        let session = self.session();
+        let all = self.queue.iter().chain(&self.home.queue);
+        let waits: Vec<_> = all.map(|entry| entry.message.id.as_str()).collect();
         format!(
-            "{}: {:?}, queue {waits:?}",
+            "{}: {:?}, {:?}, queues {waits:?}",
             self.thread,
-            session.map(|s| (
+            self.record.as_ref().map(|s| (
                 s.version,
-                s.sandbox.phase,
-                s.sandbox.generation,
                 s.due_at_ms,
-                s.turn.map(|t| (t.id, t.stage))
-            ))
+                s.link.as_ref(),
+                s.turn.as_ref().map(|t| (&t.id, &t.stage))
+            )),
+            self.home.record.as_ref().map(|s| (
+                s.version,
+                s.phase,
+                s.generation,
+                s.due_at_ms,
+                s.lease.as_ref(),
+                &s.in_use,
+                &s.waiting,
+            )),
         )
     }
 
     /// What is said of a dead letter is said of its message.
-    fn turn(&self, id: &TurnId) -> Option<usize> {
+    pub(super) fn turn(&self, id: &TurnId) -> Option<usize> {
         let id = id.strip_prefix("bury-").unwrap_or(id);
         self.turns.iter().position(|turn| turn == id)
     }
@@ -198,18 +190,6 @@ impl SimThread {
                 }
             }
         }
-        for operated in &session.sandbox.operated {
-            if !self.ended.contains(&operated.id) {
-                self.ended.push(operated.id.clone());
-                if let Some(turn) = self.turn(&operated.id) {
-                    let ending = match operated.trouble {
-                        None => Ending::Answered,
-                        Some(_) => Ending::Failed,
-                    };
-                    self.history.facts.push(Fact::Ended { turn, ending });
-                }
-            }
-        }
         let twice = |id: &TurnId| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
         if let Some(turn) = self
             .ended
@@ -223,16 +203,25 @@ impl SimThread {
             });
         }
         // As the table does: what was only seen is not kept.
-        let sandbox = (session.sandbox.version > 0).then(|| session.sandbox.encode());
-        let stored = Session::decode(&session.encode(), sandbox.as_deref());
+        let stored = Session::decode(&session.encode(), None);
         self.record = Some(stored.expect("a record can be read"));
-        self.index.push((now_ms + lag_ms, session.due_at_ms()));
-        let live = self
-            .sandboxes
-            .keys()
-            .filter(|generation| **generation == session.sandbox.generation)
-            .count();
-        self.history.facts.push(Fact::Live(live));
+        self.index.push((now_ms + lag_ms, session.due_at_ms));
+    }
+
+    /// Notes what the sandbox's record says of operations that were accepted here.
+    pub fn keep_operated(&mut self, record: &SandboxRecord) {
+        for operated in &record.operated {
+            if !self.ended.contains(&operated.id) {
+                self.ended.push(operated.id.clone());
+                if let Some(turn) = self.turn(&operated.id) {
+                    let ending = match operated.trouble {
+                        None => Ending::Answered,
+                        Some(_) => Ending::Failed,
+                    };
+                    self.history.facts.push(Fact::Ended { turn, ending });
+                }
+            }
+        }
     }
 
     /// What the ledger holds of these turns.
@@ -243,13 +232,11 @@ impl SimThread {
 
     /// The index's word: the newest that has arrived.
     pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
-        let arrived = self.index.iter().rposition(|(at, _)| *at <= now_ms)?;
-        self.index.drain(..arrived);
-        self.index[0].1
+        newest(&mut self.index, now_ms)
     }
 
     /// Turns whose end is on record.
-    fn ended_turns(&self) -> BTreeSet<usize> {
+    pub(super) fn ended_turns(&self) -> BTreeSet<usize> {
         let ended = self.ended.iter().filter_map(|id| self.turn(id));
         ended.collect()
     }
@@ -301,16 +288,7 @@ impl SimThread {
     }
 
     /// All is quiet: what the promises look at.
-    pub fn close(&mut self, now_ms: Ms) {
-        let session = self.session();
-        let ended = self.ended_turns();
-        let agents = self.sandboxes.values().map(|sandbox| &sandbox.agent);
-        let going = agents
-            .flat_map(Agent::runs)
-            .filter(|run| run.goes_on(now_ms));
-        let astray = going.filter(|run| ended.contains(&run.turn));
-        let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
-        self.history.facts.extend(astray);
+    pub fn close(&mut self) {
         let live = self.cards.values().filter(|(_, live)| *live);
         let left: Vec<Fact> = live.map(|(turn, _)| Fact::Left { turn: *turn }).collect();
         self.history.facts.extend(left);
@@ -325,15 +303,17 @@ impl SimThread {
             times: self.calls,
             bound: CALLS_MAX * (accepted + 1),
         });
-        // A thread of which nothing was ever written ended as well.
-        let session = session.unwrap_or_else(|| Session::new(self.thread.clone(), START_MS));
+        // A sandbox of which nothing was ever written ended as well.
+        let sandbox = self.home.record.clone().unwrap_or_default();
+        let there = self.home.sandboxes.iter();
         self.history.end = Some(End {
-            phase: session.sandbox.phase,
-            generation: session.sandbox.generation,
-            turn: session.turn.is_some(),
-            listed: self
-                .sandboxes
-                .iter()
+            phase: sandbox.phase,
+            generation: sandbox.generation,
+            turn: self
+                .record
+                .as_ref()
+                .is_some_and(|record| record.turn.is_some()),
+            listed: there
                 .map(|(generation, sandbox)| (*generation, !sandbox.stopped))
                 .collect(),
             is_settled: true,

@@ -12,17 +12,18 @@ use super::SimThread;
 use crate::fuzz::dice::Dice;
 use crate::promises::Fact;
 use crate::sim::agent::{Run, Sent};
+use crate::sim::home::Home;
 use crate::sim::plan::Late;
 use crate::sim::sandbox::down;
 
 impl SimThread {
-    pub fn find_session(&mut self, generation: u32, now_ms: Ms) -> Event {
-        match self.server(generation, now_ms) {
+    pub fn find_session(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
+        match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
-                sandbox.session = true;
+                sandbox.sessions.insert(self.place);
                 Event::AgentSession {
-                    id: format!("ses_{generation}").into(),
+                    id: format!("ses_{generation}_{}", self.place).into(),
                 }
             }
         }
@@ -30,9 +31,10 @@ impl SimThread {
 
     pub fn send_prompt(
         &mut self,
+        home: &mut Home,
         generation: u32,
         (ids, sending): (&PromptIds, Sending),
-        turn: &TurnId,
+        (turn, workspace): (&TurnId, &str),
         now_ms: Ms,
         dice: &mut Dice,
         troubled: bool,
@@ -41,7 +43,7 @@ impl SimThread {
         let first = matches!(sending, Sending::First { .. });
         // The proxy knows of a sandbox that is not there, or stopped; of a server that is silent nobody can know, unless
         // nothing listens.
-        let refuses = match self.sandboxes.get(&generation) {
+        let refuses = match home.sandboxes.get(&generation) {
             None => true,
             Some(sandbox) if sandbox.stopped => true,
             Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
@@ -53,8 +55,8 @@ impl SimThread {
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
         let (kills, planned_ms) = (self.next_run_kills, self.next_run_takes_ms);
         let ended = self.ended_turns();
-        let sandbox = match self.server(generation, now_ms) {
-            Ok(sandbox) if !sandbox.session => {
+        let sandbox = match home.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
                 return not_sent(Event::Failed(Failure::SessionMissing));
             }
             Ok(sandbox) => sandbox,
@@ -72,6 +74,7 @@ impl SimThread {
             let takes_ms = planned_ms.unwrap_or(takes_ms);
             let ends = !endless && !dice.falls(if troubled { 30 } else { 0 });
             let mut run = Run::new(turn, ends.then_some(now_ms + takes_ms));
+            run.workspace = workspace.to_owned();
             run.error = troubled && dice.falls(50);
             run.kills = kills || troubled && dice.falls(10);
             let asks = asks || troubled && dice.falls(150);
@@ -81,11 +84,15 @@ impl SimThread {
         let is_over = |turn: usize| ended.contains(&turn);
         // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
         let together = |run: &Run| !is_over(run.turn);
-        match sandbox.agent.take(&ids.message, run, together, now_ms) {
+        match sandbox
+            .agent(self.place)
+            .take(&ids.message, run, together, now_ms)
+        {
             Sent::Known => return Event::Prompted,
             Sent::Begins | Sent::BeginsAgain => {}
         }
-        let going = sandbox.agent.runs().filter(|run| run.goes_on(now_ms));
+        let runs = sandbox.agent(self.place).runs();
+        let going = runs.filter(|run| run.goes_on(now_ms));
         let astray = going.filter(|run| is_over(run.turn));
         let astray: Vec<Fact> = astray.map(|run| Fact::Astray { turn: run.turn }).collect();
         (self.next_run_is_endless, self.next_run_asks) = (false, false);
@@ -97,17 +104,26 @@ impl SimThread {
     }
 
     /// Whether who follows the run of this prompt dies of it.
-    pub fn kills(&self, generation: u32, message: &str) -> bool {
-        let sandbox = self.sandboxes.get(&generation);
-        let run = sandbox.and_then(|sandbox| sandbox.agent.run(message));
+    pub fn kills(&self, home: &Home, generation: u32, message: &str) -> bool {
+        let sandbox = home.sandboxes.get(&generation);
+        let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&self.place));
+        let run = agent.and_then(|agent| agent.run(message));
         run.is_some_and(|run| run.kills)
     }
 
     /// What the agent knows of a prompt.
-    pub fn find_prompt(&mut self, generation: u32, message: &str, now_ms: Ms) -> Event {
-        match self.server(generation, now_ms) {
-            Ok(sandbox) if !sandbox.session => Event::Failed(Failure::SessionMissing),
-            Ok(sandbox) => Event::PromptFound(sandbox.agent.find(message, now_ms)),
+    pub fn find_prompt(
+        &self,
+        home: &mut Home,
+        generation: u32,
+        message: &str,
+        now_ms: Ms,
+    ) -> Event {
+        match home.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
+                Event::Failed(Failure::SessionMissing)
+            }
+            Ok(sandbox) => Event::PromptFound(sandbox.agent(self.place).find(message, now_ms)),
             Err(failed) => failed,
         }
     }
@@ -121,27 +137,28 @@ impl SimThread {
 
     /// Ends the run of these prompts, if it is theirs that the agent works on.
     pub fn abort(
-        &mut self,
+        &self,
+        home: &mut Home,
         generation: u32,
         messages: &[String],
         done: Event,
         now_ms: Ms,
     ) -> Event {
-        match self.server(generation, now_ms) {
+        match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
-                sandbox.agent.abort(messages, now_ms);
+                sandbox.agent(self.place).abort(messages, now_ms);
                 done
             }
         }
     }
 
-    pub fn decline(&mut self, generation: u32, ask: &AskId, now_ms: Ms) -> Event {
-        match self.server(generation, now_ms) {
+    pub fn decline(&self, home: &mut Home, generation: u32, ask: &AskId, now_ms: Ms) -> Event {
+        match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
                 sandbox
-                    .agent
+                    .agent(self.place)
                     .runs_mut()
                     .filter_map(|run| run.ask.as_mut())
                     .for_each(|ask| ask.1 = false);
@@ -151,7 +168,7 @@ impl SimThread {
     }
 
     /// A person answers what is asked, first come first served.
-    fn answers(&mut self, turn: &TurnId, ask: &AskId, now_ms: Ms) {
+    fn answers(&mut self, home: &mut Home, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
         let by = bobbin_core::person::Person {
             id: "bob".into(),
@@ -165,10 +182,10 @@ impl SimThread {
             .settled
             .entry(ask.to_owned())
             .or_insert(settlement);
-        for run in self
-            .sandboxes
-            .values_mut()
-            .flat_map(|sandbox| sandbox.agent.runs_mut())
+        let agents = home.sandboxes.values_mut();
+        for run in agents
+            .flat_map(|sandbox| sandbox.agents.get_mut(&self.place))
+            .flat_map(|agent| agent.runs_mut())
             .filter(|run| Some(run.turn) == turn)
         {
             if let Some(ask) = &mut run.ask {
@@ -179,7 +196,13 @@ impl SimThread {
     }
 
     /// One look at a run: something to tell, or none yet.
-    pub fn follow(&mut self, follow: &Follow, now_ms: Ms, dice: &mut Dice) -> Option<Event> {
+    pub fn follow(
+        &mut self,
+        home: &mut Home,
+        follow: &Follow,
+        now_ms: Ms,
+        dice: &mut Dice,
+    ) -> Option<Event> {
         if let Some(by) = self
             .flags
             .cancelled
@@ -204,12 +227,12 @@ impl SimThread {
         }
         let ask_id = AskId::from(format!("per_{}", follow.turn));
         let settlement = self.flags.settled.get(&ask_id).cloned();
-        let sandbox = match self.server(follow.generation, now_ms) {
+        let sandbox = match home.server(follow.generation, now_ms) {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(failed),
         };
         let open = sandbox
-            .agent
+            .agent(self.place)
             .run(&follow.message)
             .is_some_and(|run| run.asks(now_ms));
         let known = follow.asks.iter().find(|ask| ask.id == ask_id);
@@ -233,26 +256,56 @@ impl SimThread {
         }
         if open {
             if dice.falls(20) {
-                self.answers(&follow.turn, &ask_id.as_str().into(), now_ms);
+                self.answers(home, &follow.turn, &ask_id.as_str().into(), now_ms);
             }
             return None;
         }
         let seen = sandbox
-            .agent
+            .agent(self.place)
             .follow(&follow.message, &follow.further, now_ms)?;
         Some(match seen {
             Some(answer) => Event::Finished(answer),
             None => {
                 // Broken off, or never begun: of the latter a restart is the cure.
-                sandbox.agent.dies(now_ms);
+                sandbox.dies(now_ms);
                 down()
             }
         })
     }
 
+    /// What it still works on although the turn has ended: noted when all is quiet.
+    pub fn note_strays(&mut self, home: &Home, now_ms: Ms) {
+        let ended = self.ended_turns();
+        let agents = home.sandboxes.values();
+        let agents = agents.filter_map(|sandbox| sandbox.agents.get(&self.place));
+        let going = agents
+            .flat_map(|agent| agent.runs())
+            .filter(|run| run.goes_on(now_ms) && ended.contains(&run.turn));
+        let astray: Vec<Fact> = going.map(|run| Fact::Astray { turn: run.turn }).collect();
+        self.history.facts.extend(astray);
+    }
+
+    /// A workspace of the thread's own: a worktree, which can be had where the repository is.
+    pub fn make_workspace(&self, home: &mut Home, generation: u32) -> Event {
+        match home.sandboxes.get_mut(&generation) {
+            None => Event::Failed(Failure::SandboxGone),
+            Some(sandbox) if !sandbox.cloned => Event::NoWorkspace {
+                why: "there is no repository".to_owned(),
+            },
+            Some(sandbox) if sandbox.stopped => down(),
+            Some(sandbox) => {
+                sandbox.workspaces.insert(self.place);
+                Event::WorkspaceReady {
+                    directory: format!("/workspaces/{}", self.place),
+                    branch: Some(format!("bobbin/{}", self.place)),
+                }
+            }
+        }
+    }
+
     /// What the run of this prompt changed in the files.
-    pub fn read_changes(&mut self, generation: u32, now_ms: Ms) -> Event {
-        match self.server(generation, now_ms) {
+    pub fn read_changes(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
+        match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(_) => Event::Changed(Changes {
                 files: vec![Change {
@@ -267,12 +320,12 @@ impl SimThread {
     }
 
     /// Every run that came to its end has left a file to be shown, which stays.
-    pub fn list_artifacts(&mut self, generation: u32, now_ms: Ms) -> Event {
-        match self.server(generation, now_ms) {
+    pub fn list_artifacts(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
+        match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
                 let over = sandbox
-                    .agent
+                    .agent(self.place)
                     .runs()
                     .filter(|run| run.came_to_its_end(now_ms));
                 let file = |run: &Run| Artifact {

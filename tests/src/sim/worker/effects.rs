@@ -3,10 +3,13 @@
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
+use bobbin_core::message::{Operation, Work};
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
+use crate::sim::home::Caller;
 use crate::sim::plan::Late;
+use crate::sim::state::Inner;
 
 /// How long a caller waits that sets no bound of its own.
 const REQUEST_MS: u64 = 15_000;
@@ -18,7 +21,9 @@ impl Worker {
         if let Effect::Agent(AgentEffect::Follow(follow)) = effect {
             return self.follow(follow).await;
         }
-        if let Effect::Sandbox(SandboxEffect::Observe { after_ms, .. }) = effect
+        if let Effect::Sandbox(
+            SandboxEffect::Observe { after_ms, .. } | SandboxEffect::Snapshot { after_ms, .. },
+        ) = effect
             && *after_ms > 0
         {
             self.world.pause(*after_ms).await;
@@ -26,7 +31,7 @@ impl Worker {
         // Who does not get through finds out after a while; who waits for a server waits for it within its bound.
         let cut_ms = {
             let inner = self.world.lock();
-            inner.places[self.place].cut_ms(inner.now_ms)
+            inner.places[self.at()].home.cut_ms(inner.now_ms)
         };
         match effect {
             Effect::Sandbox(SandboxEffect::EnsureServer {
@@ -38,7 +43,7 @@ impl Worker {
                 if *restart {
                     let mut inner = self.world.lock();
                     let now_ms = inner.now_ms;
-                    inner.places[self.place].restart(*generation, now_ms);
+                    inner.places[self.at()].home.restart(*generation, now_ms);
                 }
                 self.world.pause(cut_ms.min(*within_ms)).await;
                 if cut_ms > *within_ms {
@@ -63,170 +68,260 @@ impl Worker {
             sending: Sending::First { within_ms },
             ..
         }) = effect
-            && self.world.lock().places[self.place].is_hanging(*generation)
+            && self.world.lock().places[self.at()]
+                .home
+                .is_hanging(*generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
-        let visible_ms = self
-            .world
-            .lock()
-            .visible_until_ms(self.token, &self.world.limits);
+        self.act(effect)
+    }
+
+    /// What it does, at once.
+    fn act(&self, effect: &Effect) -> Event {
         let mut guard = self.world.lock();
         let inner = &mut *guard;
-        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
+        match effect {
+            Effect::Sandbox(SandboxEffect::Count { older_than }) => self.count(inner, *older_than),
+            Effect::FindName { name } => {
+                let key = (inner.places[self.place].thread.tenant(), name.clone());
+                Event::NameFound(inner.names.get(&key).cloned())
+            }
+            Effect::Chat(ChatEffect::Tell { thread, .. }) => {
+                inner.met.insert("told");
+                Event::Told {
+                    thread: thread.clone(),
+                }
+            }
+            Effect::Sandbox(
+                effect
+                @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
+            ) => {
+                let visible_ms = inner.visible_until_ms(self.token, &self.world.limits);
+                let stops = matches!(effect, SandboxEffect::Stop { .. });
+                // As the real one does: what cannot be recalled needs time in which nobody else acts.
+                if stops && visible_ms <= inner.now_ms + self.world.limits.lifecycle_call_ms {
+                    return Event::Failed(Failure::Wait {
+                        after_ms: 0,
+                        seen: "too little time is left for a stop".to_owned(),
+                    });
+                }
+                let call = if stops {
+                    Late::Stop(*generation)
+                } else {
+                    self.delete(*generation)
+                };
+                inner.land((self.caller(), self.at()), call);
+                inner.places[self.at()]
+                    .home
+                    .observed(*generation, inner.now_ms)
+            }
+            Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
+            Effect::Agent(effect) => self.act_on_agent(inner, effect),
+            Effect::Recall { turns } => Event::Recalled(inner.places[self.place].recalled(turns)),
+            Effect::Wake { at_ms } => {
+                inner.places[self.at()].home.wake_ms = Some(*at_ms);
+                Event::Woken
+            }
+            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
+                models: vec!["m".to_owned()],
+                agents: vec!["build".to_owned()],
+            }),
+            Effect::Chat(ChatEffect::PostArtifact {
+                generation,
+                turn,
+                index,
+                file,
+            }) => {
+                let now_ms = inner.now_ms;
+                inner.with(self.place, self.at(), |here, home, _| {
+                    here.post_artifact(home, *generation, (turn, *index, file), now_ms)
+                })
+            }
+            Effect::Chat(ChatEffect::Post {
+                turn,
+                kind,
+                at,
+                post,
+            }) => inner.places[self.place].post(turn, kind, at.as_ref(), post),
+        }
+    }
+
+    /// Sandboxes of the tenant, or those that were made before this one.
+    fn count(&self, inner: &Inner, older_than: Option<u32>) -> Event {
         let tenant = inner.places[self.place].thread.tenant();
-        let older_than = match effect {
-            Effect::Sandbox(SandboxEffect::Count { older_than }) => *older_than,
-            _ => None,
-        };
-        let own = older_than.map(|generation| inner.made(self.place, generation));
+        let own = older_than.map(|generation| inner.made(self.at(), generation));
         let listed = (0..inner.places.len())
             .filter(|at| inner.places[*at].thread.tenant() == tenant)
-            .flat_map(|at| inner.places[at].sandboxes.keys().map(move |one| (at, *one)));
+            .flat_map(|at| {
+                inner.places[at]
+                    .home
+                    .sandboxes
+                    .keys()
+                    .map(move |one| (at, *one))
+            });
         let listed = listed.map(|(at, generation)| inner.made(at, generation));
         let counted = match own {
             Some(_) if inner.counts_once => 0,
             Some(own) => listed.filter(|made| *made < own).count(),
             None => listed.count(),
         };
-        let (dice, here) = (&mut inner.dice, &mut inner.places[self.place]);
+        Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX))
+    }
+
+    fn act_on_sandbox(&self, inner: &mut Inner, effect: &SandboxEffect) -> Event {
+        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
+        let watched = match effect {
+            SandboxEffect::Observe { watch, .. }
+            | SandboxEffect::Clone { watch, .. }
+            | SandboxEffect::EnsureServer { watch, .. } => watch.as_ref(),
+            _ => None,
+        };
+        let cancelled = &inner.places[self.place].flags.cancelled;
+        if let Some(by) = watched.and_then(|turn| cancelled.get(turn)) {
+            return Event::CancelSeen { by: by.clone() };
+        }
         match effect {
-            Effect::Sandbox(SandboxEffect::Count { .. }) => {
-                Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX))
-            }
-            Effect::Recall { turns } => Event::Recalled(here.recalled(turns)),
-            Effect::Wake { at_ms } => {
-                here.wake_ms = Some(*at_ms);
-                Event::Woken
-            }
-            Effect::Sandbox(SandboxEffect::Create { generation }) => {
+            SandboxEffect::Snapshot { .. } => inner.met.insert("snapshot made"),
+            SandboxEffect::MakeWorkspace { .. } => inner.met.insert("workspace"),
+            _ => false,
+        };
+        inner.with(self.place, self.at(), |here, home, dice| match effect {
+            SandboxEffect::Create { generation, .. } => {
                 let takes_ms = if troubled && dice.falls(30) {
                     400_000
                 } else {
                     dice.below(5_000)
                 };
-                here.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
-                here.observed(*generation, now_ms)
+                home.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
+                home.observed(*generation, now_ms)
             }
-            Effect::Sandbox(
-                SandboxEffect::Observe {
-                    watch: Some(turn), ..
-                }
-                | SandboxEffect::Clone {
-                    watch: Some(turn), ..
-                }
-                | SandboxEffect::EnsureServer {
-                    watch: Some(turn), ..
-                },
-            ) if here.flags.cancelled.contains_key(turn) => {
-                let by = here.flags.cancelled[turn].clone();
-                Event::CancelSeen { by }
-            }
-            Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {
-                here.observed(*generation, now_ms)
-            }
-            Effect::Sandbox(SandboxEffect::Start { generation }) => {
+            SandboxEffect::Start { generation } => {
                 let takes_ms = dice.below(5_000);
-                here.start(*generation, now_ms, takes_ms);
-                here.observed(*generation, now_ms)
+                home.start(*generation, now_ms, takes_ms);
+                home.observed(*generation, now_ms)
             }
-            Effect::Sandbox(SandboxEffect::Stop { generation }) => {
-                // As the real one does: what cannot be recalled needs time in which nobody else acts.
-                if visible_ms <= now_ms + self.world.limits.lifecycle_call_ms {
-                    return Event::Failed(Failure::Wait {
-                        after_ms: 0,
-                        seen: "too little time is left for a stop".to_owned(),
-                    });
+            SandboxEffect::Clone { generation, .. } => {
+                home.clone_into(*generation, now_ms, troubled && dice.falls(30))
+            }
+            SandboxEffect::EnsureServer { generation, .. } => {
+                home.ensure_server(*generation, now_ms)
+            }
+            SandboxEffect::MakeWorkspace { generation, .. } => {
+                here.make_workspace(home, *generation)
+            }
+            SandboxEffect::Snapshot {
+                generation, at_ms, ..
+            } => {
+                let takes_ms = dice.below(20_000);
+                home.snapshot(*generation, *at_ms, (now_ms, takes_ms))
+            }
+            SandboxEffect::DeleteSnapshot { name } => {
+                home.snapshots.remove(name);
+                Event::SnapshotDeleted { name: name.clone() }
+            }
+            SandboxEffect::Observe { generation, .. }
+            | SandboxEffect::Stop { generation }
+            | SandboxEffect::Delete { generation } => home.observed(*generation, now_ms),
+            SandboxEffect::Count { .. } => Event::Counted(0),
+        })
+    }
+
+    fn act_on_agent(&self, inner: &mut Inner, effect: &AgentEffect) -> Event {
+        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
+        match effect {
+            AgentEffect::SendPrompt { text, sending, .. } => {
+                if let Sending::First { within_ms: Some(_) } = sending {
+                    inner.met.insert("sent at once");
                 }
-                here.land(Late::Stop(*generation), now_ms);
-                here.observed(*generation, now_ms)
+                if text.contains("\n\n") {
+                    inner.met.insert("digest");
+                }
             }
-            Effect::Sandbox(SandboxEffect::Delete { generation }) => {
-                here.land(Late::Delete(*generation), now_ms);
-                here.observed(*generation, now_ms)
+            AgentEffect::EndRun(_) => drop(inner.met.insert("run ended")),
+            _ => {}
+        }
+        let (at, workspace) = self.at.lock().expect("nobody panics here").clone();
+        let event = inner.with(self.place, at, |here, home, dice| match effect {
+            AgentEffect::CheckServer { generation, .. } => home.check_server(*generation, now_ms),
+            AgentEffect::FindAgentSession { generation, .. } => {
+                here.find_session(home, *generation, now_ms)
             }
-            Effect::Agent(AgentEffect::CheckServer { generation, .. }) => {
-                here.check_server(*generation, now_ms)
-            }
-            Effect::Sandbox(SandboxEffect::Clone { generation, .. }) => {
-                here.clone_into(*generation, now_ms, troubled && dice.falls(30))
-            }
-            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
-                models: vec!["m".to_owned()],
-                agents: vec!["build".to_owned()],
-            }),
-            Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => {
-                here.ensure_server(*generation, now_ms)
-            }
-            Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => {
-                here.find_session(*generation, now_ms)
-            }
-            Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
+            AgentEffect::Attach { .. } => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
                 images: Vec::new(),
             },
-            Effect::Agent(AgentEffect::SendPrompt {
+            AgentEffect::SendPrompt {
                 generation,
                 ids,
                 text,
                 sending,
                 ..
-            }) => {
-                if let Sending::First { within_ms: Some(_) } = sending {
-                    inner.met.insert("sent at once");
-                }
+            } => {
                 // What the thread was about comes before the person's words.
                 let words = text.rsplit("\n\n").next().unwrap_or_default();
-                if words.len() < text.len() {
-                    inner.met.insert("digest");
-                }
                 let turn = words.split_whitespace().next().unwrap_or_default();
                 here.send_prompt(
+                    home,
                     *generation,
                     (ids, *sending),
-                    &turn.into(),
+                    (&turn.into(), &workspace),
                     now_ms,
                     dice,
                     troubled,
                 )
             }
-            Effect::Agent(AgentEffect::FindPrompt {
+            AgentEffect::FindPrompt {
                 generation,
                 message,
                 ..
-            }) => here.find_prompt(*generation, message, now_ms),
-            Effect::Agent(AgentEffect::Abort {
+            } => here.find_prompt(home, *generation, message, now_ms),
+            AgentEffect::Abort {
                 generation,
                 messages,
                 ..
-            }) => here.abort(*generation, messages, Event::Aborted, now_ms),
-            Effect::Agent(AgentEffect::EndRun(run)) => {
-                inner.met.insert("run ended");
-                here.abort(run.generation, &run.messages, Event::RunEnded, now_ms)
+            } => here.abort(home, *generation, messages, Event::Aborted, now_ms),
+            AgentEffect::EndRun(run) => {
+                here.abort(home, run.generation, &run.messages, Event::RunEnded, now_ms)
             }
-            Effect::Agent(AgentEffect::Decline {
+            AgentEffect::Decline {
                 generation, ask, ..
-            }) => here.decline(*generation, ask, now_ms),
-            Effect::Agent(AgentEffect::ReadChanges { generation, .. }) => {
-                here.read_changes(*generation, now_ms)
+            } => here.decline(home, *generation, ask, now_ms),
+            AgentEffect::ReadChanges { generation, .. } => {
+                here.read_changes(home, *generation, now_ms)
             }
-            Effect::Agent(AgentEffect::ListArtifacts { generation }) => {
-                here.list_artifacts(*generation, now_ms)
+            AgentEffect::ListArtifacts { generation } => {
+                here.list_artifacts(home, *generation, now_ms)
             }
-            Effect::Chat(ChatEffect::PostArtifact {
-                generation,
-                turn,
-                index,
-                file,
-            }) => here.post_artifact(*generation, (turn, *index, file), now_ms),
-            Effect::Chat(ChatEffect::Post {
-                turn,
-                kind,
-                at,
-                post,
-            }) => here.post(turn, kind, at.as_ref(), post),
-            Effect::Agent(AgentEffect::Follow(_)) => unreachable!("followed above"),
+            AgentEffect::Follow(_) => unreachable!("followed above"),
+        });
+        if let (AgentEffect::SendPrompt { generation, .. }, Event::Prompted) = (effect, &event) {
+            inner.note_work(at, *generation, &workspace);
+        }
+        event
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            place: self.place,
+            is_turn: matches!(self.work, Work::Prompt(_)),
+        }
+    }
+
+    /// A delete is a person's where one asked for it.
+    fn delete(&self, generation: u32) -> Late {
+        let by_person = matches!(
+            self.work,
+            Work::Reset { .. }
+                | Work::Operate {
+                    want: Operation::Destroy,
+                    ..
+                }
+        );
+        Late::Delete {
+            generation,
+            by_person,
         }
     }
 
@@ -235,10 +330,10 @@ impl Worker {
             // Who follows tries a few times before it says that nobody is there.
             let cut_ms = {
                 let mut inner = self.world.lock();
-                let here = &inner.places[self.place];
-                let cut_ms = here.cut_ms(inner.now_ms);
+                let home = &inner.places[self.at()].home;
+                let cut_ms = home.cut_ms(inner.now_ms);
                 // It is over with this worker when the call ends.
-                if here.kills(follow.generation, &follow.message) {
+                if inner.places[self.place].kills(home, follow.generation, &follow.message) {
                     inner.met.insert("killed");
                     inner.kill(self.token);
                     return Event::StillRunning;
@@ -258,9 +353,10 @@ impl Worker {
                     return Event::StillRunning;
                 }
                 let now_ms = inner.now_ms;
-                if let Some(event) =
-                    inner.places[self.place].follow(follow, now_ms, &mut inner.dice)
-                {
+                let seen = inner.with(self.place, self.at(), |here, home, dice| {
+                    here.follow(home, follow, now_ms, dice)
+                });
+                if let Some(event) = seen {
                     return event;
                 }
             }
@@ -277,13 +373,13 @@ impl Worker {
             .saturating_sub(inner.now_ms);
         let after_ms = inner.dice.below(limits.lifecycle_call_ms);
         let call = match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation }) => Late::Create(*generation),
+            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => Late::Create(*generation),
             Effect::Sandbox(SandboxEffect::Stop { generation })
                 if left_ms > limits.lifecycle_call_ms =>
             {
                 Late::Stop(*generation)
             }
-            Effect::Sandbox(SandboxEffect::Delete { generation }) => Late::Delete(*generation),
+            Effect::Sandbox(SandboxEffect::Delete { generation }) => self.delete(*generation),
             Effect::Agent(AgentEffect::Abort {
                 generation,
                 messages,
@@ -295,8 +391,8 @@ impl Worker {
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;
-        let place = self.place;
-        inner.later.push((at_ms, place, call));
+        let spot = (self.caller(), self.at());
+        inner.later.push((at_ms, spot, call));
         true
     }
 }

@@ -17,12 +17,18 @@ use bobbin_core::session::Session;
 
 use super::failing::{Luck, away_for_now, fails, stands_on};
 use super::plan::{Out, Trouble};
+use super::queue::Group;
 use super::transitions::{Before, Transition};
 use super::world::World;
+use crate::promises::Fact;
 
 pub struct Worker {
     world: World,
+    group: Group,
+    /// Whose thread it works for: that of its group, or the one that the sandbox was made for.
     place: usize,
+    /// The place whose sandbox that works in, and the workspace there, as this worker knows them.
+    at: Mutex<(usize, String)>,
     token: u64,
     /// How far this function's clock goes wrong.
     skew_ms: u64,
@@ -46,10 +52,12 @@ impl Worker {
         })
     }
 
-    pub fn new(world: World, place: usize, token: u64, skew_ms: u64, work: &Work) -> Self {
+    pub fn new(world: World, group: Group, token: u64, skew_ms: u64, work: &Work) -> Self {
         Self {
             world,
-            place,
+            group,
+            place: group.place,
+            at: Mutex::new((group.place, String::new())),
             token,
             skew_ms,
             work: work.clone(),
@@ -166,6 +174,23 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Where it works is what its record says.
+    fn goes_to(&self, session: Option<&Session>) {
+        let Some(session) = session else { return };
+        let key = session.sandbox_at_hand();
+        let at = self.world.lock().place_of(key.thread());
+        let workspace = session.workspace().unwrap_or_default();
+        let mut here = self.at.lock().expect("nobody panics here");
+        *here = (at, workspace.path().to_owned());
+    }
+
+    /// The place whose sandbox it works in.
+    pub(super) fn at(&self) -> usize {
+        self.at.lock().expect("nobody panics here").0
+    }
+}
+
 impl ports::World for Worker {
     fn now_ms(&self) -> Ms {
         self.world.lock().now_ms + self.skew_ms
@@ -184,15 +209,17 @@ impl ports::World for Worker {
             return Err(away_for_now(Out::Table));
         }
         let found = {
-            let inner = self.world.lock();
+            let mut inner = self.world.lock();
+            let session = inner.stored(self.group);
             let here = &inner.places[self.place];
             Loaded {
-                session: here.session(),
+                session,
                 flags: here.flags.clone(),
                 in_ledger: here.ledger.contains_key(turn),
                 settings: here.settings.clone(),
             }
         };
+        self.goes_to(found.session.as_ref());
         self.end(call).await;
         let phase = found
             .session
@@ -233,19 +260,47 @@ impl ports::World for Worker {
             if lag_ms > 0 {
                 inner.met.insert("index lag");
             }
-            let here = &mut inner.places[self.place];
-            if expected.are_of(here.record.as_ref()) {
-                here.keep(
-                    &expected.followed_by(session.clone()),
-                    entries,
-                    now_ms,
-                    lag_ms,
-                );
-                let flags = here.flags.clone();
+            let at = inner.place_of(session.sandbox_at_hand().thread());
+            let names = &session.observed.names;
+            // What the thread goes to is not what the write is about.
+            let versions = Versions {
+                thread: Some(
+                    inner.places[self.place]
+                        .record
+                        .as_ref()
+                        .map_or(0, |it| it.version),
+                ),
+                sandbox: Some(
+                    inner.places[at]
+                        .home
+                        .record
+                        .as_ref()
+                        .map_or(0, |it| it.version),
+                ),
+            };
+            let same = |expected: Option<u64>, stored| expected.is_none() || expected == stored;
+            let stands =
+                same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
+            if stands && inner.names_are_free(names) {
+                inner.write_names(names);
+                let written = expected.followed_by(session.clone());
+                if expected.sandbox.is_some() {
+                    let home = &mut inner.places[at].home;
+                    home.keep(&written.sandbox, now_ms, lag_ms);
+                    home.users.insert(self.place);
+                    inner.places[at].keep_operated(&written.sandbox);
+                }
+                if expected.thread.is_some() {
+                    inner.places[self.place].keep(&written, entries, now_ms, lag_ms);
+                }
+                let home = &mut inner.places[at].home;
+                let live = Fact::Live(home.live());
+                home.facts.push(live);
+                let flags = inner.places[self.place].flags.clone();
                 inner.note(self.place, || {
                     format!(
-                        "  saved {}: {} {:?}",
-                        expected.thread + 1,
+                        "  saved {:?}: {} {:?}",
+                        (written.version, written.sandbox.version),
                         session.sandbox.phase.word(),
                         session.turn.as_ref().map(|turn| (&turn.id, &turn.stage))
                     )
@@ -256,6 +311,9 @@ impl ports::World for Worker {
                 Saved::Conflict
             }
         };
+        if matches!(saved, Saved::Written(_)) {
+            self.goes_to(Some(session));
+        }
         self.end(call).await;
         if luck == Luck::ReplyLost {
             Err(away_for_now(Out::Writes))

@@ -25,7 +25,7 @@ use bobbin_core::stage::{Prompted, Stage};
 use super::super::transitions::Transition;
 
 /// The present time, always.
-pub const NOW: Ms = 1_000_000;
+pub const NOW: Ms = 10_000_000;
 /// Times further back are all the same.
 const PAST_MS: u64 = 1_000;
 
@@ -44,6 +44,11 @@ pub const LIMITS: Limits = Limits {
     stop_ms: 30,
     poll_ms: 1,
     attempts: 3,
+    clone_ms: 10,
+    health_start_ms: 10,
+    backoff_ms_max: 20,
+    // Looks at who works in a sandbox have their bound by the age of a message ([`Item::Aged`]).
+    busy_ms: 100_000,
     // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
     tenant_sandboxes: 0,
     timeline: 0,
@@ -95,6 +100,8 @@ pub const START: MachineNo = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
     Message(u8),
+    /// The same, accepted long ago.
+    Aged(u8),
     /// The burial of a message that ended among the dead letters.
     Burial(u8),
     Sweep,
@@ -147,6 +154,7 @@ struct Tables {
 /// See the module.
 pub struct Driver {
     messages: Vec<Message>,
+    aged: Vec<Message>,
     burials: Vec<Message>,
     sweep: Message,
     tables: Mutex<Tables>,
@@ -160,7 +168,21 @@ pub enum Kind {
     Operate(Operation),
 }
 
-fn person() -> Person {
+/// A prompt for a sandbox with this repository.
+pub fn prompt(repo: Option<&str>) -> Work {
+    Work::Prompt(Prompt {
+        text: "do".into(),
+        by: person(),
+        wants: Selection {
+            repo: repo.map(str::to_owned),
+            ..Selection::default()
+        },
+        ..Prompt::default()
+    })
+}
+
+/// Who says everything.
+pub fn person() -> Person {
     Person {
         id: "ann".into(),
         name: "ann".into(),
@@ -168,34 +190,43 @@ fn person() -> Person {
 }
 
 impl Driver {
+    /// For one thread.
     pub fn new(kinds: &[Kind]) -> Self {
         let thread = ThreadKey::discord("1", "2").expect("valid");
+        let work = |kind: &Kind| match kind {
+            Kind::Prompt => prompt(Some("acme/api")),
+            Kind::Operate(want) => Work::Operate {
+                want: *want,
+                by: None,
+            },
+            Kind::Reset => Work::Reset {
+                by: person(),
+                standing: Membership::default(),
+            },
+        };
+        Self::of(
+            &thread,
+            kinds.iter().map(|kind| (thread.clone(), work(kind))),
+        )
+    }
+
+    /// For messages of several groups.
+    pub fn of(thread: &ThreadKey, all: impl Iterator<Item = (ThreadKey, Work)>) -> Self {
         let message = |id: String, work| Message {
             id: id.into(),
             thread: thread.clone(),
             accepted_at_ms: NOW,
             work,
         };
-        let messages = kinds.iter().enumerate().map(|(at, kind)| {
-            let work = match kind {
-                Kind::Prompt => Work::Prompt(Prompt {
-                    text: "do".into(),
-                    by: person(),
-                    wants: Selection {
-                        repo: Some("acme/api".to_owned()),
-                        ..Selection::default()
-                    },
-                    ..Prompt::default()
-                }),
-                Kind::Operate(want) => Work::Operate { want: *want },
-                Kind::Reset => Work::Reset {
-                    by: person(),
-                    standing: Membership::default(),
-                },
-            };
-            message(format!("m{at}"), work)
+        let messages = all.enumerate().map(|(at, (thread, work))| Message {
+            thread,
+            ..message(format!("m{at}"), work)
         });
         let messages: Vec<Message> = messages.collect();
+        let aged = messages.iter().map(|message| Message {
+            accepted_at_ms: NOW - 2 * LIMITS.busy_ms,
+            ..message.clone()
+        });
         let burials = messages.iter().map(|dead| {
             let prompt = dead.prompt_of(&dead.id).map(|prompt| {
                 Box::new(DeadPrompt {
@@ -217,6 +248,7 @@ impl Driver {
         tables.sessions.number(Session::new(thread.clone(), NOW));
         tables.machines.number(Machine::Start);
         Self {
+            aged: aged.collect(),
             burials: burials.collect(),
             messages: messages.clone(),
             sweep: message("sweep".into(), Work::Sweep),
@@ -282,10 +314,14 @@ impl Driver {
         let mut machine = (*self.machine(number)).clone();
         match &mut machine {
             Machine::Start | Machine::End(_) => {}
-            Machine::Look { known, .. } | Machine::Act { known, .. } => {
+            Machine::Look { known, .. }
+            | Machine::Overtaken { known, .. }
+            | Machine::Act { known, .. } => {
                 shift(&mut known.session, by_ms);
             }
-            Machine::Write { known, decision } => {
+            Machine::Write {
+                known, decision, ..
+            } => {
                 shift(&mut known.session, by_ms);
                 shift(&mut decision.session, by_ms);
             }
@@ -296,6 +332,7 @@ impl Driver {
     fn message(&self, item: Item) -> &Message {
         match item {
             Item::Message(at) => &self.messages[usize::from(at)],
+            Item::Aged(at) => &self.aged[usize::from(at)],
             Item::Burial(at) => &self.burials[usize::from(at)],
             Item::Sweep => &self.sweep,
         }
@@ -322,7 +359,8 @@ impl Driver {
 
     fn flags(&self, bits: u8) -> ControlFlags {
         let marked = (0..).zip(&self.messages);
-        let marked = marked.filter(|(at, _)| bits & (1 << at) != 0);
+        let marked =
+            marked.filter(|(at, _)| bits.checked_shr(*at).is_some_and(|bits| bits & 1 != 0));
         ControlFlags {
             cancelled: marked
                 .map(|(_, message)| (message.id.clone(), person()))
@@ -336,7 +374,8 @@ impl Driver {
             Came::Read { record, flags } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
-                    session: (record.version > 0).then(|| (*record).clone()),
+                    session: (record.version > 0 || record.sandbox.version > 0)
+                        .then(|| (*record).clone()),
                     flags: self.flags(flags),
                     in_ledger: false,
                     settings: Settings::default(),
@@ -371,6 +410,22 @@ impl Driver {
                 Cause::Done(_, event) => Some((Some(event.clone()), known.session.clone())),
                 Cause::Delivered | Cause::Both { .. } => None,
             },
+            // The same is decided on the sandbox as somebody else has left it.
+            (Machine::Overtaken { known, cause }, Outcome::Loaded(Ok(found))) => {
+                let stored = found.session.as_ref();
+                let sandbox = stored.map(|stored| stored.sandbox.clone());
+                let seen = Session {
+                    sandbox: sandbox.unwrap_or_default(),
+                    ..known.session.clone()
+                };
+                match &**cause {
+                    Cause::Delivered => Some((None, seen)),
+                    Cause::Done(_, event)
+                    | Cause::Both {
+                        work: (_, event), ..
+                    } => Some((Some(event.clone()), seen)),
+                }
+            }
             // What is decided is decided on the work; the card beside it is told of like any.
             (Machine::Act { known, .. }, Outcome::Done(event))
             | (Machine::Act { known, .. }, Outcome::BothDone { work: event, .. }) => {
@@ -384,7 +439,9 @@ impl Driver {
         let mut minted = false;
         // How often it has decided would tell places apart that are the same.
         let decided = match &mut after {
-            Machine::Write { known, decision } => {
+            Machine::Write {
+                known, decision, ..
+            } => {
                 known.decisions = 0;
                 Some((&mut decision.session, &mut decision.next))
             }
@@ -392,7 +449,9 @@ impl Driver {
                 known.decisions = 0;
                 Some((&mut known.session, &mut **next))
             }
-            Machine::Start | Machine::Look { .. } | Machine::End(_) => None,
+            Machine::Start | Machine::Look { .. } | Machine::Overtaken { .. } | Machine::End(_) => {
+                None
+            }
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
@@ -473,6 +532,9 @@ fn shift(session: &mut Session, by_ms: u64) {
     if let Some(lease) = &mut session.sandbox.lease {
         back(&mut lease.until_ms);
     }
+    for one in &mut session.sandbox.waiting {
+        back(&mut one.until_ms);
+    }
     session.observed.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {
         turn.card_since_ms.as_mut().map(back);
@@ -521,6 +583,10 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
     }
     for ended in &mut session.ended {
         ended.at_ms = 0;
+    }
+    // How long it has worked there matters after days alone.
+    for one in &mut session.sandbox.in_use {
+        one.since_ms = NOW;
     }
     session.fresh_since_ms = 0;
     session.observed.entries.clear();

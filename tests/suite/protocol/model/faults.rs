@@ -39,4 +39,14 @@ pub enum Fault {
     StacksByName,
     /// A delivery of a running turn that died is taken for a follow window that is over.
     CrashesUncounted,
+    /// The lease of who stops or deletes, or brings up, never ends.
+    EndlessLease,
+    /// Nobody looks at the lease of another delivery.
+    UnseenLease,
+    /// Who begins a turn does not look whether its workspace is free.
+    UncheckedWorkspace,
+    /// Who stops a sandbox does not look who works in it.
+    UnseenUse,
+    /// The link of a thread is changed past its group, whatever runs.
+    LinkAtOnce,
 }

@@ -3,6 +3,28 @@
 mod driver;
 mod faults;
 mod graph;
+mod shared;
 mod system;
+mod walk;
 
-pub use graph::{transitions, trials};
+use std::collections::BTreeSet;
+
+use libtest_mimic::{Failed, Trial};
+
+use super::transitions::Transition;
+
+/// What was decided in the smaller rows, for the document.
+///
+/// # Errors
+/// As the row's test.
+pub fn transitions() -> Result<BTreeSet<Transition>, Failed> {
+    let mut all = graph::transitions()?;
+    all.extend(shared::transitions()?);
+    Ok(all)
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut all = graph::trials();
+    all.extend(shared::trials());
+    all
+}

@@ -466,7 +466,7 @@ impl System {
         });
         let accepted = self.kinds.iter().map(|kind| match kind {
             Kind::Prompt => Request::Prompt,
-            Kind::Reset => Request::Reset,
+            Kind::Reset => Request::Notice,
             Kind::Operate(_) => Request::Operation,
         });
         History {
@@ -503,7 +503,7 @@ impl System {
 
     /// Those of the listed sandboxes that the product takes for orphans, by this record. There is no grace here.
     fn orphans(listed: u8, record: &Session) -> u8 {
-        let stored = (record.version > 0).then_some(record);
+        let stored = (record.version > 0).then_some(&record.sandbox);
         (0..8)
             .filter(|at| listed & (1 << at) != 0 && is_orphan(stored, at + 1, NOW, NOW, 0))
             .fold(0, |mask, at| mask | 1 << at)
@@ -697,7 +697,7 @@ impl System {
             actions.push(Action::Kill(slot));
         }
         match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation })
+            Effect::Sandbox(SandboxEffect::Create { generation, .. })
             | Effect::Sandbox(SandboxEffect::Stop { generation })
             | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
                 let there = s.sandboxes[*generation as usize - 1].copies > 0;

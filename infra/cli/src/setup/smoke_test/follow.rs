@@ -21,7 +21,7 @@ use crate::target::Target;
 /// Between two looks at the record.
 const POLL_MS: u64 = 500;
 /// Looks at the record that may fail one after another.
-const FAILED_LOOKS_MAX: u32 = 5;
+const FAILED_POLLS_MAX: u32 = 5;
 /// After this long without a record somebody is told where to look.
 const TAKEN_MS: u64 = 45_000;
 /// Taking a sandbox down, and stopping a turn before that, may take this long.
@@ -222,7 +222,7 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
             Ok((session, _)) => return Ok(session),
             Err(error) => {
                 failed += 1;
-                if failed >= FAILED_LOOKS_MAX {
+                if failed >= FAILED_POLLS_MAX {
                     return Err(format!(
                         "The record of the test's thread cannot be read: {error}. The credentials need dynamodb:BatchGetItem on the stack's table."
                     ));

@@ -13,7 +13,6 @@ const FORM: u8 = 1;
 const ID_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + ID_BYTES + NONCE_LEN;
 
-/// Seals a value.
 pub(super) fn seal(
     id: &Uuid,
     material: &[u8; KEY_BYTES],

@@ -1,4 +1,4 @@
-//! Dead letters.
+//! What is received too often becomes a dead letter, and can be moved back.
 
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 

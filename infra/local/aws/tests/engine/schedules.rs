@@ -1,4 +1,4 @@
-//! EventBridge Scheduler.
+//! One-time schedules, as AWS's own client makes, changes and removes them, and what becomes of those that fire.
 
 use axum::body::Body;
 use axum::http::Request;

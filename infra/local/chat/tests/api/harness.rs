@@ -74,7 +74,7 @@ pub struct Harness {
     pub dir: PathBuf,
 }
 
-/// The stack's key.
+/// What the chat's control calls are allowed by.
 pub const CONTROL_KEY: &str = "the-key-of-the-stack";
 
 fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {

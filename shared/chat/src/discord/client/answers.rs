@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use bobbin_core::card::Post;
-use bobbin_core::ids::{PostRef, digest};
+use bobbin_core::ids::{Ms, PostRef, digest};
 use bobbin_core::message::{Open, Reply};
+use bobbin_core::sandboxes::{Listed, Page};
 use reqwest::Method;
 use serde_json::Value;
 
 use super::call::{Call, by_token};
 use super::messages::post_ref;
 use super::{Discord, DiscordError};
-use crate::discord::flags::EPHEMERAL;
+use crate::discord::flags::{COMPONENTS_V2, EPHEMERAL};
 use crate::discord::render::{self, File, Rendered};
 
 /// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.
@@ -30,6 +31,29 @@ impl Discord {
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), DiscordError> {
         let told = self.tell_rendered(reply, render::told(text), None).await;
         unless_over(told)
+    }
+
+    /// Shows one person a page of the list of sandboxes: in place of the page that they turned.
+    ///
+    /// # Errors
+    /// As [`Discord::tell`].
+    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), DiscordError> {
+        let told = self.tell_rendered(reply, render::sandboxes(page), None);
+        unless_over(told.await)
+    }
+
+    /// Asks one person whether a sandbox is to be deleted.
+    ///
+    /// # Errors
+    /// As [`Discord::tell`].
+    pub async fn ask_destroy(
+        &self,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), DiscordError> {
+        let body = render::ask_destroy(sandbox, now_ms);
+        unless_over(self.tell_rendered(reply, body, None).await)
     }
 
     /// Tells who asked for a task something: by the deferred answer while that can be filled in, else by a message in the
@@ -83,9 +107,18 @@ impl Discord {
         let Reply::Discord { application, token } = reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
-        // After a click the first answer is the clicked message itself, and must not be overwritten.
+        // After a click the first answer is the clicked message itself, and must not be overwritten, unless by what is of its
+        // kind: a list by another page of it.
+        let is_of_kind = |original: &Value| {
+            let flags = |message: &Value| message["flags"].as_u64().unwrap_or(0);
+            let listed = flags(original) & COMPONENTS_V2 != 0;
+            !listed || flags(&body) & COMPONENTS_V2 != 0
+        };
         match self.get_original(application, token).await {
-            Ok(original) if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL_OR_LOADING != 0 => {
+            Ok(original)
+                if original["flags"].as_u64().unwrap_or(0) & EPHEMERAL_OR_LOADING != 0
+                    && is_of_kind(&original) =>
+            {
                 let call = original_call(application, token);
                 self.on_original(&call, token, Some(&body), file)
                     .await

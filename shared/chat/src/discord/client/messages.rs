@@ -99,6 +99,23 @@ impl Discord {
         post_ref(&call, &at.channel, &edited)
     }
 
+    /// Archives a thread: it leaves the list of its channel, and opens again with the next message in it. That the app may
+    /// not is no error: the thread stays open.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn archive(&self, thread: &ThreadKey) -> Result<(), DiscordError> {
+        let call = in_channel("archive thread", Method::PATCH, channel_of(thread)?, "");
+        let body = json!({"archived": true});
+        match self.client.call(&call, Some(&body), None).await {
+            Err(DiscordError::Api { code: 50_013, .. }) => {
+                tracing::info!(event = "discord.unarchived", %thread, "discord: the app may not archive a thread, so it stays open");
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+
     /// Opens an archived thread again; sending does so by itself, everything else does not.
     async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
         let call = in_channel("unarchive thread", Method::PATCH, thread, "");
@@ -272,7 +289,7 @@ pub(super) fn post_ref(
 fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
     match thread {
         ThreadKey::Discord { thread, .. } => Ok(thread),
-        ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => {
+        ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_) => {
             Err(DiscordError::NotDiscord(thread.to_string()))
         }
     }

@@ -21,8 +21,8 @@ use crate::discord::render::File;
 pub const RATE_WAIT_MS_MAX: u64 = 2_000;
 /// Tries of one call that a rate limit may cost.
 const RATE_TRIES_MAX: u32 = 3;
-/// Styles at a limit before a call is given back: others of this process may take what has just become free.
-const GATE_TRIES_MAX: u32 = 10;
+/// Times that a call waits at a limit before it is given back: others of this process may take what has just become free.
+const LIMIT_TRIES_MAX: u32 = 10;
 /// For how long the bot token is left alone after a 401: 10,000 refused calls within ten minutes get an address banned
 /// (Discord's documentation, "Invalid Request Limit"), and one that was refused by mistake must not silence a process.
 const REFUSED_FOR: Duration = Duration::from_secs(30);
@@ -145,7 +145,7 @@ impl Client {
         call: &Call,
         waited_ms: &mut u64,
     ) -> Result<(), DiscordError> {
-        for _ in 0..GATE_TRIES_MAX {
+        for _ in 0..LIMIT_TRIES_MAX {
             let now = Instant::now();
             let taken = {
                 let mut known = self.known();

@@ -54,6 +54,10 @@ impl Request<'_> {
                 Err(words) => refuse(words, "discord: settings not understood"),
             },
             (1 | 0, commands::SETUP) => self.setup(command),
+            (1 | 0, commands::NAME_SANDBOX) => self.name_sandbox(command),
+            (1 | 0, commands::LIST) => Ok(self.listed(0, answer::deferred_word())?),
+            (1 | 0, commands::CONNECT) => self.connect(command),
+            (1 | 0, commands::DESTROY) => self.ask_destroy(command),
             (1 | 0, commands::STATUS) => Ok(self.control(
                 self.thread()?,
                 Want::Status,
@@ -94,11 +98,11 @@ impl Request<'_> {
     pub(super) fn typing(&self, command: &Command) -> Outcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();
         let typed = key.zip(completion::typed(command));
-        let lookup = typed.map(|(key, (kind, typed))| Lookup {
+        let lookup = typed.map(|(key, (sought, typed))| Lookup {
             tenant: key.tenant(),
             standing: self.standing.clone(),
             user: self.by.id.clone(),
-            kind,
+            sought,
             typed,
         });
         Ok(Inbound {
@@ -150,6 +154,13 @@ impl Request<'_> {
                     "discord: nothing chosen",
                 ),
             },
+            Some(CustomId::Sandboxes { page }) => self.listed(page, answer::deferred_update()),
+            Some(CustomId::Sandbox { action, key }) => self.sandbox_pressed(action, key),
+            Some(CustomId::Destroy { key }) => self.destroy(key),
+            Some(CustomId::Keep) => Ok(Inbound::only(
+                answer::replaced("Nothing was destroyed."),
+                "discord: nothing destroyed",
+            )),
             Some(CustomId::Form { ask, parts }) => {
                 let nothing = WiredMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);

@@ -5,6 +5,7 @@ use bobbin_core::selection::Selection;
 use bobbin_core::settings::Kind;
 
 use super::request::{Refused, Request, refuse};
+use super::sandboxes;
 use crate::discord::content::inline;
 use crate::discord::interaction::{Attachment as Wired, Command, Resolved};
 use crate::discord::{commands, quoting};
@@ -25,6 +26,7 @@ impl Request<'_> {
             repo: chosen(command, Kind::Repo)?,
             model: chosen(command, Kind::Model)?,
             agent: chosen(command, Kind::Agent)?,
+            ..sandboxes::chosen(command)?
         };
         Ok(Prompt { wants, ..prompt })
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use bobbin_core::access::Policy;
 use bobbin_core::ask::{Choice, Field};
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::message::{Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work};
 use bobbin_core::settings::{Change, Kind};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::super::flags::{EPHEMERAL, SUPPRESS_EMBEDS};
 use super::super::interaction::{Command, Component};
 use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
+use crate::Sought;
 
 const NOW_MS: Ms = 1_795_300_000_000;
 const GUILD: &str = "1240000000000000100";
@@ -688,6 +689,148 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
     assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
 }
 
+/// A slash command in the thread of the stored events, with these text options.
+fn slash(name: &str, options: &[(&str, &str)]) -> Value {
+    let mut event = event("say-in-thread");
+    let options = options
+        .iter()
+        .map(|(name, value)| json!({"name": name, "type": 3, "value": value}));
+    event["data"] = json!({"id": "1240000000000000900", "type": 1, "name": name, "options": options.collect::<Vec<_>>()});
+    event
+}
+
+const FRONTEND_KEY: &str = "discord:1240000000000000100:1240000000000000300";
+
+fn named(name: &str) -> bobbin_core::ids::SandboxName {
+    name.parse().expect("a name")
+}
+
+#[test]
+fn the_sandbox_of_a_task_is_chosen_with_it_and_a_bad_name_is_refused_at_once() {
+    let inbound = send(&slash(
+        "sandbox",
+        &[
+            ("prompt", "fix it"),
+            ("sandbox", " frontend "),
+            ("provider", "Daytona"),
+            ("snapshot", "base-1"),
+            ("in", "shared"),
+        ],
+    ));
+    let (_, prompt) = prompt_of(&inbound);
+    assert_eq!(prompt.wants.sandbox, Some(named("frontend")));
+    assert_eq!(prompt.wants.provider.as_deref(), Some("daytona"));
+    assert_eq!(prompt.wants.snapshot.as_deref(), Some("base-1"));
+    assert!(prompt.wants.in_common);
+    let refused = |name: &str, options: &[(&str, &str)]| refusal(&send(&slash(name, options)));
+    let bad = "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2";
+    let task = ("prompt", "fix it");
+    assert_eq!(refused("sandbox", &[task, ("sandbox", "Front_End")]), bad);
+    assert_eq!(refused("sandbox-name", &[("name", "Front_End")]), bad);
+    assert_eq!(refused("sandbox-connect", &[("name", "Front_End")]), bad);
+    assert_eq!(refused("sandbox-destroy", &[("name", "Front_End")]), bad);
+    let odd = refused("sandbox", &[task, ("provider", "no such thing")]);
+    assert!(odd.contains("cannot be a provider"), "{odd}");
+}
+
+#[test]
+fn a_name_travels_in_the_threads_group_and_is_seen_by_its_readers() {
+    let inbound = send(&slash("sandbox-name", &[("name", "frontend")]));
+    let Some(Body::Message(message)) = &inbound.enqueue else {
+        panic!("no message: {inbound:?}");
+    };
+    assert_eq!(message.thread.to_string(), THREAD);
+    assert!(matches!(&message.work, Work::Name { name, .. } if *name == named("frontend")));
+    assert!(
+        inbound.answer.body.contains("`frontend`"),
+        "{}",
+        inbound.answer.body
+    );
+}
+
+#[test]
+fn commands_about_sandboxes_go_to_the_control_lane_and_only_who_asks_sees_what_comes_of_them() {
+    let want = |name: &str, options: &[(&str, &str)]| {
+        let inbound = send(&slash(name, options));
+        assert_eq!(kind_of(&inbound), (5, EPHEMERAL), "{name}");
+        want_of(&inbound)
+    };
+    let list = Want::Sandboxes {
+        page: 0,
+        in_thread: true,
+    };
+    assert_eq!(want("sandbox-list", &[]), list);
+    assert_eq!(want("sandbox-connect", &[]), Want::Connect { to: None });
+    let to = || Which::Named(named("frontend"));
+    assert_eq!(
+        want("sandbox-connect", &[("name", "frontend")]),
+        Want::Connect { to: Some(to()) }
+    );
+    assert_eq!(
+        want("sandbox-destroy", &[("name", "frontend")]),
+        Want::AskDestroy { sandbox: to() }
+    );
+    assert_eq!(
+        want("sandbox-destroy", &[]),
+        Want::AskDestroy {
+            sandbox: Which::Here
+        }
+    );
+}
+
+#[test]
+fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
+    let pressed = |id: &str| {
+        let inbound = send(&clicked(id, json!([])));
+        (kind_of(&inbound).0, want_of(&inbound))
+    };
+    let sandbox = || Which::Exactly(FRONTEND_KEY.parse().expect("a key"));
+    let operate = |operation| Want::Operate {
+        sandbox: sandbox(),
+        operation,
+    };
+    let button = |word: &str| format!("v1:box:{word}:{FRONTEND_KEY}");
+    assert_eq!(pressed(&button("stop")), (5, operate(Operation::Pause)));
+    assert_eq!(pressed(&button("start")), (5, operate(Operation::Resume)));
+    assert_eq!(
+        pressed(&button("snapshot")),
+        (5, operate(Operation::Snapshot))
+    );
+    assert_eq!(
+        pressed(&button("destroy")),
+        (5, Want::AskDestroy { sandbox: sandbox() })
+    );
+    assert_eq!(
+        pressed(&button("connect")),
+        (
+            5,
+            Want::Connect {
+                to: Some(sandbox())
+            }
+        )
+    );
+    let page = Want::Sandboxes {
+        page: 3,
+        in_thread: true,
+    };
+    assert_eq!(
+        pressed("v1:boxes:3"),
+        (6, page),
+        "in place of the page that is there"
+    );
+    let sure = format!("v1:destroy:{FRONTEND_KEY}");
+    assert_eq!(
+        pressed(&sure),
+        (7, operate(Operation::Destroy)),
+        "its buttons go at once"
+    );
+    let kept = send(&clicked("v1:keep", json!([])));
+    assert_eq!(kept.enqueue, None);
+    let answer = body(&kept.answer);
+    assert_eq!(answer["data"]["content"], "Nothing was destroyed.");
+    assert_eq!(answer["data"]["components"], json!([]));
+}
+
 #[test]
 fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     let none = json!({"type": 8, "data": {"choices": []}});
@@ -698,14 +841,15 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     );
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
-        (lookup.tenant, lookup.kind, lookup.typed.as_str()),
-        (Tenant::discord(GUILD), Kind::Model, "son")
+        (lookup.tenant, lookup.sought, lookup.typed.as_str()),
+        (Tenant::discord(GUILD), Sought::Choice(Kind::Model), "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
     let lookup = send(&event("autocomplete-config"))
         .lookup
         .expect("a lookup");
-    assert_eq!((lookup.kind, lookup.typed.as_str()), (Kind::Repo, "octo"));
+    let expected = (Sought::Choice(Kind::Repo), "octo");
+    assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
     // Who may not use it, and what has no suggestions.
     let raw = event("autocomplete").to_string();
     let refused = given(raw.as_bytes(), &app("1", "", ""));

@@ -6,6 +6,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::text::{one_line, shorten, span, thousands, units};
 use serde_json::{Value, json};
 
+use super::sandboxes::shown;
 use crate::discord::answer::WITHDRAW;
 use crate::discord::bounds::{
     REASON_UNITS_MAX, STEP_UNITS_MAX, TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_OVERHEAD_BYTES,
@@ -109,6 +110,7 @@ fn title(state: &CardState) -> String {
     match state {
         CardState::Received => "Received".to_owned(),
         CardState::Queued { ahead, .. } => format!("Queued, {} before it", tasks(*ahead)),
+        CardState::Shared { .. } => "Waiting for another thread".to_owned(),
         CardState::Creating => "Making a sandbox".to_owned(),
         CardState::Resuming => "Waking the sandbox".to_owned(),
         CardState::Working => "Working".to_owned(),
@@ -126,6 +128,13 @@ fn title(state: &CardState) -> String {
 
 /// What happened and what to do next, for an end that is not an answer; what is tried again, while it is.
 fn advice(card: &Card) -> Option<String> {
+    if let CardState::Shared { holder } = &card.state {
+        let holder = holder.as_ref();
+        let holder = holder.map_or_else(|| "another thread".to_owned(), shown);
+        return Some(format!(
+            "Waits until {holder} is done: both work in the same directory."
+        ));
+    }
     let CardState::Ended { outcome, .. } = &card.state else {
         let trouble = card.trouble.as_ref()?;
         return Some(format!(
@@ -148,7 +157,7 @@ fn advice(card: &Card) -> Option<String> {
 const fn accent(state: &CardState) -> u32 {
     match state {
         CardState::Waiting => YELLOW,
-        CardState::Stopping | CardState::Queued { .. } => GREY,
+        CardState::Stopping | CardState::Queued { .. } | CardState::Shared { .. } => GREY,
         CardState::Ended { outcome, .. } => match outcome {
             Outcome::Answered | Outcome::Joined { .. } => GREEN,
             Outcome::Failed { .. } | Outcome::Lost => RED,

@@ -1,9 +1,11 @@
 use bobbin_core::ask::{About, Ask, Opt, Question};
 use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
-use bobbin_core::ids::PostRef;
+use bobbin_core::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::message::{Prompt, Reply};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
+use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_core::sandboxes::{Listed, Page, Place};
 use bobbin_core::text::{span, thousands};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
@@ -60,6 +62,9 @@ fn states() -> Vec<CardState> {
         CardState::Queued {
             ahead: 2,
             now: true,
+        },
+        CardState::Shared {
+            holder: Some(ThreadKey::discord("1", "22").expect("a key")),
         },
         CardState::Creating,
         CardState::Resuming,
@@ -783,4 +788,113 @@ proptest! {
             prop_assert!(whole, "something was cut off");
         }
     }
+}
+
+fn a_listed(name: &str, phase: Phase) -> Listed {
+    let thread = |id: &str| ThreadKey::discord("11820000000000000001", id).expect("a key");
+    let record = SandboxRecord {
+        name: Some(name.parse().expect("a name")),
+        provider: Some("daytona".to_owned()),
+        phase,
+        threads: [thread("22"), thread("23")].into(),
+        last_activity_ms: 60_000,
+        ..SandboxRecord::default()
+    };
+    let tenant = thread("22").tenant();
+    Listed::of(&SandboxKey::without_thread(&tenant, &name.into()), &record)
+}
+
+fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
+    let place = Place {
+        thread: ThreadKey::discord("1", "9").expect("a key"),
+        in_thread,
+        here: None,
+    };
+    Page::of(all, page, place, 120_000)
+}
+
+/// What somebody reads, without structure.
+fn words(body: &Value) -> Vec<String> {
+    fn walk(value: &Value, into: &mut Vec<String>) {
+        into.extend(value["content"].as_str().map(str::to_owned));
+        let parts = value["components"].as_array();
+        parts
+            .into_iter()
+            .flatten()
+            .for_each(|part| walk(part, into));
+    }
+    let mut all = Vec::new();
+    walk(body, &mut all);
+    all
+}
+
+#[test]
+fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
+    let page = a_page(vec![a_listed("frontend", Phase::Active)], 0, true);
+    let body = sandboxes(&page);
+    assert_fits(ORIGINAL, "patch", &body);
+    assert_eq!(
+        words(&body),
+        [
+            "**One sandbox has a name here.**",
+            "**frontend**\ndaytona · running · used 1 min 0 s ago · 2 threads"
+        ]
+    );
+    assert_eq!(labels(&body), ["Connect", "Stop", "Snapshot", "Destroy"]);
+    let elsewhere = sandboxes(&a_page(vec![a_listed("frontend", Phase::Paused)], 0, false));
+    assert_eq!(labels(&elsewhere), ["Start", "Snapshot", "Destroy"]);
+    assert_fits(ORIGINAL, "patch", &sandboxes(&a_page(Vec::new(), 0, true)));
+}
+
+#[test]
+fn a_full_page_of_the_list_fits_discord_and_leads_to_the_others() {
+    let all: Vec<Listed> = (0..12)
+        .map(|n| a_listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active))
+        .collect();
+    for (page, turns) in [(0, [true, false]), (1, [false, false]), (2, [false, true])] {
+        let body = sandboxes(&a_page(all.clone(), page, true));
+        assert_fits(FOLLOW_UP, "post", &for_one(body.clone()));
+        let rows = body["components"][0]["components"]
+            .as_array()
+            .expect("parts");
+        let last = rows.last().expect("a row")["components"]
+            .as_array()
+            .expect("buttons");
+        let disabled: Vec<bool> = last.iter().map(|one| one["disabled"] == true).collect();
+        assert_eq!(disabled, turns, "page {page}");
+        assert_ne!(last[0]["custom_id"], last[1]["custom_id"], "page {page}");
+    }
+}
+
+#[test]
+fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
+    let mut listed = a_listed("frontend", Phase::Active);
+    listed.in_use = vec![ThreadKey::discord("1", "22").expect("a key")];
+    let body = ask_destroy(&listed, 120_000);
+    assert_fits(ORIGINAL, "patch", &body);
+    assert_eq!(
+        words(&body),
+        [
+            "Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
+- 2 threads work in it: <#22>, <#23>. They are told.\n\
+- What is in it and was not pushed is lost, and its name is free again."
+        ]
+    );
+    assert_eq!(labels(&body), ["Destroy", "Cancel"]);
+    assert_eq!(
+        body["allowed_mentions"]["parse"],
+        json!([]),
+        "nobody is called"
+    );
+}
+
+#[test]
+fn a_card_that_waits_for_another_thread_leads_there() {
+    let holder = ThreadKey::discord("1", "22").ok();
+    let body = card(&a_card(CardState::Shared { holder }));
+    let read = words(&body).join("\n");
+    assert!(read.contains("**Waiting for another thread**"), "{read}");
+    let waits = "Waits until <#22> is done: both work in the same directory.";
+    assert!(read.contains(waits), "{read}");
+    assert_eq!(labels(&body), ["Stop"]);
 }

@@ -134,16 +134,19 @@ impl Slack {
             for message in messages.iter().filter(ours) {
                 posts.extend(names_of(message, wanted.root));
             }
-            cursor = page["response_metadata"]["next_cursor"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+            cursor = next_cursor(&page);
             if cursor.is_empty() {
                 break;
             }
         }
         Ok(posts)
     }
+}
+
+/// Where the next page of a listing begins; empty after the last one (Slack's documentation, "Pagination").
+pub(super) fn next_cursor(page: &Value) -> String {
+    let cursor = page["response_metadata"]["next_cursor"].as_str();
+    cursor.unwrap_or_default().to_owned()
 }
 
 /// Whether a message of ours is a stream that was cut off before it got its name.

@@ -21,13 +21,15 @@ mod wanted;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::Reply;
+use bobbin_core::sandboxes::{Listed, Page};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::slack::direct::is_direct_channel;
-use crate::slack::render;
+use crate::slack::render::{self, Rendered};
 
 pub use self::error::SlackError;
 pub use self::setting_up::{Installed, deliver, signature};
@@ -192,6 +194,33 @@ impl Slack {
     /// # Errors
     /// [`SlackError`].
     pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), SlackError> {
+        self.tell_rendered(reply, &render::free(text)).await
+    }
+
+    /// Shows one person a page of the list of sandboxes.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), SlackError> {
+        self.tell_rendered(reply, &render::sandboxes(page)).await
+    }
+
+    /// Asks one person whether a sandbox is to be deleted; `thread` is where they asked.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn ask_destroy(
+        &self,
+        thread: &ThreadKey,
+        reply: &Reply,
+        sandbox: &Listed,
+        now_ms: Ms,
+    ) -> Result<(), SlackError> {
+        let rendered = render::ask_destroy(thread, sandbox, now_ms);
+        self.tell_rendered(reply, &rendered).await
+    }
+
+    async fn tell_rendered(&self, reply: &Reply, rendered: &Rendered) -> Result<(), SlackError> {
         let Reply::Slack {
             channel,
             thread_ts,
@@ -205,17 +234,17 @@ impl Slack {
         if channel == user || is_direct_channel(channel) {
             self.call(
                 "chat.postMessage",
-                &render::direct_message(channel, thread_ts, text),
+                &render::direct_message(channel, thread_ts, rendered),
             )
             .await?;
             return Ok(());
         }
-        let arguments = render::ephemeral(channel, thread_ts, user, text);
+        let arguments = render::ephemeral(channel, thread_ts, user, rendered);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
                 self.call(
                     "chat.postMessage",
-                    &render::direct_message(user, None, text),
+                    &render::direct_message(user, None, rendered),
                 )
                 .await?;
             }

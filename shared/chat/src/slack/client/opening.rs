@@ -4,6 +4,7 @@ use bobbin_core::ids::{Ms, ThreadKey, TurnId, digest};
 use bobbin_core::message::Prompt;
 use serde_json::Value;
 
+use super::memory::next_cursor;
 use super::{Slack, SlackError};
 use crate::slack::render;
 
@@ -84,10 +85,7 @@ impl Slack {
             if let Some(found) = messages.iter().find(named) {
                 return Ok(found["ts"].as_str().map(str::to_owned));
             }
-            cursor = page["response_metadata"]["next_cursor"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
+            cursor = next_cursor(&page);
             if cursor.is_empty() {
                 break;
             }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::Post;
+use bobbin_core::card::{CardState, Post};
 use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
 
 use super::memory::CUT_OFF;
@@ -84,8 +84,23 @@ impl Slack {
         Ok(posted)
     }
 
-    /// The post as a message; the end of an old card names the card that took its place.
+    /// The post as a message; the end of an old card names the card that took its place, and a card that waits for another
+    /// thread leads there.
     async fn rendered(&self, root_ts: Option<&str>, post: &Post, style: CardStyle) -> Rendered {
+        if let Post::Card(card) = post
+            && let CardState::Shared {
+                holder:
+                    Some(ThreadKey::Slack {
+                        channel, root_ts, ..
+                    }),
+            } = &card.state
+        {
+            let link = self.thread_link(channel, root_ts).await;
+            return match link.ok().flatten() {
+                Some(link) => render::card_linked(card, style, &link),
+                None => render::post_as(post, style),
+            };
+        }
         let Post::Moved { to, .. } = post else {
             return render::post_as(post, style);
         };

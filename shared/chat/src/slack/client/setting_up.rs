@@ -71,7 +71,10 @@ impl Slack {
     pub async fn say(&self, channel: &str, text: &str) -> Result<String, SlackError> {
         let method = "chat.postMessage";
         let posted = self
-            .call(method, &render::direct_message(channel, None, text))
+            .call(
+                method,
+                &render::direct_message(channel, None, &render::free(text)),
+            )
             .await?;
         let ts = posted["ts"].as_str().map(str::to_owned);
         ts.ok_or(SlackError::Unclear {

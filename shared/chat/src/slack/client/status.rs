@@ -95,7 +95,7 @@ impl Slack {
                 Some((channel, ts)) => (team, channel, ts),
                 None => return,
             },
-            ThreadKey::Discord { .. } => return,
+            ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => return,
         };
         let is_direct = matches!(thread, ThreadKey::SlackDirect { .. });
         let key = thread.to_string();

@@ -249,6 +249,16 @@ fn card(state: CardState) -> Post {
     })
 }
 
+/// Posts or edits as the worker does, in the thread and turn of these tests.
+async fn send(
+    slack: &Slack,
+    kind: &PostKind,
+    at: Option<&PostRef>,
+    post: &Post,
+) -> Result<PostRef, SlackError> {
+    slack.post(&thread(), &TURN.into(), kind, at, post).await
+}
+
 fn key(kind: &PostKind) -> String {
     post_key(&thread(), &TURN.into(), kind)
 }
@@ -257,14 +267,7 @@ fn key(kind: &PostKind) -> String {
 async fn a_card_is_posted_once_with_its_name_then_edited() {
     let fake = Fake::start().await;
     let slack = fake.client();
-    let at = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            None,
-            &card(CardState::Working),
-        )
+    let at = send(&slack, &PostKind::Card, None, &card(CardState::Working))
         .await
         .unwrap();
     assert_eq!(
@@ -283,16 +286,14 @@ async fn a_card_is_posted_once_with_its_name_then_edited() {
         (&posted["channel"], &posted["thread_ts"]),
         (&json!("C1"), &json!("1790000000.000100"))
     );
-    let again = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            Some(&at),
-            &card(CardState::Stopping),
-        )
-        .await
-        .unwrap();
+    let again = send(
+        &slack,
+        &PostKind::Card,
+        Some(&at),
+        &card(CardState::Stopping),
+    )
+    .await
+    .unwrap();
     assert_eq!(again, at);
     assert_eq!(fake.sent("chat.update")[0]["ts"], at.id);
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
@@ -313,14 +314,7 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
         .await
         .unwrap();
     let second = fake.client();
-    let found = second
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Chunk(0),
-            None,
-            &chunk("one, complete"),
-        )
+    let found = send(&second, &PostKind::Chunk(0), None, &chunk("one, complete"))
         .await
         .unwrap();
     assert_eq!(found, first);
@@ -329,14 +323,7 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
         fake.sent("chat.update")[0]["blocks"][0]["text"],
         "one, complete"
     );
-    second
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Chunk(1),
-            None,
-            &chunk("two"),
-        )
+    send(&second, &PostKind::Chunk(1), None, &chunk("two"))
         .await
         .unwrap();
     assert_eq!(
@@ -373,27 +360,13 @@ async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
             kept,
         );
         let slack = fake.client();
-        let at = slack
-            .post(
-                &thread(),
-                &TURN.into(),
-                &PostKind::Chunk(0),
-                None,
-                &chunk("one"),
-            )
+        let at = send(&slack, &PostKind::Chunk(0), None, &chunk("one"))
             .await
             .unwrap();
         assert_eq!(at.id, "1790000009.000000");
         assert_eq!(fake.sent("chat.postMessage").len(), 1);
         fake.will_answer("chat.postMessage", status, body);
-        let next = slack
-            .post(
-                &thread(),
-                &TURN.into(),
-                &PostKind::Chunk(1),
-                None,
-                &chunk("two"),
-            )
+        let next = send(&slack, &PostKind::Chunk(1), None, &chunk("two"))
             .await
             .unwrap();
         assert_eq!(next.id, "1790000009.000001");
@@ -429,27 +402,18 @@ async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
     ] {
         let fake = Fake::start().await;
         let slack = fake.client();
-        let at = slack
-            .post(
-                &thread(),
-                &TURN.into(),
-                &PostKind::Card,
-                None,
-                &card(CardState::Working),
-            )
+        let at = send(&slack, &PostKind::Card, None, &card(CardState::Working))
             .await
             .unwrap();
         fake.refuses("chat.update", error);
-        let anew = slack
-            .post(
-                &thread(),
-                &TURN.into(),
-                &PostKind::Card,
-                Some(&at),
-                &card(CardState::Stopping),
-            )
-            .await
-            .unwrap();
+        let anew = send(
+            &slack,
+            &PostKind::Card,
+            Some(&at),
+            &card(CardState::Stopping),
+        )
+        .await
+        .unwrap();
         assert_ne!(anew, at, "{error}");
         assert_eq!(fake.sent("chat.postMessage").len(), 2);
     }
@@ -468,32 +432,28 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
         channel: "C1".into(),
         id: "1.2".into(),
     };
-    slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Notice,
-            Some(&at),
-            &Post::Notice("x".into()),
-        )
-        .await
-        .unwrap();
+    send(
+        &slack,
+        &PostKind::Notice,
+        Some(&at),
+        &Post::Notice("x".into()),
+    )
+    .await
+    .unwrap();
     assert_eq!(fake.sent("chat.update").len(), 2);
     fake.will_answer(
         "chat.update",
         429,
         json!({ "ok": false, "error": "ratelimited", "retry_after": "30" }),
     );
-    let error = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Notice,
-            Some(&at),
-            &Post::Notice("x".into()),
-        )
-        .await
-        .unwrap_err();
+    let error = send(
+        &slack,
+        &PostKind::Notice,
+        Some(&at),
+        &Post::Notice("x".into()),
+    )
+    .await
+    .unwrap_err();
     assert!(
         matches!(
             error.failure(),
@@ -507,16 +467,14 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
     for _ in 0..3 {
         fake.will_answer("chat.update", 429, json!({ "retry_after": "0.01" }));
     }
-    let error = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Notice,
-            Some(&at),
-            &Post::Notice("x".into()),
-        )
-        .await
-        .unwrap_err();
+    let error = send(
+        &slack,
+        &PostKind::Notice,
+        Some(&at),
+        &Post::Notice("x".into()),
+    )
+    .await
+    .unwrap_err();
     assert!(
         matches!(error, SlackError::RateLimited { .. }),
         "waiting in place has an end: {error:?}"
@@ -594,23 +552,15 @@ async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_
     // It stands, but its answer is lost.
     fake.will_answer("files.completeUploadExternal", 500, json!("<html>"));
     let first = fake.client();
-    let unclear = first
-        .post(&thread(), &TURN.into(), &kind, None, &file)
-        .await;
+    let unclear = send(&first, &kind, None, &file).await;
     assert!(unclear.unwrap_err().passes());
-    let again = first
-        .post(&thread(), &TURN.into(), &kind, None, &file)
-        .await;
+    let again = send(&first, &kind, None, &file).await;
     assert_eq!(again.unwrap().id, "1790000009.000000");
     let other_worker = fake.client();
-    other_worker
-        .post(&thread(), &TURN.into(), &kind, None, &file)
-        .await
-        .unwrap();
+    send(&other_worker, &kind, None, &file).await.unwrap();
     assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
     // Another file of the same name is another one.
-    other_worker
-        .post(&thread(), &TURN.into(), &PostKind::Artifact(1), None, &file)
+    send(&other_worker, &PostKind::Artifact(1), None, &file)
         .await
         .unwrap();
     let completed = fake.sent("files.completeUploadExternal");

@@ -4,6 +4,7 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepStat
 use bobbin_core::outcome::Outcome;
 use serde_json::{Value, json};
 
+use super::home::where_it_is;
 use super::words::{duration, facts, title};
 use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
 use crate::slack::blocks::{Rendered, context, label, section};
@@ -15,6 +16,8 @@ use crate::slack::limits::{
 
 /// One step on its line.
 const STEP_UNITS_MAX: usize = 280;
+/// The address of another thread.
+const LINK_UNITS_MAX: usize = 300;
 /// Room for the line that counts the steps which are not shown.
 const EARLIER_UNITS: usize = 40;
 
@@ -28,9 +31,10 @@ pub enum CardStyle {
     Lines,
 }
 
-pub(super) fn card(card: &Card, style: CardStyle) -> Rendered {
+/// `link` leads to the thread that it waits for, where it does and that is known.
+pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendered {
     let title = title(&card.state);
-    let told = told(card);
+    let told = told(card, link);
     let mut blocks = Vec::new();
     let todo = todo(&card.plan);
     if style == CardStyle::Plan && !card.steps.is_empty() {
@@ -69,7 +73,7 @@ pub(super) fn card(card: &Card, style: CardStyle) -> Rendered {
 }
 
 /// What a person should know beyond the title, escaped, below the limit of a section.
-fn told(card: &Card) -> Option<String> {
+fn told(card: &Card, link: Option<&str>) -> Option<String> {
     let room = SECTION_UNITS_MAX - 200;
     let outcome = match (&card.state, &card.trouble) {
         (CardState::Ended { outcome, .. }, _) => outcome,
@@ -78,6 +82,17 @@ fn told(card: &Card) -> Option<String> {
         }
         (CardState::Queued { ahead, .. }, _) => {
             return Some(format!("{ahead} tasks come before it."));
+        }
+        (CardState::Shared { holder }, _) => {
+            let there = holder.as_ref().map(where_it_is).unwrap_or_default();
+            let holder = match link {
+                Some(link) => format!("<{}|another thread>", mrkdwn(link, LINK_UNITS_MAX)),
+                None => "another thread".to_owned(),
+            };
+            return Some(format!(
+                "Waits until {} is done: both work in the same directory.",
+                format!("{holder} {there}").trim_end()
+            ));
         }
         (_, Some(trouble)) => return Some(format!("Trying again: {}", line(trouble, room))),
         (_, None) => return None,

@@ -115,14 +115,14 @@ fn ended_lines(picture: &Picture) -> impl Iterator<Item = String> {
 }
 
 /// Slack shows the channel's name to who may see it.
-fn where_it_is(thread: &ThreadKey) -> String {
+pub(super) fn where_it_is(thread: &ThreadKey) -> String {
     match thread {
         ThreadKey::Slack { channel, .. } if channel.starts_with('D') => {
             "in our direct message".to_owned()
         }
         ThreadKey::SlackDirect { .. } => "in our direct message".to_owned(),
         ThreadKey::Slack { channel, .. } => format!("in <#{channel}>"),
-        ThreadKey::Discord { .. } => "elsewhere".to_owned(),
+        ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => "elsewhere".to_owned(),
     }
 }
 

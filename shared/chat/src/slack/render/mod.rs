@@ -7,16 +7,18 @@
 mod ask;
 mod card;
 mod home;
+mod sandboxes;
 mod stream;
 mod words;
 
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::ids::PostRef;
+use bobbin_core::card::{Card, CardState, Post};
+use bobbin_core::ids::{PostRef, SandboxName};
 use bobbin_core::message::Prompt;
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
 pub use self::home::{closed_home, home, overview_words};
+pub use self::sandboxes::{ask_destroy, sandboxes};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
 pub use super::blocks::{EVENT_TYPE, Rendered};
 use super::blocks::{context, metadata, section};
@@ -44,7 +46,7 @@ pub fn post(post: &Post) -> Rendered {
 #[must_use]
 pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
     match post {
-        Post::Card(card) => card::card(card, style),
+        Post::Card(card) => card::card(card, style, None),
         Post::Chunk { text, .. } if text.trim().is_empty() => {
             free("The agent finished without words.")
         }
@@ -63,6 +65,12 @@ pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
             post: inner,
         } => calling(self::post(inner), people),
     }
+}
+
+/// A card of a turn that waits for another thread, with the way to that one.
+#[must_use]
+pub fn card_linked(card: &Card, style: CardStyle, link: &str) -> Rendered {
+    card::card(card, style, Some(link))
 }
 
 /// The address of a message, in a thread or in none, on the workspace's own site (`auth.test` names it, with a slash at its end).
@@ -188,10 +196,10 @@ pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
     json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
 }
 
-/// The arguments of `chat.postEphemeral`: words that one person sees.
+/// The arguments of `chat.postEphemeral`: what one person sees.
 #[must_use]
-pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str) -> Value {
-    let Rendered { text, blocks } = free(text);
+pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &Rendered) -> Value {
+    let Rendered { text, blocks } = rendered;
     let mut arguments = json!({ "channel": channel, "user": user, "text": text, "blocks": blocks });
     if let Some(thread_ts) = thread_ts {
         arguments["thread_ts"] = thread_ts.into();
@@ -199,10 +207,10 @@ pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, text: &str)
     arguments
 }
 
-/// The arguments of `chat.postMessage` for words in a direct message, where nobody else is.
+/// The arguments of `chat.postMessage` for what is said in a direct message, where nobody else is.
 #[must_use]
-pub fn direct_message(channel: &str, thread_ts: Option<&str>, text: &str) -> Value {
-    let Rendered { text, blocks } = free(text);
+pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &Rendered) -> Value {
+    let Rendered { text, blocks } = rendered;
     // With a name like every post of ours: what has none is a stream that was cut off.
     let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
         "unfurl_links": false, "unfurl_media": false });
@@ -219,10 +227,13 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
     let by = line(&prompt.by.name, NAME_UNITS_MAX);
     let task = mrkdwn(&prompt.text, TASK_UNITS_MAX);
     let wants = &prompt.wants;
-    let chosen = [&wants.repo, &wants.model, &wants.agent];
+    let chosen = [&wants.repo, &wants.model, &wants.agent, &wants.provider];
+    let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
     let chosen: String = chosen
         .into_iter()
         .flatten()
+        .map(String::as_str)
+        .chain(sandbox)
         .map(|one| format!("{} · ", line(one, CHOSEN_UNITS_MAX)))
         .collect();
     let from = format!(

@@ -32,6 +32,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
     match state {
         CardState::Received => "Received, getting ready",
         CardState::Queued { .. } => "Queued",
+        CardState::Shared { .. } => "Waiting for another thread",
         CardState::Creating => "Creating a sandbox",
         CardState::Resuming => "Waking the sandbox",
         CardState::Working => "Working",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::block_kit::home_problems;
 use super::{app, signed};
 use crate::slack::{render, suggested};
-use crate::{Inbound, Lookup};
+use crate::{Inbound, Lookup, Sought};
 
 fn thread(channel: &str) -> ThreadKey {
     ThreadKey::slack("T1", channel, "1790000000.000100").unwrap()
@@ -280,8 +280,8 @@ fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
     let inbound = pressed(&payload, "");
     let lookup = inbound.lookup.unwrap();
     assert_eq!(
-        (lookup.tenant.as_str(), lookup.kind, lookup.typed.as_str()),
-        ("slack:T1", Kind::Repo, "acme")
+        (lookup.tenant.as_str(), lookup.sought, lookup.typed.as_str()),
+        ("slack:T1", Sought::Choice(Kind::Repo), "acme")
     );
     assert_eq!(pressed(&payload, "U2").lookup, None);
     let lookup = |typed: &str| Lookup {

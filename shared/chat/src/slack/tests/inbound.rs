@@ -9,7 +9,7 @@ use bobbin_core::access::Refusal;
 use bobbin_core::ask::{Choice, Field};
 use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::message::{
-    Attachment, Body, Control, Message, Place, Prompt, Quote, Reply, Want, Work,
+    Attachment, Body, Control, Message, Operation, Place, Prompt, Quote, Reply, Want, Which, Work,
 };
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind};
@@ -523,6 +523,7 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
         repo: Some("acme/api".to_owned()),
         model: Some("openai/gpt".to_owned()),
         agent: Some("plan".to_owned()),
+        ..Selection::default()
     };
     assert_eq!(
         (&prompt(&chosen).wants, prompt(&chosen).text.as_str()),
@@ -672,7 +673,7 @@ fn an_oversized_body_is_refused_before_it_is_hashed() {
 }
 
 #[test]
-fn every_entrance_refuses_what_is_not_signed_and_reads_nothing_of_it() {
+fn every_endpoint_refuses_what_is_not_signed_and_reads_nothing_of_it() {
     for name in [
         "app_mention",
         "block_actions_stop",
@@ -746,4 +747,148 @@ fn ids_fit_the_queue_and_never_collide_over_their_parts() {
         Some("1790000000.000100")
     );
     assert_eq!(message_ts("1182000000000000000"), None);
+}
+
+fn mentioned(text: &str) -> Inbound {
+    let mut payload = stored("app_mention");
+    payload["json"]["event"]["text"] = json!(format!("<@U0BOBBINBOT> {text}"));
+    payload["json"]["event"]["blocks"] = json!([]);
+    let (endpoint, raw) = request(&payload);
+    signed(&endpoint, &raw, &app(TEAM, "", ""))
+}
+
+#[test]
+fn words_about_sandboxes_are_wanted_in_the_thread_and_a_bad_name_is_refused_at_once() {
+    let name = || "frontend".parse().unwrap();
+    let named = mentioned("sandbox name frontend");
+    assert!(matches!(&message(&named).work, Work::Name { name: n, .. } if *n == name()));
+    let list = Want::Sandboxes {
+        page: 0,
+        in_thread: true,
+    };
+    assert_eq!(control(&mentioned("sandbox list")).want, list);
+    let to = Some(Which::Named(name()));
+    assert_eq!(
+        control(&mentioned("sandbox connect frontend")).want,
+        Want::Connect { to }
+    );
+    assert_eq!(
+        control(&mentioned("sandbox connect")).want,
+        Want::Connect { to: None }
+    );
+    let sandbox = Which::Here;
+    assert_eq!(
+        control(&mentioned("sandbox destroy")).want,
+        Want::AskDestroy { sandbox }
+    );
+    let refused = mentioned("sandbox name Front_End");
+    let Want::Say { text } = &control(&refused).want else {
+        panic!("a bad name is refused");
+    };
+    assert_eq!(
+        text,
+        "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+    );
+    let task = mentioned("sandbox:frontend in:shared fix it");
+    assert_eq!(prompt(&task).wants.sandbox, Some(name()));
+    assert!(prompt(&task).wants.in_common);
+}
+
+/// A click on a button of something that one person sees, which Slack tells without its thread.
+fn whispered(action_id: &str, value: &str, people: &str) -> Inbound {
+    let mut payload = stored("block_actions_stop");
+    payload["payload"]["container"] = json!({"type": "message", "message_ts": "1790000200.000900",
+        "channel_id": CHANNEL, "is_ephemeral": true});
+    payload["payload"]["message"] = json!(null);
+    payload["payload"]["actions"][0]["action_id"] = json!(action_id);
+    payload["payload"]["actions"][0]["value"] = json!(value);
+    let (endpoint, raw) = request(&payload);
+    signed(&endpoint, &raw, &app(TEAM, "", people))
+}
+
+#[test]
+fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
+    let thread = format!("slack:{TEAM}:{CHANNEL}:1790000100.000100");
+    let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
+    let both = format!("{thread} {key}");
+    let sandbox = || Which::Exactly(key.parse().unwrap());
+    let pressed = |action: &str, value: &str| {
+        let inbound = whispered(action, value, "");
+        let control = control(&inbound);
+        assert_eq!(control.thread.to_string(), thread);
+        let Reply::Slack { thread_ts, .. } = &control.reply else {
+            panic!("a reply of Slack");
+        };
+        assert_eq!(thread_ts.as_deref(), Some("1790000100.000100"));
+        control.want.clone()
+    };
+    let operate = |operation| Want::Operate {
+        sandbox: sandbox(),
+        operation,
+    };
+    assert_eq!(pressed("v1:box:stop", &both), operate(Operation::Pause));
+    assert_eq!(pressed("v1:box:start", &both), operate(Operation::Resume));
+    assert_eq!(
+        pressed("v1:box:snapshot", &both),
+        operate(Operation::Snapshot)
+    );
+    assert_eq!(pressed("v1:destroy", &both), operate(Operation::Destroy));
+    let connect = Want::Connect {
+        to: Some(sandbox()),
+    };
+    assert_eq!(pressed("v1:box:connect", &both), connect);
+    let ask = Want::AskDestroy { sandbox: sandbox() };
+    assert_eq!(pressed("v1:box:destroy", &both), ask);
+    let page = Want::Sandboxes {
+        page: 2,
+        in_thread: true,
+    };
+    assert_eq!(pressed("v1:boxes:2", &thread), page);
+    assert!(
+        matches!(pressed("v1:keep", &thread), Want::Say { text } if text == "Nothing was destroyed.")
+    );
+}
+
+#[test]
+fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_checked_with_each_click()
+ {
+    let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
+    for elsewhere in [
+        "slack:T2:C0BUILD0001:1.1",
+        "slack:T0BOBBIN01:C2:1.1",
+        "slack:T0BOBBIN01:dm:U2",
+    ] {
+        let inbound = whispered("v1:destroy", &format!("{elsewhere} {key}"), "");
+        assert_eq!(inbound.enqueue, None, "{elsewhere}");
+    }
+    let here = format!("slack:{TEAM}:{CHANNEL}:1.1 {key}");
+    let refused = whispered("v1:destroy", &here, "U0NOBODY001");
+    assert!(
+        matches!(&control(&refused).want, Want::Say { .. }),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn the_list_of_a_command_belongs_to_no_thread() {
+    let mut form = stored("slash_status");
+    let list = |form: &Value| {
+        let (endpoint, raw) = request(form);
+        signed(&endpoint, &raw, &app(TEAM, "", ""))
+    };
+    form["form"]["text"] = json!("sandbox list");
+    let want = Want::Sandboxes {
+        page: 0,
+        in_thread: false,
+    };
+    assert_eq!(control(&list(&form)).want, want);
+    form["form"]["text"] = json!("sandbox destroy frontend");
+    let sandbox = Which::Named("frontend".parse().unwrap());
+    assert_eq!(control(&list(&form)).want, Want::AskDestroy { sandbox });
+    form["form"]["text"] = json!("sandbox name frontend");
+    assert_eq!(
+        list(&form).enqueue,
+        None,
+        "which thread is meant cannot be known"
+    );
 }

@@ -70,7 +70,7 @@ fn every_event_of_the_manifest_is_in_use_and_others_are_not() {
 }
 
 #[test]
-fn the_entrances_are_named_with_the_command_and_the_shortcut_that_are_served() {
+fn the_endpoints_are_named_with_the_command_and_the_shortcut_that_are_served() {
     let manifest = manifest("https://bobbin.example/").unwrap();
     let settings = &manifest["settings"];
     let endpoints = [

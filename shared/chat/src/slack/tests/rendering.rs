@@ -2,8 +2,10 @@
 
 use bobbin_core::ask::{About, Ask, Opt, Question};
 use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
-use bobbin_core::ids::PostRef;
+use bobbin_core::ids::{PostRef, ThreadKey};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_core::sandboxes::{Listed, Page, Place};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -670,7 +672,8 @@ proptest! {
 
     #[test]
     fn any_words_for_one_person_are_within_every_limit_and_cannot_ping(text in hostile()) {
-        for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &text), render::direct_message("D1", None, &text)] {
+        let words = render::free(&text);
+        for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &words), render::direct_message("D1", None, &words)] {
             let blocks = arguments["blocks"].as_array().unwrap();
             prop_assert_eq!(problems(arguments["text"].as_str().unwrap(), blocks), Vec::<String>::new());
             prop_assert!(!pings(blocks[0]["text"].as_str().unwrap()));
@@ -749,4 +752,109 @@ fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_not() {
         render::diff_summary(patch),
         "```1 file changed, +1 -0\n  a.txt (new, +1 -0)```"
     );
+}
+
+fn in_channel(root_ts: &str) -> ThreadKey {
+    ThreadKey::slack("T1", "C1", root_ts).unwrap()
+}
+
+fn listed(name: &str, phase: Phase) -> Listed {
+    let record = SandboxRecord {
+        name: Some(name.parse().unwrap()),
+        provider: Some("daytona".to_owned()),
+        phase,
+        threads: [
+            in_channel("1.1"),
+            ThreadKey::slack("T1", "D1", "2.2").unwrap(),
+        ]
+        .into(),
+        last_activity_ms: 60_000,
+        ..SandboxRecord::default()
+    };
+    Listed::of(&in_channel("1.1").sandbox(), &record)
+}
+
+fn page(all: Vec<Listed>, page: usize, in_thread: bool) -> Rendered {
+    let place = Place {
+        thread: in_channel("9.9"),
+        in_thread,
+        here: None,
+    };
+    render::sandboxes(&Page::of(all, page, place, 120_000))
+}
+
+fn labels(rendered: &Rendered) -> Vec<String> {
+    let label = |one: Value| one["text"]["text"].as_str().unwrap().to_owned();
+    elements(rendered).into_iter().map(label).collect()
+}
+
+#[test]
+fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
+    let shown = page(vec![listed("frontend", Phase::Active)], 0, true);
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    assert!(
+        read(&shown).contains("*frontend*\ndaytona · running · used 1 min 0 s ago · 2 threads"),
+        "{}",
+        read(&shown)
+    );
+    assert_eq!(labels(&shown), ["Connect", "Stop", "Snapshot", "Destroy"]);
+    assert_eq!(
+        elements(&shown)[0]["value"],
+        "slack:T1:C1:9.9 slack:T1:C1:1.1"
+    );
+    let elsewhere = page(vec![listed("frontend", Phase::Paused)], 0, false);
+    assert_eq!(labels(&elsewhere), ["Start", "Snapshot", "Destroy"]);
+    let none = page(Vec::new(), 0, true);
+    assert_eq!(problems(&none.text, &none.blocks), Vec::<String>::new());
+}
+
+#[test]
+fn a_full_page_of_the_list_fits_slack_and_leads_to_the_others() {
+    let all: Vec<Listed> = (0..12)
+        .map(|n| listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active))
+        .collect();
+    for (number, turns) in [
+        (0, vec!["Next"]),
+        (1, vec!["Previous", "Next"]),
+        (2, vec!["Previous"]),
+    ] {
+        let shown = page(all.clone(), number, true);
+        assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+        let mut labels = labels(&shown);
+        labels.retain(|label| label == "Previous" || label == "Next");
+        assert_eq!(labels, turns, "page {number}");
+    }
+}
+
+#[test]
+fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
+    let mut sandbox = listed("frontend", Phase::Active);
+    sandbox.in_use = vec![in_channel("1.1")];
+    let asked = render::ask_destroy(&in_channel("9.9"), &sandbox, 120_000);
+    assert_eq!(problems(&asked.text, &asked.blocks), Vec::<String>::new());
+    let words = "*Destroy frontend?*\n• The task that runs in it is stopped: in <#C1>.\n\
+• 2 threads work in it: in <#C1>, in our direct message. They are told.\n\
+• What is in it and was not pushed is lost, and its name is free again.";
+    assert!(read(&asked).contains(words), "{}", read(&asked));
+    assert_eq!(labels(&asked), ["Destroy", "Cancel"]);
+}
+
+#[test]
+fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_known() {
+    let holder = Some(in_channel("1.1"));
+    let waits = card(CardState::Shared { holder });
+    let shown = render::post(&Post::Card(waits.clone()));
+    let words = "Waits until another thread in <#C1> is done: both work in the same directory.";
+    assert!(read(&shown).contains(words), "{}", read(&shown));
+    let link = "https://acme.slack.com/archives/C1/p11";
+    let linked = render::card_linked(&waits, CardStyle::Plan, link);
+    assert!(
+        read(&linked).contains(
+            "Waits until <https://acme.slack.com/archives/C1/p11|another thread> in <#C1> is done"
+        ),
+        "{}",
+        read(&linked)
+    );
+    assert_eq!(problems(&linked.text, &linked.blocks), Vec::<String>::new());
+    assert_eq!(labels(&linked), ["Stop"]);
 }

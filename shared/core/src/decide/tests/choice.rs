@@ -27,6 +27,7 @@ fn wants(repo: Option<&str>, model: Option<&str>, agent: Option<&str>) -> Select
         repo: text(repo),
         model: text(model),
         agent: text(agent),
+        ..Selection::default()
     }
 }
 

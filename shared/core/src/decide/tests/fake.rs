@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
-use crate::ids::{AskId, TurnId};
+use crate::ids::{AskId, SandboxKey, SandboxName, TurnId};
+use crate::sandbox::{SandboxRecord, SnapshotSeen};
+use crate::session::NameWrite;
 use crate::signals::signals;
 
 /// What exists outside, and what a test wants to go wrong.
@@ -10,6 +12,18 @@ use crate::signals::signals;
 pub(super) struct State {
     pub(super) now_ms: Ms,
     pub(super) record: Option<Session>,
+    /// Records of other threads than [`thread`], and of sandboxes that no thread here was the first of.
+    pub(super) others: BTreeMap<ThreadKey, Session>,
+    pub(super) apart: BTreeMap<SandboxKey, SandboxRecord>,
+    /// Who has which name.
+    pub(super) names_of: BTreeMap<SandboxName, SandboxKey>,
+    /// What threads were told past their own group.
+    pub(super) told_threads: Vec<(ThreadKey, String)>,
+    /// Workspaces that were made, by thread.
+    pub(super) workspaces: Vec<ThreadKey>,
+    /// What becomes of a snapshot that is looked at.
+    pub(super) snapshots: Vec<SnapshotSeen>,
+    pub(super) deleted_snapshots: Vec<String>,
     pub(super) flags: ControlFlags,
     pub(super) sandboxes: BTreeMap<u32, SandboxState>,
     /// Prompts that the agent has, by (generation, message id).
@@ -121,6 +135,91 @@ impl Out {
     }
 }
 
+impl State {
+    /// The record of a thread, with that of the sandbox that it works in.
+    pub(super) fn stored(&self, of: &ThreadKey) -> Option<Session> {
+        if let ThreadKey::Sandbox(key) = of {
+            return self.sandbox_record(key).map(|sandbox| Session {
+                sandbox,
+                ..Session::new(of.clone(), 0)
+            });
+        }
+        let record = if *of == thread() {
+            self.record.as_ref()
+        } else {
+            self.others.get(of)
+        }?;
+        Some(Session {
+            sandbox: self
+                .sandbox_record(&record.sandbox_key())
+                .unwrap_or_default(),
+            ..record.clone()
+        })
+    }
+
+    fn holder(&mut self, of: &ThreadKey) -> Option<&mut Session> {
+        if *of == thread() {
+            self.record.as_mut()
+        } else {
+            self.others.get_mut(of)
+        }
+    }
+
+    pub(super) fn sandbox_record(&self, key: &SandboxKey) -> Option<SandboxRecord> {
+        let own = if *key.thread() == thread() {
+            self.record.as_ref()
+        } else {
+            self.others.get(key.thread())
+        };
+        self.apart
+            .get(key)
+            .cloned()
+            .or_else(|| Some(own?.sandbox.clone()))
+    }
+
+    fn names_are_free(&self, names: &[NameWrite]) -> bool {
+        let free = |one: &NameWrite| match self.names_of.get(&one.name) {
+            Some(key) => *key == one.sandbox,
+            None => true,
+        };
+        names.iter().all(free)
+    }
+
+    fn put(&mut self, session: Session, expected: Versions) {
+        let (thread_of, key) = (session.thread.clone(), session.sandbox_at_hand());
+        let own_before = self
+            .holder(&thread_of)
+            .map(|own| own.sandbox.clone())
+            .unwrap_or_default();
+        let sandbox = session.sandbox.clone();
+        if expected.thread.is_some() {
+            let own = if key == thread_of.sandbox() {
+                sandbox.clone()
+            } else {
+                own_before
+            };
+            let session = Session {
+                sandbox: own,
+                ..session
+            };
+            if thread_of == thread() {
+                self.record = Some(session);
+            } else {
+                self.others.insert(thread_of.clone(), session);
+            }
+        }
+        if expected.sandbox.is_none() || key == thread_of.sandbox() && expected.thread.is_some() {
+            return;
+        }
+        match self.holder(key.thread()) {
+            Some(own) => own.sandbox = sandbox,
+            None => {
+                self.apart.insert(key, sandbox);
+            }
+        }
+    }
+}
+
 pub(super) struct Fake(Mutex<State>);
 
 impl Fake {
@@ -190,6 +289,35 @@ impl Fake {
             match effect {
                 Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
                 Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(s.older_sandboxes),
+                Effect::FindName { name } => Event::NameFound(s.names_of.get(name).cloned()),
+                Effect::Chat(ChatEffect::Tell { thread, word, .. }) => {
+                    s.told_threads.push((thread.clone(), word.clone()));
+                    Event::Told {
+                        thread: thread.clone(),
+                    }
+                }
+                Effect::Sandbox(SandboxEffect::MakeWorkspace { .. }) => {
+                    s.workspaces.push(thread.clone());
+                    Event::WorkspaceReady {
+                        directory: format!("/work/{}", thread.short_hash()),
+                        branch: Some(format!("bobbin/{}", thread.short_hash())),
+                    }
+                }
+                Effect::Sandbox(SandboxEffect::Snapshot { at_ms, after_ms, .. }) => {
+                    s.now_ms += after_ms;
+                    Event::SnapshotSeen {
+                        name: format!("snapshot-{at_ms}"),
+                        seen: if s.snapshots.is_empty() {
+                            SnapshotSeen::Ready
+                        } else {
+                            s.snapshots.remove(0)
+                        },
+                    }
+                }
+                Effect::Sandbox(SandboxEffect::DeleteSnapshot { name }) => {
+                    s.deleted_snapshots.push(name.clone());
+                    Event::SnapshotDeleted { name: name.clone() }
+                }
                 Effect::Recall { turns } => Event::Recalled(
                     turns
                         .iter()
@@ -200,7 +328,7 @@ impl Fake {
                     s.wakes.push(*at_ms);
                     Event::Woken
                 }
-                Effect::Sandbox(SandboxEffect::Create { generation }) => {
+                Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
                     s.sandboxes.entry(*generation).or_insert(SandboxState::Running);
                     look(s, generation)
                 }
@@ -500,13 +628,13 @@ impl World for Fake {
         })
     }
 
-    async fn load(&self, _: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
+    async fn load(&self, of: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
         let after = self.call();
         if self.is_out(&[Out::Table]) {
             return Err(outage(Out::Table));
         }
         let found = self.with(|s| Loaded {
-            session: s.record.as_ref().map(|record| {
+            session: s.stored(of).map(|record| {
                 Session::decode(&record.encode(), Some(&record.sandbox.encode())).unwrap()
             }),
             flags: if s.late_flags {
@@ -534,18 +662,31 @@ impl World for Fake {
             return Err(outage(Out::Writes));
         }
         let saved = self.with(|s| {
-            if !expected.are_of(s.record.as_ref()) {
+            let stored = s.stored(&session.thread);
+            let of_sandbox = s.sandbox_record(&session.sandbox_at_hand());
+            let stored = stored.map(|stored| Session {
+                sandbox: of_sandbox.clone().unwrap_or_default(),
+                ..stored
+            });
+            if !expected.are_of(stored.as_ref()) || !s.names_are_free(&session.observed.names) {
                 return Saved::Conflict;
             }
             let entries = entries.iter().cloned();
             s.ledger
                 .extend(entries.map(|entry| (entry.turn.clone(), entry)));
-            let signals = signals(s.record.as_ref(), session, s.now_ms);
+            for one in &session.observed.names {
+                if one.released {
+                    s.names_of.remove(&one.name);
+                } else {
+                    s.names_of.insert(one.name.clone(), one.sandbox.clone());
+                }
+            }
+            let signals = signals(stored.as_ref(), session, s.now_ms);
             s.signalled
                 .extend(signals.iter().map(|signal| signal.kind.name()));
             let spent = s.flags.spent(session);
             s.flags = std::mem::take(&mut s.flags).without(&spent);
-            s.record = Some(expected.followed_by(session.clone()));
+            s.put(expected.followed_by(session.clone()), expected);
             Saved::Written(if s.late_flags {
                 ControlFlags::default()
             } else {
@@ -703,11 +844,18 @@ pub(super) fn each_crash(
     for (call, after) in (1..=calls).flat_map(|call| [(call, false), (call, true)]) {
         let world = begun();
         world.with(|s| s.crash_at = Some((s.calls + call, after)));
-        let died = catch_unwind(AssertUnwindSafe(|| deliver(&world, message, 1))).is_err();
         let crash = format!("crash at call {call}, after it: {after}");
-        assert!(died && world.with(|s| s.crashed), "{crash}: not reached");
+        let mut receive = 0;
+        loop {
+            receive += 1;
+            match catch_unwind(AssertUnwindSafe(|| deliver(&world, message, receive))) {
+                Err(_) => break,
+                Ok(Verdict::Hold { delay_ms, .. }) => later(&world, delay_ms),
+                Ok(over) => panic!("{crash}: not reached before {over:?}"),
+            }
+        }
         world.with(|s| s.crash_at = None);
-        deliver_until_done(&world, message, 2);
+        deliver_until_done(&world, message, receive + 1);
         check(&world, &crash);
     }
     2 * calls

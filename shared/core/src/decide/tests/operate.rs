@@ -5,7 +5,7 @@ use crate::message::Operation;
 use crate::sandbox::Operated;
 
 fn operation(id: &str, want: Operation) -> Message {
-    work(id, Work::Operate { want })
+    work(id, Work::Operate { want, by: None })
 }
 
 fn paused() -> Fake {

@@ -28,7 +28,7 @@ impl System {
     ) -> Outcome {
         let at = |generation: u32| generation as usize - 1;
         Outcome::Event(match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation }) => {
+            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
                 if late {
                     s.late = Some(Late {
                         call: Call::Create,
@@ -133,6 +133,16 @@ impl System {
                 }
             }
             Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
+            // One thread alone: no names, no workspaces of its own, nobody to be told. The model of shared ones has them.
+            Effect::FindName { .. } => Event::NameFound(None),
+            Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told {
+                thread: thread.clone(),
+            },
+            Effect::Sandbox(
+                SandboxEffect::MakeWorkspace { .. }
+                | SandboxEffect::Snapshot { .. }
+                | SandboxEffect::DeleteSnapshot { .. },
+            ) => down(),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
             Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {

@@ -2,6 +2,7 @@
 
 use super::*;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
+use bobbin_core::event::Cause;
 use bobbin_core::ports::Versions;
 
 impl System {
@@ -24,7 +25,7 @@ impl System {
     fn asked(&self, s: &State, worker: &Worker) -> Asked {
         let mints = match worker.item {
             Item::Message(at) => s.known[usize::from(at)].mints,
-            Item::Burial(_) | Item::Sweep => 0,
+            Item::Aged(_) | Item::Burial(_) | Item::Sweep => 0,
         };
         Asked {
             item: worker.item,
@@ -181,7 +182,7 @@ impl System {
 
     /// The provider has done what it took its time with.
     fn has_landed(&self, s: &mut State, slot: usize, effect: &Effect) {
-        if let Effect::Sandbox(SandboxEffect::Create { generation })
+        if let Effect::Sandbox(SandboxEffect::Create { generation, .. })
         | Effect::Sandbox(SandboxEffect::Stop { generation })
         | Effect::Sandbox(SandboxEffect::Delete { generation }) = effect
         {
@@ -274,17 +275,26 @@ impl System {
 
 /// The fault: at a follow window's end the machine is made to write that nothing was sent.
 fn without_cursor(machine: Machine) -> Machine {
-    let (known, mut decision) = match machine {
-        Machine::Write { known, decision } if decision.next.work().is_none() => (known, decision),
+    let (known, cause, mut decision) = match machine {
+        Machine::Write {
+            known,
+            cause,
+            decision,
+        } if decision.next.work().is_none() => (known, cause, decision),
         Machine::Act { known, next } if next.work().is_none() => {
             let session = known.session.clone();
             let next = *next;
-            (known, Box::new(Decision { session, next }))
+            let cause = Box::new(Cause::Delivered);
+            (known, cause, Box::new(Decision { session, next }))
         }
         machine => return machine,
     };
     if let Some(turn) = &mut decision.session.turn {
         turn.stage = Stage::Received { ids: None };
     }
-    Machine::Write { known, decision }
+    Machine::Write {
+        known,
+        cause,
+        decision,
+    }
 }

@@ -3,7 +3,7 @@
 use bobbin_core::ids::{PostKind, PostRef};
 use serde_json::{Value, json};
 
-use super::{Fake, TURN, chunk, key, thread};
+use super::{Fake, chunk, key, send, thread};
 use crate::slack::{Slack, SlackError};
 
 /// A Slack in whose thread the person's message stands, as `conversations.replies` gives it.
@@ -20,9 +20,7 @@ fn client(fake: &Fake) -> Slack {
 
 async fn answer(slack: &Slack, text: &str) -> Result<PostRef, SlackError> {
     let kind = PostKind::Chunk(0);
-    slack
-        .post(&thread(), &TURN.into(), &kind, None, &chunk(text))
-        .await
+    send(slack, &kind, None, &chunk(text)).await
 }
 
 /// The messages of the bot in the thread, by name.

@@ -4,7 +4,7 @@ use bobbin_core::card::{Card, CardState, CardStep, Post, StepState};
 use bobbin_core::ids::{PostKind, ThreadKey};
 use serde_json::Value;
 
-use super::{Fake, TURN, card, thread};
+use super::{Fake, TURN, card, send};
 
 fn with_steps() -> Post {
     let Post::Card(card) = card(CardState::Working) else {
@@ -33,24 +33,10 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("chat.postMessage", "invalid_blocks");
-    let at = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            None,
-            &with_steps(),
-        )
+    let at = send(&slack, &PostKind::Card, None, &with_steps())
         .await
         .unwrap();
-    slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            Some(&at),
-            &with_steps(),
-        )
+    send(&slack, &PostKind::Card, Some(&at), &with_steps())
         .await
         .unwrap();
     assert_eq!(
@@ -74,26 +60,12 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
 async fn an_edit_that_is_refused_twice_still_shows_the_words() {
     let fake = Fake::start().await;
     let slack = fake.client();
-    let at = slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            None,
-            &with_steps(),
-        )
+    let at = send(&slack, &PostKind::Card, None, &with_steps())
         .await
         .unwrap();
     fake.refuses("chat.update", "invalid_blocks");
     fake.refuses("chat.update", "invalid_blocks");
-    slack
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Card,
-            Some(&at),
-            &with_steps(),
-        )
+    send(&slack, &PostKind::Card, Some(&at), &with_steps())
         .await
         .unwrap();
     let edits = fake.sent("chat.update");

@@ -3,8 +3,8 @@
 use bobbin_core::limits::DELIVERIES_MAX;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
-use bobbin_tests::chat::{Platform, Seen};
-use bobbin_tests::limits::{DEAD_LETTER_MS_MAX, KILLED_MS_MAX, SEEN_MS_MAX};
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::{DEAD_LETTER_MS_MAX, KILLED_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::{Talk, marked};
@@ -70,7 +70,7 @@ async fn give_up_early(world: &World) {
 
 /// The letters leave the queue of the dead once their burial is on record.
 async fn all_buried(world: &World) {
-    eventually(SEEN_MS_MAX, "no dead letter is left", async || {
+    eventually(VISIBLE_MS_MAX, "no dead letter is left", async || {
         world.advance_clock(STEP_MS).await?;
         match dead(world).await.len() {
             0 => Ok(()),
@@ -98,7 +98,8 @@ async fn poison(platform: Platform) {
             "the thread is told of what nobody can read",
             async || {
                 world.advance_clock(STEP_MS).await?;
-                let words = |one: &Seen| one.by_bot && one.text.contains("in spite of many tries");
+                let words =
+                    |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
                 let seen = talk.messages().await?.into_iter().filter(words).count();
                 if seen == told {
                     Ok(())
@@ -165,7 +166,7 @@ async fn dead_letter(platform: Platform) {
     talk.say_marked(&text, &mark).await;
     let behind = talk.say("echo: behind it").await;
     for nth in 1..=RECEIVES_MAX {
-        let process = eventually(SEEN_MS_MAX, "the message is worked on", async || {
+        let process = eventually(VISIBLE_MS_MAX, "the message is worked on", async || {
             breakpoint.held_process().await
         })
         .await;
@@ -191,7 +192,7 @@ async fn dead_letter(platform: Platform) {
         world.advance_clock(CLAIMED_MS).await.unwrap();
     }
     let card = talk
-        .see(SEEN_MS_MAX, "the dead letter is told", |one| {
+        .see(VISIBLE_MS_MAX, "the dead letter is told", |one| {
             one.by_bot && one.text.contains("in spite of many tries")
         })
         .await;
@@ -204,7 +205,7 @@ async fn dead_letter(platform: Platform) {
     all_buried(&world).await;
     // It can be run again, and then it is.
     talk.press(&card, "Run again").await;
-    talk.see(SEEN_MS_MAX, "what was buried is answered", |one| {
+    talk.see(VISIBLE_MS_MAX, "what was buried is answered", |one| {
         one.by_bot && one.text.contains("never") && !one.text.contains("echo: never")
     })
     .await;

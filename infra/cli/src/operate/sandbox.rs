@@ -1,0 +1,198 @@
+//! Which sandbox is meant: by its name within a server or workspace, or by a thread that works in it.
+
+pub mod connect;
+pub mod create;
+pub mod list;
+pub mod setup;
+pub mod snapshots;
+
+use std::collections::BTreeSet;
+
+use bobbin_cloud::store::StoreError;
+use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::sandboxes::Listed;
+use bobbin_core::session::{ControlFlags, Session};
+
+use super::arguments::Which;
+use super::show;
+use super::stack::Stack;
+use crate::output::CommandError;
+
+/// The sandbox that somebody means, as its record stands.
+pub struct Chosen {
+    /// Which one it is.
+    pub key: SandboxKey,
+    /// Its record.
+    pub record: SandboxRecord,
+    /// The thread by which it was named, if it was.
+    pub thread: Option<(Session, ControlFlags)>,
+    /// How it was named, to be typed again.
+    pub said: String,
+}
+
+impl Chosen {
+    /// The thread that was named.
+    pub fn thread(&self) -> Option<&ThreadKey> {
+        self.thread.as_ref().map(|(session, _)| &session.thread)
+    }
+}
+
+/// Finds it.
+///
+/// # Errors
+/// That there is none, or that several are meant, and what to do.
+pub async fn chosen(
+    stack: &Stack,
+    which: &Which,
+    tenant: Option<&Tenant>,
+) -> Result<Chosen, CommandError> {
+    let (key, said) = match which {
+        Which::Of(thread) if thread.is_conversation() && thread.sandbox().has_thread() => {
+            let (session, flags) = show::record(stack, thread).await?;
+            return Ok(Chosen {
+                key: session.sandbox_key(),
+                record: session.sandbox.clone(),
+                said: thread.to_string(),
+                thread: Some((session, flags)),
+            });
+        }
+        Which::Of(group) => (group.sandbox(), group.to_string()),
+        Which::Named(name) => (named(stack, name, tenant).await?, name.to_string()),
+    };
+    let record = record(stack, &key).await?.ok_or_else(|| {
+        CommandError::not_found(format!(
+            "There is no record of the sandbox {said}. Sandboxes are listed by: bobbin {} sandbox list",
+            stack.said
+        ))
+    })?;
+    Ok(Chosen {
+        key,
+        record,
+        thread: None,
+        said,
+    })
+}
+
+/// Whose name that is.
+async fn named(
+    stack: &Stack,
+    name: &SandboxName,
+    tenant: Option<&Tenant>,
+) -> Result<SandboxKey, CommandError> {
+    let mut found = Vec::new();
+    for tenant in tenants(stack, tenant).await? {
+        let key = stack.store.name(&tenant, name).await;
+        found.extend(key.map_err(|e| unread(&e))?);
+    }
+    if let [key] = found.as_slice() {
+        return Ok(key.clone());
+    }
+    if found.is_empty() {
+        let place = tenant.map(|tenant| format!(" in {tenant}"));
+        return Err(CommandError::not_found(format!(
+            "There is no sandbox named {name}{}. Those that there are: bobbin {} sandbox list",
+            place.unwrap_or_default(),
+            stack.said
+        )));
+    }
+    let tenants: Vec<String> = found.iter().map(|key| key.tenant().to_string()).collect();
+    Err(format!(
+        "Several servers or workspaces have a sandbox named {name}: say with --tenant which is meant ({}).",
+        tenants.join(", ")
+    )
+    .into())
+}
+
+/// The servers and workspaces that are known: those of the stack's lists, and those in which something lives.
+///
+/// # Errors
+/// That the table cannot be read.
+pub async fn tenants(
+    stack: &Stack,
+    only: Option<&Tenant>,
+) -> Result<BTreeSet<Tenant>, CommandError> {
+    if let Some(tenant) = only {
+        return Ok(BTreeSet::from([tenant.clone()]));
+    }
+    let armed = stack.store.all_armed().await.map_err(|e| unread(&e))?;
+    let mut tenants = stack.tenants();
+    tenants.extend(armed.iter().map(ThreadKey::tenant));
+    Ok(tenants)
+}
+
+/// The sandboxes that have a name.
+#[derive(Default)]
+pub struct Named {
+    /// Each as the list has it.
+    pub listed: Vec<Listed>,
+    /// The names of those whose record this version cannot read.
+    pub unreadable: Vec<SandboxName>,
+}
+
+/// Reads those of all servers and workspaces, or of one.
+///
+/// # Errors
+/// That the table cannot be read.
+pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, CommandError> {
+    let mut names = Vec::new();
+    for tenant in tenants(stack, tenant).await? {
+        let of_tenant = stack.store.names(&tenant).await;
+        names.extend(of_tenant.map_err(|e| unread(&e))?);
+    }
+    let keys: BTreeSet<SandboxKey> = names.iter().map(|(_, key)| key.clone()).collect();
+    let read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
+    let mut named = Named::default();
+    for (name, key) in names {
+        match read.get(&key) {
+            Some(Ok(Some(record))) => named.listed.push(Listed::of(&key, record)),
+            // The name is written in one piece with the record.
+            Some(Ok(None)) | None => {}
+            Some(Err(_)) => named.unreadable.push(name),
+        }
+    }
+    Ok(named)
+}
+
+/// The record of a sandbox, if there is one.
+///
+/// # Errors
+/// That it cannot be read, and what to do.
+pub async fn record(
+    stack: &Stack,
+    key: &SandboxKey,
+) -> Result<Option<SandboxRecord>, CommandError> {
+    let keys = BTreeSet::from([key.clone()]);
+    let mut read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
+    let found = read.remove(key).transpose().map_err(|e| unread(&e))?;
+    Ok(found.flatten())
+}
+
+/// Says that a record cannot be read.
+pub fn unread(error: &StoreError) -> CommandError {
+    format!("{error}. If it is of a newer version, use the bobbin of the commit that is deployed.")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_meant_by_a_name_or_by_a_key_and_what_is_neither_is_refused() {
+        let name = Which::Named("frontend-2".parse().expect("a name"));
+        assert_eq!("frontend-2".parse(), Ok(name));
+        for key in ["discord:1:2", "slack:T1:C1:1.2", "sandbox:discord:1:2"] {
+            let thread = key.parse().expect("a key");
+            assert_eq!(key.parse(), Ok(Which::Of(thread)), "{key}");
+        }
+        for (wrong, says) in [
+            ("Frontend", "take 1 to 40 of a-z, 0-9 and -"),
+            ("", "take 1 to 40 of a-z, 0-9 and -"),
+            ("teams:1:2", "not a thread key"),
+        ] {
+            let refused = wrong.parse::<Which>().expect_err(wrong);
+            assert!(refused.contains(says), "{refused}");
+        }
+    }
+}

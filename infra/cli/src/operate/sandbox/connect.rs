@@ -1,0 +1,122 @@
+//! `sandbox connect`: a thread works in another sandbox from now on. It travels in the thread's group, behind what runs.
+
+use std::time::{Duration, Instant};
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{SandboxKey, ThreadKey, TurnId};
+use bobbin_core::message::{Body, Message, Work};
+use bobbin_core::person::{Membership, Person};
+use serde::Serialize;
+
+use super::super::arguments::{Connect, Which};
+use super::super::send::terminal_name;
+use super::super::show;
+use super::super::stack::Stack;
+use super::chosen;
+use crate::output::{CommandError, Output, Status};
+use crate::time::pause;
+
+/// Between two looks at the record.
+const LOOK_MS: u64 = 500;
+
+/// What came of it, as it is told to programs.
+#[derive(Serialize)]
+struct Answer {
+    thread: ThreadKey,
+    /// The key of the sandbox that the thread works in now.
+    sandbox: SandboxKey,
+    /// What people call that one.
+    name: Option<String>,
+    /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
+    result: &'static str,
+}
+
+pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> {
+    let thread = &what.thread;
+    let (session, flags) = show::record(stack, thread).await?;
+    let to = match &what.name {
+        Some(name) => {
+            let which = Which::Named(name.clone());
+            Some(chosen(stack, &which, Some(&thread.tenant())).await?.key)
+        }
+        None => None,
+    };
+    let wanted = to.clone().unwrap_or_else(|| thread.sandbox());
+    if session.sandbox_key() == wanted {
+        return Err(CommandError::not_found(format!(
+            "Nothing was done: {thread} works there already."
+        )));
+    }
+    if session.turn.is_some() || !flags.waiting().is_empty() {
+        eprintln!(
+            "A turn is under way in the thread, or waits there: it goes to the other sandbox behind that."
+        );
+    }
+    let accepted_at_ms = now_ms();
+    let id = TurnId::from(format!("connect-{}-{accepted_at_ms}", thread.short_hash()));
+    let message = Message {
+        id: id.clone(),
+        thread: thread.clone(),
+        accepted_at_ms,
+        work: Work::Connect {
+            to,
+            by: Person {
+                id: String::new(),
+                name: terminal_name(None),
+            },
+            standing: Membership {
+                operates: true,
+                ..Membership::default()
+            },
+        },
+    };
+    let sent = stack.queues()?.send(&Body::Message(message)).await;
+    sent.map_err(|e| {
+        format!(
+            "{e}. Whether it was asked for is not known; where the thread works is told by: bobbin {} thread show {thread}",
+            stack.said
+        )
+    })?;
+    let until = Instant::now() + Duration::from_millis(what.wait_ms);
+    let (session, is_over) = loop {
+        let (session, _) = show::record(stack, thread).await?;
+        let is_over = session.ended.iter().any(|one| one.id == id);
+        if is_over || Instant::now() >= until {
+            break (session, is_over);
+        }
+        pause(LOOK_MS).await;
+    };
+    let is_there = session.sandbox_key() == wanted;
+    let name = session.sandbox.name.as_ref().map(ToString::to_string);
+    let place = match &name {
+        Some(name) => name.clone(),
+        None => "a sandbox of its own".to_owned(),
+    };
+    let (result, words, status) = match (is_over, is_there) {
+        (true, true) => (
+            "done",
+            format!("From now on {thread} works in {place}."),
+            Status::Done,
+        ),
+        (true, false) => (
+            "failed",
+            format!("It could not be done: {thread} works in {place}. The thread is told why."),
+            Status::Failed,
+        ),
+        (false, _) => (
+            "waiting",
+            format!(
+                "It is asked for, and not done yet. Look again with: bobbin {} thread show {thread}",
+                stack.said
+            ),
+            Status::Failed,
+        ),
+    };
+    let answer = Answer {
+        thread: thread.clone(),
+        sandbox: session.sandbox_key(),
+        name,
+        result,
+    };
+    Output::new(words, &answer, status)
+}

@@ -1,0 +1,259 @@
+//! `sandbox create`: a sandbox with a name that no thread was the first of.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, TurnId};
+use bobbin_core::message::{Body, Message, NewSandbox, Work};
+use bobbin_core::sandboxes::Beside;
+use bobbin_core::settings::Kind;
+use bobbin_sandbox::{SnapshotName, SnapshotState};
+use serde::Serialize;
+
+use super::super::act::followed;
+use super::super::arguments::Create;
+use super::super::send;
+use super::super::stack::Stack;
+use super::{tenants, unread};
+use crate::output::{CommandError, Output, Status};
+use crate::terminal::{answer, can_ask};
+
+/// Times that somebody is asked for the same.
+const ASKED_MAX: u32 = 5;
+
+/// What came of it, as it is told to programs.
+#[derive(Serialize)]
+struct Answer {
+    /// The sandbox's key.
+    sandbox: SandboxKey,
+    name: SandboxName,
+    tenant: String,
+    provider: Option<String>,
+    repo: Option<String>,
+    snapshot: Option<String>,
+    /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
+    result: &'static str,
+    /// Why it failed, in a sentence.
+    trouble: Option<String>,
+    /// Its phase now.
+    phase: &'static str,
+}
+
+pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, CommandError> {
+    let asks = !what.yes && !json && can_ask();
+    let (tenant, new) = wanted(stack, what, asks).await?;
+    let taken = stack.store.name(&tenant, &new.name).await;
+    if let Some(key) = taken.map_err(|e| unread(&e))? {
+        return Err(format!(
+            "There is a sandbox named {} in {tenant} already ({key}). Nothing was made: take another name, or give a task in that one: bobbin {} send --channel ID --prompt … --sandbox {}",
+            new.name, stack.said, new.name
+        )
+        .into());
+    }
+    if let Some(snapshot) = &new.snapshot {
+        look_at_snapshot(stack, &tenant, snapshot).await?;
+    }
+    let accepted_at_ms = now_ms();
+    let chance = (RandomState::new().hash_one(std::process::id()) >> 32) as u32;
+    let id = TurnId::from(format!("create-{accepted_at_ms}-{chance:08x}"));
+    let key = SandboxKey::without_thread(&tenant, &id);
+    let message = Message {
+        id: id.clone(),
+        thread: key.group(),
+        accepted_at_ms,
+        work: Work::Create(new.clone()),
+    };
+    let sent = stack.queues()?.send(&Body::Message(message)).await;
+    sent.map_err(|e| {
+        format!(
+            "{e}. Whether it was asked for is not known; if it was, it is listed soon: bobbin {} sandbox list",
+            stack.said
+        )
+    })?;
+    let (record, operated) = followed(stack, &key, &id, what.wait_ms, new.name.as_str()).await?;
+    let phase = record.phase.word();
+    let (result, trouble, words, status) = match operated {
+        None => (
+            "waiting",
+            None,
+            format!(
+                "{} is asked for, and not ready yet: it is {phase}. Look again with: bobbin {} sandbox list",
+                new.name, stack.said
+            ),
+            Status::Failed,
+        ),
+        Some(operated) => match operated.trouble {
+            None => (
+                "done",
+                None,
+                format!(
+                    "{} runs, and its server is healthy ({key}).\nGive a task in it with: bobbin {} send --channel ID --prompt … --sandbox {}",
+                    new.name, stack.said, new.name
+                ),
+                Status::Done,
+            ),
+            Some(why) => {
+                let has_name = record.name.as_ref() == Some(&new.name);
+                let more = has_name.then(|| {
+                    format!(
+                        " It has its name, and the next task in it tries again; give it up with: bobbin {} sandbox destroy {} --tenant {tenant}",
+                        stack.said, new.name
+                    )
+                });
+                let words = format!(
+                    "{} could not be made: {}.{}",
+                    new.name,
+                    why.trim_end_matches('.'),
+                    more.unwrap_or_default()
+                );
+                ("failed", Some(why), words, Status::Failed)
+            }
+        },
+    };
+    let answer = Answer {
+        sandbox: key,
+        tenant: tenant.to_string(),
+        result,
+        trouble,
+        phase,
+        name: new.name,
+        provider: new.provider,
+        repo: new.repo,
+        snapshot: new.snapshot,
+    };
+    Output::new(words, &answer, status)
+}
+
+/// What was said, and in a terminal what is answered.
+async fn wanted(
+    stack: &Stack,
+    what: &Create,
+    asks: bool,
+) -> Result<(Tenant, NewSandbox), CommandError> {
+    let name = match &what.name {
+        Some(name) => name.clone(),
+        None if asks => {
+            let name = asked("Name (1 to 40 of a-z, 0-9 and -)", |word| {
+                word.parse::<SandboxName>().map_err(|bad| bad.to_string())
+            })?;
+            name.ok_or("Nothing was made: a sandbox that is made from here needs a name.")?
+        }
+        None => {
+            return Err("What is it to be called? Say bobbin sandbox create NAME, with 1 to 40 of a-z, 0-9 and -.".into());
+        }
+    };
+    let tenant = tenant(stack, what, asks).await?;
+    let mut new = NewSandbox {
+        name,
+        provider: what.provider.clone(),
+        repo: what.repo.clone(),
+        snapshot: what.snapshot.clone(),
+    };
+    if asks {
+        if new.provider.is_none() {
+            new.provider = asked("Provider (Enter: the stack's first)", |word| {
+                super::super::arguments::provider(word)
+            })?;
+        }
+        if new.repo.is_none() {
+            new.repo = asked(
+                "Repository, owner/name or an https address (Enter: none)",
+                |word| Kind::Repo.usable(word).map_err(|bad| bad.to_string()),
+            )?;
+        }
+        if new.snapshot.is_none() {
+            new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
+                Beside::Snapshot.usable(word).map_err(|bad| bad.to_string())
+            })?;
+        }
+    }
+    Ok((tenant, new))
+}
+
+/// Whose it is: as it was said, as the channel says, the only one that there is, or as it is answered.
+async fn tenant(stack: &Stack, what: &Create, asks: bool) -> Result<Tenant, CommandError> {
+    if let Some(tenant) = &what.tenant {
+        return Ok(tenant.clone());
+    }
+    if let Some(channel) = &what.channel {
+        return send::tenant_of(stack, channel).await;
+    }
+    let known: Vec<Tenant> = tenants(stack, None).await?.into_iter().collect();
+    if let [only] = known.as_slice() {
+        return Ok(only.clone());
+    }
+    let known: Vec<&str> = known.iter().map(Tenant::as_str).collect();
+    let known = known.join(", ");
+    if asks {
+        let said = asked(&format!("Server or workspace ({known})"), |word| {
+            word.parse::<Tenant>().map_err(|bad| bad.to_string())
+        })?;
+        return said.ok_or_else(|| "Nothing was made: it is not said whose it is.".into());
+    }
+    Err(format!(
+        "Whose is it to be? Say --tenant (discord:GUILD or slack:TEAM{}), or --channel with the id of a channel.",
+        if known.is_empty() { String::new() } else { format!("; there are {known}") }
+    )
+    .into())
+}
+
+/// Asks until the answer can be used; nothing for Enter alone.
+fn asked<T>(
+    question: &str,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, CommandError> {
+    for _ in 0..ASKED_MAX {
+        let Some(word) = answer(question)? else {
+            return Ok(None);
+        };
+        match read(&word) {
+            Ok(value) => return Ok(Some(value)),
+            Err(why) => eprintln!("{why}"),
+        }
+    }
+    Err("Nothing was made: none of these can be used.".into())
+}
+
+/// Refuses one that is not there any more, or that no sandbox can begin with.
+pub async fn look_at_snapshot(
+    stack: &Stack,
+    tenant: &Tenant,
+    snapshot: &str,
+) -> Result<(), CommandError> {
+    let listed = format!(
+        "Those that there are: bobbin {} sandbox snapshot --list",
+        stack.said
+    );
+    let Some(name) = SnapshotName::parse(stack.labels(), snapshot) else {
+        return Err(CommandError::not_found(format!(
+            "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
+        )));
+    };
+    // It holds what a sandbox held.
+    if !name.is_of_tenant(tenant) {
+        return Err(format!(
+            "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
+        )
+        .into());
+    }
+    let state = stack.provider().await?.find_snapshot(&name).await;
+    let state = state.map_err(|e| {
+        format!(
+            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
+        )
+    })?;
+    match state {
+        SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
+        SnapshotState::Underway => Err(
+            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
+        ),
+        SnapshotState::Absent => Err(CommandError::not_found(format!(
+            "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
+        ))),
+        SnapshotState::Failed { reason } => Err(format!(
+            "The snapshot {snapshot} cannot be used: {reason}. Nothing was done. {listed}"
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,260 @@
+//! `sandbox list`: the sandboxes that have a name, and what the provider has, each once.
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{Ms, sandbox_name};
+use bobbin_core::sandbox::{Phase, SandboxState};
+use bobbin_core::sandboxes::{Listed, sort};
+use serde::Serialize;
+
+use super::super::arguments::Sandboxes;
+use super::super::sandboxes::{self, Found, Line};
+use super::super::stack::Stack;
+use super::{Named, all_named};
+use crate::output::{CommandError, Output, Status};
+use crate::table::{Style, table};
+use crate::time::when;
+
+#[derive(Serialize)]
+struct Answer {
+    sandboxes: Vec<Line>,
+    /// Names of sandboxes whose record this version cannot read.
+    unreadable: Vec<String>,
+}
+
+/// A line of the table, with the record where there is one.
+struct Row {
+    line: Line,
+    listed: Option<Listed>,
+    /// As the provider has it; none where it lists none.
+    state: Option<SandboxState>,
+}
+
+pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
+    let found = sandboxes::found(stack, what.tenant.as_ref()).await?;
+    // Read after the listing: a sandbox that is listed and has a name is found under it.
+    let named = all_named(stack, what.tenant.as_ref()).await?;
+    let Named {
+        mut listed,
+        unreadable,
+    } = named;
+    sort(&mut listed);
+    let rows = joined(stack, found, listed);
+    let now_ms = now_ms();
+    let cells: Vec<[String; 8]> = rows.iter().map(|row| cells(row, now_ms)).collect();
+    let mut text = if cells.is_empty() {
+        "There is no sandbox: the provider lists none of this stack, and none has a name."
+            .to_owned()
+    } else {
+        let heads = [
+            "NAME", "OF", "PROVIDER", "STATE", "USED", "THREADS", "IN USE", "IS",
+        ];
+        table(heads, &cells, Style::of_output())
+    };
+    let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    if !unreadable.is_empty() {
+        text.push_str(&format!(
+            "\nNot readable by this version (use the bobbin of the commit that is deployed): {}",
+            unreadable.join(", ")
+        ));
+    }
+    let status = if rows.is_empty() && unreadable.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
+    };
+    let answer = Answer {
+        sandboxes: rows.into_iter().map(|row| row.line).collect(),
+        unreadable,
+    };
+    Output::new(text, &answer, status)
+}
+
+/// Those with a name first, then the rest in the provider's order; of a retired generation its own line is kept.
+fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
+    let mut found: Vec<Found> = found
+        .into_iter()
+        .filter(|one| one.sandbox.state != SandboxState::Gone)
+        .collect();
+    let mut rows = Vec::new();
+    for listed in named {
+        let is_its =
+            |one: &Found| one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key);
+        let row = match found.iter().position(is_its) {
+            Some(at) => {
+                let Found { line, sandbox, .. } = found.remove(at);
+                Row {
+                    line: line.with(&listed),
+                    state: Some(sandbox.state),
+                    listed: Some(listed),
+                }
+            }
+            None => Row {
+                line: unlisted(stack, &listed),
+                state: None,
+                listed: Some(listed),
+            },
+        };
+        rows.push(row);
+    }
+    rows.extend(found.into_iter().map(|one| {
+        let key = one.key.as_ref();
+        let record = one.record.as_ref().filter(|_| one.line.belongs == "live");
+        let listed = key.zip(record).map(|(key, record)| Listed::of(key, record));
+        Row {
+            line: match &listed {
+                Some(listed) => one.line.with(listed),
+                None => one.line,
+            },
+            state: Some(one.sandbox.state),
+            listed,
+        }
+    }));
+    rows
+}
+
+/// One that has a name, and that the provider does not list.
+fn unlisted(stack: &Stack, listed: &Listed) -> Line {
+    let is_alive = !matches!(listed.phase, Phase::Destroyed | Phase::Error);
+    let line = Line {
+        name: is_alive.then(|| sandbox_name(&stack.name, &listed.key, listed.generation)),
+        id: None,
+        thread: Some(listed.key.to_string()),
+        generation: Some(listed.generation),
+        state: "unlisted".to_owned(),
+        created_at_ms: None,
+        belongs: if is_alive { "unlisted" } else { "none" },
+        ..Line::default()
+    };
+    line.with(listed)
+}
+
+fn cells(row: &Row, now_ms: Ms) -> [String; 8] {
+    let none = || "-".to_owned();
+    let Row { line, listed, .. } = row;
+    let Some(listed) = listed else {
+        return [
+            none(),
+            line.thread.clone().unwrap_or_else(none),
+            none(),
+            line.state.clone(),
+            none(),
+            none(),
+            none(),
+            line.belongs.to_owned(),
+        ];
+    };
+    [
+        listed.name.as_ref().map_or_else(none, ToString::to_string),
+        listed.key.to_string(),
+        listed.provider.clone().unwrap_or_else(none),
+        state(row, listed),
+        match listed.last_used_ms {
+            0 => "never".to_owned(),
+            at_ms => when(at_ms, now_ms),
+        },
+        match listed.threads.len() {
+            0 => none(),
+            n => n.to_string(),
+        },
+        match (listed.in_use.len(), listed.waiting) {
+            (0, 0) => none(),
+            (n, 0) => n.to_string(),
+            (n, waiting) => format!("{n}, {waiting} wait"),
+        },
+        line.belongs.to_owned(),
+    ]
+}
+
+/// How it stands by its record; beside it what the provider says, where that is something else.
+fn state(row: &Row, listed: &Listed) -> String {
+    let word = listed.state();
+    let agrees = match (listed.phase, &row.state) {
+        (Phase::Active, Some(state)) => *state == SandboxState::Running,
+        (Phase::Paused, Some(state)) => *state == SandboxState::Stopped,
+        _ => true,
+    };
+    if agrees || row.line.state.is_empty() {
+        return word.to_owned();
+    }
+    format!("{word} (at the provider {})", row.line.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::sandbox::{InUse, SandboxRecord};
+
+    use super::*;
+
+    fn row(record: &SandboxRecord, said: &str, state: Option<SandboxState>) -> Row {
+        let thread = ThreadKey::discord("1", "2").expect("a key");
+        let listed = Listed::of(&thread.sandbox(), record);
+        let line = Line {
+            state: said.to_owned(),
+            belongs: "live",
+            ..Line::default()
+        };
+        Row {
+            line: line.with(&listed),
+            listed: Some(listed),
+            state,
+        }
+    }
+
+    #[test]
+    fn a_row_says_name_provider_state_last_use_threads_and_who_works_in_it() {
+        let thread = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
+        let record = SandboxRecord {
+            name: Some("frontend".parse().expect("a name")),
+            provider: Some("daytona".to_owned()),
+            phase: Phase::Active,
+            threads: [thread.clone()].into(),
+            last_activity_ms: 60_000,
+            in_use: vec![InUse {
+                thread,
+                turn: "t".into(),
+                common: true,
+                since_ms: 60_000,
+            left: false,
+            }],
+            ..SandboxRecord::default()
+        };
+        let shown = cells(
+            &row(&record, "started", Some(SandboxState::Running)),
+            180_000,
+        );
+        assert_eq!(
+            shown,
+            [
+                "frontend",
+                "discord:1:2",
+                "daytona",
+                "running",
+                "2 min ago",
+                "1",
+                "1",
+                "live"
+            ]
+        );
+    }
+
+    #[test]
+    fn where_the_provider_says_something_else_than_the_record_both_are_shown() {
+        let record = SandboxRecord {
+            phase: Phase::Active,
+            ..SandboxRecord::default()
+        };
+        let shown = |said, state| {
+            let [_, _, _, shown, used, ..] = cells(&row(&record, said, state), 1);
+            (shown, used)
+        };
+        assert_eq!(
+            shown("stopped", Some(SandboxState::Stopped)),
+            (
+                "running (at the provider stopped)".to_owned(),
+                "never".to_owned()
+            )
+        );
+        assert_eq!(shown("unlisted", None).0, "running");
+    }
+}

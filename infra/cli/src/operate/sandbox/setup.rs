@@ -1,0 +1,271 @@
+//! `sandbox setup`: keys of a server's or workspace's own, as `/sandbox-setup` has them in the chat: shown, entered on the page
+//! of ingress by a link that works once, and taken away by the worker. No value passes through this program.
+
+use std::time::{Duration, Instant};
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::keys::Key;
+use bobbin_core::message::{Body, Control, Reply, Want};
+use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink, link_id, link_token};
+use bobbin_core::person::{Membership, Person};
+use bobbin_core::settings::Settings;
+use serde::Serialize;
+
+use super::super::arguments::Setup;
+use super::super::send::terminal_name;
+use super::super::stack::Stack;
+use super::unread;
+use crate::output::{CommandError, Output, Status};
+use crate::table::{Style, table};
+use crate::time::{pause, span, when};
+
+/// Between two looks at the settings.
+const LOOK_MS: u64 = 1_000;
+/// A key that was entered counts within this time, if its provider takes it.
+const TRIED_MS: u64 = 30_000;
+const NOT_ON: &str = "Tenants have no keys of their own in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
+
+#[derive(Serialize)]
+struct Answer {
+    tenant: String,
+    keys: Vec<Line>,
+    /// The page on which a key can be entered once, where one was asked for.
+    link: Option<String>,
+    /// `shown`, `done`, `failed`, or `waiting`: this command does not wait any longer.
+    result: &'static str,
+}
+
+/// A key, as it is told to programs, without a value.
+#[derive(Serialize)]
+struct Line {
+    provider: String,
+    /// Tells it from another one.
+    fingerprint: String,
+    /// `valid`, `refused` or `unreadable`.
+    state: KeyState,
+    by: String,
+    since_ms: Ms,
+    checked_at_ms: Ms,
+}
+
+pub async fn run(stack: &Stack, what: &Setup) -> Result<Output, CommandError> {
+    let tenant = &what.tenant;
+    let page = stack.keys_page()?.ok_or(NOT_ON)?;
+    let settings = settings(stack, tenant).await?;
+    let Some(provider) = &what.provider else {
+        let (text, status) = if settings.own_keys.is_empty() {
+            let text = format!(
+                "{tenant} has no key of its own: its sandboxes and models are the operator's."
+            );
+            (text, Status::Notice)
+        } else {
+            (shown(&settings), Status::Done)
+        };
+        return output(text, tenant, &settings, None, "shown", status);
+    };
+    let key = Key::of_tenant(provider).ok_or("There is no such provider.")?;
+    if what.remove {
+        remove(stack, what, provider, &settings).await
+    } else {
+        enter(stack, what, (provider, key), &page).await
+    }
+}
+
+async fn settings(stack: &Stack, tenant: &Tenant) -> Result<Settings, CommandError> {
+    let settings = stack.store.settings(tenant).await;
+    settings.map_err(|e| unread(&e))
+}
+
+/// Who asks, and as what: nobody of the platform.
+fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
+    let nowhere = SandboxKey::without_thread(tenant, &request.into());
+    let by = Person {
+        id: String::new(),
+        name: terminal_name(None),
+    };
+    let standing = Membership {
+        operates: true,
+        ..Membership::default()
+    };
+    (nowhere.thread().clone(), by, standing)
+}
+
+async fn enter(
+    stack: &Stack,
+    what: &Setup,
+    (provider, key): (&str, Key),
+    page: &str,
+) -> Result<Output, CommandError> {
+    let tenant = &what.tenant;
+    let began_ms = now_ms();
+    let request = format!("setup-{began_ms}");
+    let (thread, by, standing) = asker(tenant, &request);
+    let stack_key = stack.stack_key().await?;
+    let token = link_token(stack_key.expose(), tenant, &by.name, key, &request);
+    let id = link_id(&token);
+    let link = SetupLink {
+        provider: provider.to_owned(),
+        thread,
+        by,
+        standing,
+        reply: Reply::Nobody,
+        until_ms: began_ms + stack.limits.setup_link_ms,
+    };
+    let stored = stack.store.make_link(&id, &link, None).await;
+    stored.map_err(|e| unread(&e))?;
+    let address = format!("{page}{token}");
+    eprintln!(
+        "Enter the {} key on this page, within {}. The link works once, and for whoever has it: pass it on to nobody.\n{address}",
+        key.brand(),
+        span(stack.limits.setup_link_ms)
+    );
+    let until = Instant::now() + Duration::from_millis(what.wait_ms);
+    loop {
+        let settings = settings(stack, tenant).await?;
+        let own = settings.own_key(key).filter(|own| own.since_ms >= began_ms);
+        let entered = stack.store.link(&id).await.map_err(|e| unread(&e))?;
+        let entered_at_ms = entered.as_ref().and_then(|link| link.entered_at_ms);
+        let is_ours = |own: &&OwnKey| {
+            entered.as_ref().and_then(|link| link.sealed.as_ref()) == Some(&own.sealed)
+        };
+        if let Some(own) = own.filter(is_ours) {
+            let text = format!(
+                "The {} key counts from now on: {}",
+                key.brand(),
+                own.fingerprint
+            );
+            return output(text, tenant, &settings, Some(address), "done", Status::Done);
+        }
+        let now_ms = now_ms();
+        if entered_at_ms.is_some_and(|at_ms| now_ms >= at_ms + TRIED_MS) {
+            let text = format!(
+                "A {} key was entered, and does not count: its provider does not take it, cannot be asked, or it is of another account than sandboxes that live. What counted before goes on; the worker's log says which it is.",
+                key.brand()
+            );
+            return output(
+                text,
+                tenant,
+                &settings,
+                Some(address),
+                "failed",
+                Status::Failed,
+            );
+        }
+        if entered_at_ms.is_none() && (Instant::now() >= until || now_ms >= link.until_ms) {
+            let text = format!(
+                "No key was entered yet. How it stands is told by: bobbin {} sandbox setup --tenant {tenant}",
+                stack.said
+            );
+            return output(
+                text,
+                tenant,
+                &settings,
+                Some(address),
+                "waiting",
+                Status::Notice,
+            );
+        }
+        pause(LOOK_MS).await;
+    }
+}
+
+async fn remove(
+    stack: &Stack,
+    what: &Setup,
+    provider: &str,
+    settings_before: &Settings,
+) -> Result<Output, CommandError> {
+    let tenant = &what.tenant;
+    if !settings_before.own_keys.contains_key(provider) {
+        return Err(CommandError::not_found(format!(
+            "{tenant} has no key of {provider}'s, so nothing was done."
+        )));
+    }
+    let id = format!("setup-{provider}-{}", now_ms());
+    let (thread, by, standing) = asker(tenant, &id);
+    let control = Control {
+        id,
+        thread,
+        by,
+        reply: Reply::Nobody,
+        standing,
+        want: Want::OwnKey {
+            key: KeyWish::Remove {
+                provider: provider.to_owned(),
+            },
+        },
+    };
+    let sent = stack.queues()?.send(&Body::Control(control)).await;
+    sent.map_err(|e| format!("{e}. Whether it was asked for is not known: look again."))?;
+    let until = Instant::now() + Duration::from_millis(what.wait_ms.min(TRIED_MS));
+    loop {
+        let settings = settings(stack, tenant).await?;
+        if !settings.own_keys.contains_key(provider) {
+            let text = "It is taken away, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
+            return output(
+                text.to_owned(),
+                tenant,
+                &settings,
+                None,
+                "done",
+                Status::Done,
+            );
+        }
+        if Instant::now() >= until {
+            let text = format!(
+                "It is still there: sandboxes of {tenant} may use it. Destroy them first (bobbin {} sandbox list --tenant {tenant}), then repeat this.",
+                stack.said
+            );
+            return output(text, tenant, &settings, None, "failed", Status::Failed);
+        }
+        pause(LOOK_MS).await;
+    }
+}
+
+fn shown(settings: &Settings) -> String {
+    let now_ms = now_ms();
+    let row = |(provider, own): (&String, &OwnKey)| {
+        [
+            provider.clone(),
+            own.fingerprint.clone(),
+            match own.state {
+                KeyState::Valid => "counts",
+                KeyState::Refused => "refused: store another one",
+                KeyState::Unreadable => "unreadable: store it again",
+            }
+            .to_owned(),
+            when(own.since_ms, now_ms),
+            own.by.name.clone(),
+            when(own.checked_at_ms, now_ms),
+        ]
+    };
+    let rows: Vec<[String; 6]> = settings.own_keys.iter().map(row).collect();
+    let heads = ["PROVIDER", "KEY", "STATE", "STORED", "BY", "CHECKED"];
+    table(heads, &rows, Style::of_output())
+}
+
+fn output(
+    text: String,
+    tenant: &Tenant,
+    settings: &Settings,
+    link: Option<String>,
+    result: &'static str,
+    status: Status,
+) -> Result<Output, CommandError> {
+    let line = |(provider, own): (&String, &OwnKey)| Line {
+        provider: provider.clone(),
+        fingerprint: own.fingerprint.clone(),
+        state: own.state,
+        by: own.by.name.clone(),
+        since_ms: own.since_ms,
+        checked_at_ms: own.checked_at_ms,
+    };
+    let answer = Answer {
+        tenant: tenant.to_string(),
+        keys: settings.own_keys.iter().map(line).collect(),
+        link,
+        result,
+    };
+    Output::new(text, &answer, status)
+}

@@ -1,0 +1,244 @@
+//! `sandbox snapshot`: makes one, lists them, deletes one.
+//!
+//! The list is the provider's, joined with the records: what a record has and the provider does not has expired there.
+
+use std::collections::BTreeMap;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
+use bobbin_core::message::Operation;
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_sandbox::{Provider, SnapshotName, SnapshotState};
+use serde::Serialize;
+
+use super::super::act;
+use super::super::arguments::{Snapshot, Which};
+use super::super::stack::Stack;
+use super::{all_named, chosen, unread};
+use crate::output::{CommandError, Output, Status};
+use crate::table::{Style, table};
+use crate::time::when;
+
+/// Snapshots of one list, the newest first.
+const LISTED_MAX: usize = 500;
+/// Who wanted one that was made by itself.
+const BY_ITSELF: &str = "-";
+
+#[derive(Serialize)]
+struct Listing {
+    snapshots: Vec<Line>,
+    /// There are more than are listed.
+    more: bool,
+}
+
+/// A snapshot, as it is told to programs.
+#[derive(Debug, Clone, Serialize)]
+struct Line {
+    /// Its name at the provider: what `--snapshot` and `--delete` take.
+    id: String,
+    /// The key of the sandbox that it was made of, where that is known.
+    sandbox: Option<SandboxKey>,
+    /// What people call that one.
+    name: Option<String>,
+    /// When it was asked for.
+    at_ms: Ms,
+    /// Who asked; none where no record says so.
+    by: Option<String>,
+    /// `ready`, `being made`, `asleep`, `failed`, or `gone`: on record, and not at the provider any more.
+    state: &'static str,
+    /// GiB at the provider, where that says so.
+    gib: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    deleted: String,
+}
+
+pub async fn run(stack: &Stack, what: &Snapshot) -> Result<Output, CommandError> {
+    if let Some(id) = &what.delete {
+        return delete(stack, id).await;
+    }
+    let tenant = what.tenant.as_ref();
+    match &what.sandbox {
+        Some(which) if !what.list => {
+            let chosen = chosen(stack, which, tenant).await?;
+            act::carried(stack, Operation::Snapshot, &chosen, false, what.wait_ms).await
+        }
+        which => list(stack, which.as_ref(), what).await,
+    }
+}
+
+async fn list(
+    stack: &Stack,
+    which: Option<&Which>,
+    what: &Snapshot,
+) -> Result<Output, CommandError> {
+    let provider = able(stack).await?;
+    let records = match which {
+        Some(which) => {
+            let chosen = chosen(stack, which, what.tenant.as_ref()).await?;
+            BTreeMap::from([(chosen.key, chosen.record)])
+        }
+        None => known(stack, what).await?,
+    };
+    let mut lines = Vec::new();
+    for snapshot in provider.snapshots().await.map_err(|e| trouble(&e))? {
+        let of = records
+            .iter()
+            .find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
+        let is_other = what
+            .tenant
+            .as_ref()
+            .is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
+        if is_other || of.is_none() && which.is_some() {
+            continue;
+        }
+        let id = snapshot.name.to_string();
+        let kept = of.and_then(|(_, record)| record.snapshots.iter().find(|one| one.name == id));
+        lines.push(Line {
+            sandbox: of.map(|(key, _)| key.clone()),
+            name: of.and_then(|(_, record)| record.name.as_ref().map(ToString::to_string)),
+            at_ms: snapshot.name.at_ms(),
+            by: kept.map(|kept| kept.by.name.clone()),
+            state: word(&snapshot.state),
+            gib: snapshot.gib,
+            id,
+        });
+    }
+    for (key, record) in &records {
+        for kept in &record.snapshots {
+            if lines.iter().all(|line| line.id != kept.name) {
+                lines.push(Line {
+                    id: kept.name.clone(),
+                    sandbox: Some(key.clone()),
+                    name: record.name.as_ref().map(ToString::to_string),
+                    at_ms: kept.at_ms,
+                    by: Some(kept.by.name.clone()),
+                    state: "gone",
+                    gib: None,
+                });
+            }
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.at_ms));
+    let more = lines.len() > LISTED_MAX;
+    lines.truncate(LISTED_MAX);
+    let status = if lines.is_empty() {
+        Status::Notice
+    } else {
+        Status::Done
+    };
+    let text = words(stack, &lines, more);
+    Output::new(
+        text,
+        &Listing {
+            snapshots: lines,
+            more,
+        },
+        status,
+    )
+}
+
+/// The sandboxes whose snapshots these can be: those that have a name, and those that live.
+async fn known(
+    stack: &Stack,
+    what: &Snapshot,
+) -> Result<BTreeMap<SandboxKey, SandboxRecord>, CommandError> {
+    let named = all_named(stack, what.tenant.as_ref()).await?;
+    let armed = stack.store.all_armed().await.map_err(|e| unread(&e))?;
+    let wanted = |thread: &&ThreadKey| {
+        let tenant = what.tenant.as_ref();
+        tenant.is_none_or(|tenant| *tenant == thread.tenant())
+    };
+    let armed = armed.iter().filter(wanted).map(ThreadKey::sandbox);
+    let keys = named.listed.into_iter().map(|one| one.key).chain(armed);
+    let keys = keys.collect();
+    let read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
+    let readable = |(key, record): (SandboxKey, Result<Option<SandboxRecord>, _>)| {
+        Some((key, record.ok().flatten()?))
+    };
+    Ok(read.into_iter().filter_map(readable).collect())
+}
+
+fn words(stack: &Stack, lines: &[Line], more: bool) -> String {
+    if lines.is_empty() {
+        return "There is no snapshot.".to_owned();
+    }
+    let now_ms = now_ms();
+    let row = |line: &Line| {
+        let of = line.sandbox.as_ref().map(ToString::to_string);
+        [
+            line.id.clone(),
+            line.name.clone().or(of).unwrap_or_else(|| "-".to_owned()),
+            when(line.at_ms, now_ms),
+            match line.by.as_deref() {
+                None | Some("") => BY_ITSELF.to_owned(),
+                Some(by) => by.to_owned(),
+            },
+            line.state.to_owned(),
+            line.gib
+                .map_or_else(|| "-".to_owned(), |gib| format!("{gib:.1} GiB")),
+        ]
+    };
+    let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
+    let heads = ["SNAPSHOT", "OF", "MADE", "BY", "STATE", "SIZE"];
+    let mut text = table(heads, &rows, Style::of_output());
+    if more {
+        text.push_str(&format!(
+            "\nThere are more: those of one sandbox are listed by: bobbin {} sandbox snapshot NAME --list",
+            stack.said
+        ));
+    }
+    text
+}
+
+const fn word(state: &SnapshotState) -> &'static str {
+    match state {
+        SnapshotState::Underway => "being made",
+        SnapshotState::Ready => "ready",
+        SnapshotState::Asleep => "asleep",
+        SnapshotState::Failed { .. } => "failed",
+        SnapshotState::Absent => "gone",
+    }
+}
+
+async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
+    let listed = format!(
+        "Those that there are: bobbin {} sandbox snapshot --list",
+        stack.said
+    );
+    let Some(name) = SnapshotName::parse(stack.labels(), id) else {
+        return Err(CommandError::not_found(format!(
+            "{id} is no snapshot of a sandbox of this stack, so nothing was deleted. {listed}"
+        )));
+    };
+    let provider = able(stack).await?;
+    let state = provider.find_snapshot(&name).await;
+    if state.map_err(|e| trouble(&e))? == SnapshotState::Absent {
+        return Err(CommandError::not_found(format!(
+            "There is no snapshot {id} any more. {listed}"
+        )));
+    }
+    let deleted = provider.delete_snapshot(&name).await;
+    deleted.map_err(|e| trouble(&e))?;
+    let words = format!("{id} is deleted. Sandboxes that began with it stay as they are.");
+    let deleted = id.to_owned();
+    Output::new(words, &Deleted { deleted }, Status::Done)
+}
+
+/// The provider, if it makes snapshots at all.
+async fn able(stack: &Stack) -> Result<std::sync::Arc<dyn Provider>, CommandError> {
+    let provider = stack.provider().await?;
+    if !provider.caps().snapshots {
+        return Err("The provider of this stack makes no snapshots.".into());
+    }
+    Ok(provider)
+}
+
+fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
+    format!(
+        "The provider did not do it: {error}. Try again in a minute; its status page says more."
+    )
+    .into()
+}

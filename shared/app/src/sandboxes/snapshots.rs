@@ -1,0 +1,86 @@
+//! Snapshots of a thread's sandbox, and sandboxes that begin with one.
+
+use std::time::Duration;
+
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::sandbox::SnapshotSeen;
+use bobbin_sandbox::labels::Stack;
+
+use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState};
+use tokio::time::sleep;
+
+use super::Sandboxes;
+use super::lifecycle::Done;
+
+impl Sandboxes {
+    fn stack(&self) -> Stack<'_> {
+        Stack {
+            name: &self.settings.stack,
+            id: &self.settings.stack_id,
+        }
+    }
+
+    /// The snapshot of this name, if a sandbox of that tenant may begin with it: it holds what another one held.
+    pub(super) fn usable(&self, sandbox: &SandboxKey, name: &str) -> Result<SnapshotName, Failure> {
+        let known = SnapshotName::parse(self.stack(), name);
+        known
+            .filter(|known| known.is_of_tenant(&sandbox.tenant()))
+            .ok_or_else(|| Failure::TurnFailed {
+                reason: "There is no such snapshot here. Those that there are stand beside their sandboxes in /sandbox-list; without one a fresh sandbox is made.".to_owned(),
+            })
+    }
+
+    /// Asks for a snapshot, or looks how far one is that was asked for.
+    pub(super) async fn snapshot(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        at_ms: Ms,
+        after_ms: u64,
+    ) -> Done {
+        let failed = |why: &str| {
+            let why = why.to_owned();
+            Ok(SnapshotSeen::Failed { why })
+        };
+        let name = SnapshotName::new(self.stack(), sandbox, generation, at_ms);
+        let seen = if !self.provider.caps().snapshots {
+            failed("this provider makes no snapshots")
+        } else {
+            sleep(Duration::from_millis(after_ms)).await;
+            match self.provider.snapshot(&name).await {
+                Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
+                Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
+                Ok(SnapshotState::Failed { reason }) => failed(&reason),
+                Ok(SnapshotState::Absent) => failed("the provider made none, and does not say why"),
+                Err(ProviderError {
+                    kind: ErrorKind::WrongState,
+                    ..
+                }) => failed("the sandbox has to be started first"),
+                Err(ProviderError {
+                    kind: ErrorKind::SnapshotsFull,
+                    ..
+                }) => failed("there is no room for another snapshot: delete one first"),
+                Err(error) => Err(error.failure),
+            }
+        };
+        seen.map(|seen| Event::SnapshotSeen {
+            name: name.to_string(),
+            seen,
+        })
+    }
+
+    pub(super) async fn delete_snapshot(&self, name: &str) -> Done {
+        // What is no name of ours is nobody's to delete.
+        if let Some(known) = SnapshotName::parse(self.stack(), name) {
+            self.provider
+                .delete_snapshot(&known)
+                .await
+                .map_err(|e| e.failure)?;
+        }
+        Ok(Event::SnapshotDeleted {
+            name: name.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! The commands and buttons of sandboxes that threads share.
+
+use bobbin_core::ids::{SandboxKey, SandboxName};
+use bobbin_core::message::{Operation, Want, Which, Work};
+use bobbin_core::sandboxes::{Action, Beside};
+use bobbin_core::selection::Selection;
+
+use super::request::{Outcome, Refused, Request, refuse};
+use crate::HttpAnswer;
+use crate::discord::answer;
+use crate::discord::commands::{IN, IN_SHARED, NAME, PROVIDER, SANDBOX_OPTION, SNAPSHOT};
+use crate::discord::interaction::Command;
+
+impl Request<'_> {
+    pub(super) fn name_sandbox(&self, command: &Command) -> Outcome {
+        let thread = self.thread()?;
+        let name = read(command.text_or_first(NAME).unwrap_or_default())?;
+        let answer = answer::naming(&self.by, &name);
+        let work = Work::Name {
+            name,
+            by: self.by.clone(),
+            standing: self.standing.clone(),
+        };
+        Ok(self.message(thread, work, answer, "discord: sandbox named"))
+    }
+
+    /// A page of the list: in place of the page that is there, or as an answer of its own.
+    pub(super) fn listed(&self, page: u32, answer: HttpAnswer) -> Outcome {
+        let want = Want::Sandboxes {
+            page,
+            in_thread: self.in_thread(),
+        };
+        Ok(self.control(self.here()?, want, answer, "discord: sandboxes"))
+    }
+
+    pub(super) fn connect(&self, command: &Command) -> Outcome {
+        let thread = self.thread()?;
+        let to = named(command, NAME)?.map(Which::Named);
+        let answer = answer::deferred_word();
+        Ok(self.control(thread, Want::Connect { to }, answer, "discord: connect"))
+    }
+
+    pub(super) fn ask_destroy(&self, command: &Command) -> Outcome {
+        let (thread, sandbox) = match named(command, NAME)? {
+            Some(name) => (self.here()?, Which::Named(name)),
+            None => (self.thread()?, Which::Here),
+        };
+        let want = Want::AskDestroy { sandbox };
+        let answer = answer::deferred_word();
+        Ok(self.control(thread, want, answer, "discord: destroy asked"))
+    }
+
+    /// A button of the list. What comes of it is said beside the list, which stays.
+    pub(super) fn sandbox_pressed(&self, action: Action, key: SandboxKey) -> Outcome {
+        let sandbox = Which::Exactly(key);
+        let (thread, want) = match action {
+            Action::Connect => (self.thread()?, Want::Connect { to: Some(sandbox) }),
+            Action::Destroy => (self.here()?, Want::AskDestroy { sandbox }),
+            Action::Stop => (self.here()?, operate(sandbox, Operation::Pause)),
+            Action::Start => (self.here()?, operate(sandbox, Operation::Resume)),
+            Action::Snapshot => (self.here()?, operate(sandbox, Operation::Snapshot)),
+        };
+        let answer = answer::deferred_word();
+        Ok(self.control(thread, want, answer, "discord: sandbox pressed"))
+    }
+
+    /// The question whether to destroy it has been answered with yes: its buttons go at once.
+    pub(super) fn destroy(&self, key: SandboxKey) -> Outcome {
+        let want = operate(Which::Exactly(key), Operation::Destroy);
+        let answer = answer::replaced("Destroying it…");
+        Ok(self.control(self.here()?, want, answer, "discord: destroy"))
+    }
+}
+
+const fn operate(sandbox: Which, operation: Operation) -> Want {
+    Want::Operate { sandbox, operation }
+}
+
+/// What was chosen of the sandbox that a task is done in.
+pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
+    Ok(Selection {
+        sandbox: named(command, SANDBOX_OPTION)?,
+        provider: beside(command, PROVIDER, Beside::Provider)?,
+        snapshot: beside(command, SNAPSHOT, Beside::Snapshot)?,
+        in_common: command.text(IN).is_some_and(|place| place == IN_SHARED),
+        ..Selection::default()
+    })
+}
+
+fn named(command: &Command, option: &str) -> Result<Option<SandboxName>, Refused> {
+    let typed = command.text(option).unwrap_or_default().trim();
+    match typed {
+        "" => Ok(None),
+        typed => read(typed).map(Some),
+    }
+}
+
+fn read(typed: &str) -> Result<SandboxName, Refused> {
+    let name = typed.trim().parse::<SandboxName>();
+    name.or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))
+}
+
+fn beside(command: &Command, option: &str, what: Beside) -> Result<Option<String>, Refused> {
+    let typed = command.text(option).unwrap_or_default();
+    if typed.trim().is_empty() {
+        return Ok(None);
+    }
+    match what.usable(typed) {
+        Ok(value) => Ok(Some(value)),
+        Err(unusable) => refuse(unusable.to_string(), "discord: unusable choice"),
+    }
+}

@@ -1,0 +1,106 @@
+//! The list of sandboxes that have a name, and the question whether one is to be deleted: for one person alone.
+
+use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::sandboxes::{Action, Listed, Page, losses};
+use serde_json::{Value, json};
+
+use super::home::where_it_is;
+use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::escape::{line, mrkdwn};
+use crate::slack::limits::{
+    BUTTON_UNITS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX,
+};
+use crate::slack::sandboxes::Button;
+
+/// One line about a sandbox.
+const LINE_UNITS_MAX: usize = 400;
+
+/// A page of the list.
+#[must_use]
+pub fn sandboxes(page: &Page) -> Rendered {
+    let mut blocks = vec![section(&mrkdwn(&page.heading(), SECTION_UNITS_MAX))];
+    let mut text = page.heading();
+    for (number, sandbox) in page.shown.iter().enumerate() {
+        let is_here = page.here.as_ref() == Some(&sandbox.key);
+        let here = if is_here { " (this thread's)" } else { "" };
+        let facts = line(&sandbox.facts(page.now_ms).join(" · "), LINE_UNITS_MAX);
+        blocks.push(section(&format!("*{}*{here}\n{facts}", sandbox.called())));
+        if let Some(told) = sandbox.told(page.now_ms) {
+            blocks.push(context(&line(&told, CONTEXT_UNITS_MAX)));
+        }
+        text = format!("{text}\n{}: {facts}", sandbox.called());
+        let buttons: Vec<Value> = sandbox
+            .actions(page.in_thread)
+            .into_iter()
+            .filter(|action| *action != Action::Connect || !is_here)
+            .map(|action| {
+                let told = format!("{} {}", action.label(), sandbox.called());
+                let id = Button::Sandbox(action, sandbox.key.clone());
+                let mut button = button(&id, action.label(), &told, &page.thread);
+                match action {
+                    Action::Connect => button["style"] = "primary".into(),
+                    Action::Destroy => button["style"] = "danger".into(),
+                    Action::Stop | Action::Start | Action::Snapshot => {}
+                }
+                button
+            })
+            .collect();
+        if !buttons.is_empty() {
+            let id = format!("v1:box:{number}");
+            blocks.push(json!({ "type": "actions", "block_id": id, "elements": buttons }));
+        }
+    }
+    let turns: Vec<Value> = [
+        ("Previous", page.page.checked_sub(1)),
+        (
+            "Next",
+            Some(page.page + 1).filter(|next| *next < page.pages),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(words, to)| {
+        let to = Button::Page(u32::try_from(to?).ok()?);
+        Some(button(
+            &to,
+            words,
+            &format!("{words} page of the list"),
+            &page.thread,
+        ))
+    })
+    .collect();
+    if !turns.is_empty() {
+        blocks.push(json!({ "type": "actions", "block_id": "v1:boxes", "elements": turns }));
+    }
+    Rendered {
+        text: mrkdwn(&text, FALLBACK_UNITS_MAX),
+        blocks,
+    }
+}
+
+/// The question whether a sandbox is to be deleted, with what would be lost.
+#[must_use]
+pub fn ask_destroy(thread: &ThreadKey, sandbox: &Listed, now_ms: Ms) -> Rendered {
+    let called = sandbox.called();
+    // Each line is ours but for the channels in it, which Slack shows by their names.
+    let lines = losses(sandbox, now_ms, where_it_is);
+    let lines: String = lines.iter().map(|line| format!("\n• {line}")).collect();
+    let words = format!("*Destroy {called}?*{lines}");
+    let destroy = Button::Destroy(sandbox.key.clone());
+    let mut destroy = button(&destroy, "Destroy", &format!("Destroy {called}"), thread);
+    destroy["style"] = "danger".into();
+    let cancel = button(&Button::Keep, "Cancel", "Destroy nothing", thread);
+    Rendered {
+        text: format!("Destroy {called}?"),
+        blocks: vec![
+            section(&words),
+            json!({ "type": "actions", "block_id": "v1:destroy", "elements": [destroy, cancel] }),
+        ],
+    }
+}
+
+fn button(button: &Button, words: &str, told: &str, thread: &ThreadKey) -> Value {
+    json!({
+        "type": "button", "action_id": button.action_id(), "value": button.value(thread),
+        "text": label(words, BUTTON_UNITS_MAX), "accessibility_label": line(told, BUTTON_UNITS_MAX),
+    })
+}

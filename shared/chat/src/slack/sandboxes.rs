@@ -1,0 +1,158 @@
+//! Requests about sandboxes that threads share: words after a mention, and the buttons of the list.
+//!
+//! The list is shown to one person alone, and Slack does not tell of such a message in which thread it stands: so each of
+//! its buttons names the thread in its value.
+
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
+use bobbin_core::message::{Body, Message, Operation, Reply, Want, Which, Work};
+use bobbin_core::sandboxes::Action;
+
+use super::actions::{DESTROY_ACTION, KEEP_ACTION, PAGE_ACTION, SANDBOX_ACTION};
+use super::commands::NO_THREAD;
+use super::endpoint::Asked;
+use super::types::Action as Pressed;
+use super::words::OfSandboxes;
+
+/// What words about sandboxes become.
+pub(super) fn asked(asked: Asked, asks: OfSandboxes, now_ms: Ms) -> Body {
+    let want = match asks {
+        OfSandboxes::Name(name) => {
+            return Body::Message(Message {
+                id: asked.id.into(),
+                thread: asked.thread,
+                accepted_at_ms: now_ms,
+                work: Work::Name {
+                    name,
+                    by: asked.by,
+                    standing: asked.standing,
+                },
+            });
+        }
+        OfSandboxes::List => Want::Sandboxes {
+            page: 0,
+            in_thread: true,
+        },
+        OfSandboxes::Connect(to) => Want::Connect {
+            to: to.map(Which::Named),
+        },
+        OfSandboxes::Destroy(name) => Want::AskDestroy {
+            sandbox: name.map_or(Which::Here, Which::Named),
+        },
+    };
+    asked.control(want)
+}
+
+/// What a button of the list, or of the question below it, stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Button {
+    /// Another page.
+    Page(u32),
+    /// Something about a sandbox.
+    Sandbox(Action, SandboxKey),
+    /// It is to be deleted: its loss has been told.
+    Destroy(SandboxKey),
+    /// Nothing is to be deleted after all.
+    Keep,
+}
+
+impl Button {
+    /// Its action id: distinct in its block.
+    pub(super) fn action_id(&self) -> String {
+        match self {
+            Self::Page(page) => format!("{PAGE_ACTION}{page}"),
+            Self::Sandbox(action, _) => format!("{SANDBOX_ACTION}{}", action.word()),
+            Self::Destroy(_) => DESTROY_ACTION.to_owned(),
+            Self::Keep => KEEP_ACTION.to_owned(),
+        }
+    }
+
+    /// Its value: the thread that it was shown in, and the sandbox.
+    pub(super) fn value(&self, thread: &ThreadKey) -> String {
+        match self {
+            Self::Page(_) | Self::Keep => thread.to_string(),
+            Self::Sandbox(_, key) | Self::Destroy(key) => format!("{thread} {key}"),
+        }
+    }
+
+    /// Reads both; none for what is not one of these buttons.
+    pub(super) fn read(pressed: &Pressed) -> Option<(Self, ThreadKey)> {
+        let id = pressed.action_id.as_str();
+        let value = pressed.value.as_deref()?;
+        let (thread, key) = value.split_once(' ').unwrap_or((value, ""));
+        let thread = thread.parse().ok()?;
+        let key = || key.parse::<SandboxKey>().ok();
+        let button = if id == KEEP_ACTION {
+            Self::Keep
+        } else if id == DESTROY_ACTION {
+            Self::Destroy(key()?)
+        } else if let Some(page) = id.strip_prefix(PAGE_ACTION) {
+            Self::Page(page.parse().ok()?)
+        } else {
+            Self::Sandbox(Action::parse(id.strip_prefix(SANDBOX_ACTION)?)?, key()?)
+        };
+        Some((button, thread))
+    }
+
+    /// What it asks for, in words for the log.
+    pub(super) const fn note(&self) -> &'static str {
+        match self {
+            Self::Page(_) => "sandboxes",
+            Self::Sandbox(..) => "sandbox pressed",
+            Self::Destroy(_) => "destroy",
+            Self::Keep => "nothing destroyed",
+        }
+    }
+
+    /// What it becomes, for who pressed it in the thread that it was shown in.
+    pub(super) fn body(self, asked: Asked) -> Body {
+        let in_thread = is_thread(&asked.thread);
+        let operate = |key, operation| Want::Operate {
+            sandbox: Which::Exactly(key),
+            operation,
+        };
+        let want = match self {
+            Self::Page(page) => Want::Sandboxes { page, in_thread },
+            Self::Keep => return asked.say("Nothing was destroyed."),
+            Self::Destroy(key) => operate(key, Operation::Destroy),
+            Self::Sandbox(Action::Connect, key) => Want::Connect {
+                to: Some(Which::Exactly(key)),
+            },
+            Self::Sandbox(Action::Destroy, key) => Want::AskDestroy {
+                sandbox: Which::Exactly(key),
+            },
+            Self::Sandbox(Action::Stop, key) => operate(key, Operation::Pause),
+            Self::Sandbox(Action::Start, key) => operate(key, Operation::Resume),
+            Self::Sandbox(Action::Snapshot, key) => operate(key, Operation::Snapshot),
+        };
+        asked.control(want)
+    }
+}
+
+/// Who pressed it, as in the thread that the button names; none where that is not of this channel, or not theirs.
+pub(super) fn placed(mut asked: Asked, thread: ThreadKey) -> Option<Asked> {
+    let thread_ts = match &thread {
+        ThreadKey::Slack {
+            team,
+            channel,
+            root_ts,
+        } if *team == asked.team && *channel == asked.channel => {
+            is_thread(&thread).then(|| root_ts.clone())
+        }
+        ThreadKey::SlackDirect { team, user } if *team == asked.team && *user == asked.by.id => {
+            None
+        }
+        _ => return None,
+    };
+    asked.reply = Reply::Slack {
+        channel: asked.channel.clone(),
+        thread_ts,
+        user: asked.by.id.clone(),
+    };
+    asked.thread = thread;
+    Some(asked)
+}
+
+/// Whether people talk there: a command is of a channel alone.
+fn is_thread(thread: &ThreadKey) -> bool {
+    !matches!(thread, ThreadKey::Slack { root_ts, .. } if root_ts == NO_THREAD)
+}

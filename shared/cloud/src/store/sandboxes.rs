@@ -1,0 +1,153 @@
+//! Sandboxes apart from the threads that work in them: their records by key, and the names that people gave them.
+//!
+//! The names of a tenant are one item (`thread = "tenant:<tenant>"`, `item = "names"`), an attribute each
+//! (`name#<name>`) that holds the sandbox's key: one read shows them all, and a name is given and taken by condition on its
+//! attribute alone, in one transaction with the records.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::session::{NameWrite, Session};
+
+use super::items::{ITEM, ITEMS_A_RECORD, SANDBOX, SESSION, record_keys, record_of, sandbox_key};
+use super::{ITEMS_MAX, Store, StoreError};
+use crate::aws::table::{Item, Write, s, text};
+
+/// The item of a tenant's names, and what stands before each of them there.
+const NAMES: &str = "names";
+const NAME: &str = "name#";
+
+impl Store {
+    /// Whose name that is in the tenant, read consistently.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn name(
+        &self,
+        tenant: &Tenant,
+        name: &SandboxName,
+    ) -> Result<Option<SandboxKey>, StoreError> {
+        let names = self.names(tenant).await?;
+        let found = names.into_iter().find(|(one, _)| one == name);
+        Ok(found.map(|(_, key)| key))
+    }
+
+    /// All names of a tenant, in their order, read consistently: an item holds some thousand.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn names(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(SandboxName, SandboxKey)>, StoreError> {
+        let Some(item) = self.table.get(names_key(tenant)).await? else {
+            return Ok(Vec::new());
+        };
+        let named = |name: &String| {
+            let key = text(&item, name)?.parse().ok()?;
+            Some((name.strip_prefix(NAME)?.parse().ok()?, key))
+        };
+        let mut names: Vec<_> = item.keys().filter_map(named).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The records of these sandboxes, read consistently: what is missing is told from what cannot be read.
+    ///
+    /// # Errors
+    /// [`StoreError`], when none could be read.
+    pub async fn sandboxes(
+        &self,
+        keys: &BTreeSet<SandboxKey>,
+    ) -> Result<BTreeMap<SandboxKey, Result<Option<SandboxRecord>, StoreError>>, StoreError> {
+        let all: Vec<&SandboxKey> = keys.iter().collect();
+        let mut found: BTreeMap<SandboxKey, Vec<Item>> = BTreeMap::new();
+        for some in all.chunks(ITEMS_MAX / ITEMS_A_RECORD) {
+            // A record of before there were two is in its thread's.
+            let wanted = some.iter().flat_map(|key| record_keys(key.thread()));
+            for item in self.read(wanted).await? {
+                if let Some(key) = text(&item, "thread").and_then(|key| key.parse().ok()) {
+                    found.entry(key).or_default().push(item);
+                }
+            }
+        }
+        let of = |key: &SandboxKey| (key.clone(), record(found.get(key)));
+        Ok(keys.iter().map(of).collect())
+    }
+
+    /// The record of this sandbox, where there is one.
+    pub(super) async fn sandbox(&self, key: &SandboxKey) -> Result<SandboxRecord, StoreError> {
+        let items = self.read([sandbox_key(key)]).await?;
+        Ok(record(Some(&items))?.unwrap_or_default())
+    }
+
+    /// The records of the sandboxes that these threads work in, where that is not their own, in their places.
+    pub(super) async fn follow_links<'a>(
+        &self,
+        sessions: impl Iterator<Item = &'a mut Session>,
+    ) -> Result<(), StoreError> {
+        let mut linked: Vec<&mut Session> = sessions.filter(|one| one.link.is_some()).collect();
+        if linked.is_empty() {
+            return Ok(());
+        }
+        let keys = linked.iter().map(|session| session.sandbox_key()).collect();
+        let mut read = self.sandboxes(&keys).await?;
+        for session in &mut linked {
+            // One that cannot be read is as one that is not there: whoever writes it loses the condition.
+            let found = read.get_mut(&session.sandbox_key());
+            let found = found.map(|found| found.clone()).transpose()?.flatten();
+            session.sandbox = found.unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// The record that is in these items of a sandbox's key.
+fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError> {
+    let Some(items) = items else { return Ok(None) };
+    let of = |kind| items.iter().find(|item| text(item, ITEM) == Some(kind));
+    if let Some(item) = of(SANDBOX) {
+        return Ok(Some(SandboxRecord::decode(record_of(item)?)?));
+    }
+    let carried = of(SESSION).filter(|item| item.contains_key("version"));
+    let Some(item) = carried else { return Ok(None) };
+    let session = Session::decode(record_of(item)?, None)?;
+    Ok(session.sandbox.carried.then_some(session.sandbox))
+}
+
+/// What stands in a group of a sandbox: no thread, and the sandbox's record where there is one.
+pub(super) fn of_group(group: &ThreadKey, items: &[Item]) -> Result<Option<Session>, StoreError> {
+    let found = record(Some(&items.to_vec()))?;
+    Ok(found.map(|sandbox| Session {
+        sandbox,
+        ..Session::new(group.clone(), 0)
+    }))
+}
+
+/// The write by which a sandbox gets a name or gives it up, on condition that nobody else has it.
+pub(super) fn name_write(write: &NameWrite) -> Write {
+    let change = if write.released {
+        "REMOVE #name"
+    } else {
+        "SET #name = :key, #tenant = :tenant"
+    };
+    let tenant = write.sandbox.tenant();
+    let update = Write::update(names_key(&tenant), change)
+        .condition("attribute_not_exists(#name) OR #name = :key")
+        .name("#name", format!("{NAME}{}", write.name))
+        .value(":key", s(write.sandbox.to_string()));
+    if write.released {
+        return update;
+    }
+    update
+        .name("#tenant", "tenant")
+        .value(":tenant", s(tenant.as_str()))
+}
+
+fn names_key(tenant: &Tenant) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(format!("tenant:{tenant}"))),
+        (ITEM.to_owned(), s(NAMES)),
+    ])
+}

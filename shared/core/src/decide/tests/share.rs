@@ -1,0 +1,563 @@
+//! Several threads in one sandbox.
+
+use super::*;
+use crate::decide::words;
+use crate::ids::{SandboxKey, SandboxName};
+use crate::message::{NewSandbox, Operation};
+use crate::sandbox::SnapshotSeen;
+
+fn other(id: &str) -> ThreadKey {
+    ThreadKey::discord("1", id).unwrap()
+}
+
+fn name(text: &str) -> SandboxName {
+    text.parse().unwrap()
+}
+
+fn in_thread(of: &ThreadKey, message: Message) -> Message {
+    Message {
+        thread: of.clone(),
+        ..message
+    }
+}
+
+fn wanting(id: &str, of: &ThreadKey, wants: Selection) -> Message {
+    let Work::Prompt(prompt) = prompt(id).work else {
+        unreachable!()
+    };
+    in_thread(of, work(id, Work::Prompt(Prompt { wants, ..prompt })))
+}
+
+/// A prompt for a thread that works in the sandbox of this name.
+fn prompt_in(id: &str, of: &ThreadKey, sandbox: &str) -> Message {
+    let wants = Selection {
+        sandbox: Some(name(sandbox)),
+        ..Selection::default()
+    };
+    wanting(id, of, wants)
+}
+
+fn call_it(id: &str, text: &str) -> Message {
+    let work_of = Work::Name {
+        name: name(text),
+        by: person("ann"),
+        standing: Membership::default(),
+    };
+    work(id, work_of)
+}
+
+fn connect(id: &str, of: &ThreadKey, to: Option<SandboxKey>) -> Message {
+    let work_of = Work::Connect {
+        to,
+        by: person("ann"),
+        standing: Membership::default(),
+    };
+    in_thread(of, work(id, work_of))
+}
+
+/// An operation by somebody in the chat, in the sandbox's own group.
+fn operate(world: &Fake, id: &str, of: &SandboxKey, want: Operation) -> Message {
+    let by = Some(person("ann"));
+    Message {
+        accepted_at_ms: world.now_ms(),
+        ..in_thread(&of.group(), work(id, Work::Operate { want, by }))
+    }
+}
+
+/// An active thread whose sandbox is called `front`, with a repository or without.
+fn shared(repo: Option<&str>) -> Fake {
+    let world = Fake::new();
+    let wants = Selection {
+        repo: repo.map(str::to_owned),
+        ..Selection::default()
+    };
+    deliver_until_done(&world, &wanting("m1", &thread(), wants), 1);
+    deliver_until_done(&world, &call_it("n1", "front"), 1);
+    world
+}
+
+fn record_of(world: &Fake, of: &ThreadKey) -> Session {
+    world.with(|s| s.stored(of).unwrap())
+}
+
+fn outcome_of(world: &Fake, of: &ThreadKey) -> Outcome {
+    record_of(world, of).ended.last().unwrap().outcome.clone()
+}
+
+fn notices(world: &Fake) -> Vec<String> {
+    world.with(|s| {
+        let posts = s.posted.iter().filter_map(|key| s.posts.get(key));
+        let notice = |post: &Post| match post.bare() {
+            Post::Notice(word) => Some(word.clone()),
+            _ => None,
+        };
+        posts.filter_map(notice).collect()
+    })
+}
+
+fn card_of(world: &Fake, of: &ThreadKey, turn: &str) -> CardState {
+    let key = post_key(of, &turn.into(), &PostKind::Card);
+    world.with(|s| match s.posts.get(&key).map(Post::bare) {
+        Some(Post::Card(card)) => card.state.clone(),
+        other => panic!("no card: {other:?}"),
+    })
+}
+
+/// A delivery of the message dies while the run is followed, so its turn is under way.
+fn leave_running(world: &Fake, message: &Message) {
+    world.with(|s| s.kills_followers = true);
+    let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1))).is_err();
+    assert!(died);
+    world.with(|s| (s.kills_followers, s.crashed) = (false, false));
+}
+
+#[test]
+fn a_sandbox_is_in_use_from_the_beginning_of_a_turn_to_its_end() {
+    let world = active();
+    leave_running(&world, &prompt("m2"));
+    let sandbox = record(&world).sandbox;
+    assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.due_at_ms.is_none());
+    // In its own group a sweep comes beside the turn, however long that has gone on.
+    later(&world, 10 * Limits::DEFAULT.idle_pause_ms);
+    let group = thread().sandbox().group();
+    let sweep = in_thread(&group, work("s1", Work::Sweep));
+    deliver_until_done(&world, &sweep, 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+    deliver_until_done(&world, &prompt("m2"), 2);
+    let sandbox = record(&world).sandbox;
+    assert!(sandbox.in_use.is_empty() && sandbox.due_at_ms.is_some());
+    world.with(|s| assert!(!s.stopped_while_running));
+}
+
+#[test]
+fn a_private_sandbox_is_paused_and_deleted_in_its_own_group_and_its_thread_is_told() {
+    let world = active();
+    let group = thread().sandbox().group();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    deliver_until_done(&world, &in_thread(&group, work("s2", Work::Sweep)), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    let told = world.with(|s| s.told_threads.clone());
+    assert_eq!(told, [(thread(), words::EXPIRED.to_owned())]);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
+fn a_name_is_given_once_and_a_second_thread_that_wants_it_is_told_so() {
+    let world = shared(None);
+    assert_eq!(record(&world).sandbox.name, Some(name("front")));
+    assert_eq!(notices(&world), [words::named(&name("front"))]);
+    let elsewhere = other("9");
+    deliver_until_done(&world, &in_thread(&elsewhere, prompt("o1")), 1);
+    deliver_until_done(&world, &in_thread(&elsewhere, call_it("n2", "front")), 1);
+    assert_eq!(record_of(&world, &elsewhere).sandbox.name, None);
+    assert_eq!(notices(&world)[1], words::name_taken(&name("front")));
+    // A repeat changes and says nothing more.
+    deliver_until_done(&world, &call_it("n1", "front"), 2);
+    assert_eq!(notices(&world).len(), 2);
+}
+
+#[test]
+fn threads_with_a_repository_work_side_by_side_in_worktrees_of_their_own() {
+    let world = shared(Some("acme/api"));
+    leave_running(&world, &prompt("m2"));
+    let beside = other("9");
+    deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+    let session = record_of(&world, &beside);
+    assert_eq!(session.sandbox_key(), thread().sandbox());
+    assert_eq!(
+        session.workspace().unwrap().directory(),
+        Some(format!("/work/{}", beside.short_hash()).as_str())
+    );
+    let sandbox = record(&world).sandbox;
+    assert!(sandbox.threads.contains(&beside));
+    assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.in_use.len() == 1);
+    // A second turn finds its worktree.
+    deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
+    assert_eq!(world.with(|s| s.workspaces.clone()), [beside]);
+    assert_eq!(world.with(|s| s.sandboxes.len()), 1);
+}
+
+#[test]
+fn threads_without_a_repository_take_turns_and_who_waits_sees_for_whom() {
+    let world = shared(None);
+    leave_running(&world, &prompt("m2"));
+    let beside = other("9");
+    let waits = prompt_in("o1", &beside, "front");
+    let mut receive = 1;
+    for _ in 0..4 {
+        let Verdict::Hold { delay_ms, .. } = deliver(&world, &waits, receive) else {
+            panic!("it did not wait")
+        };
+        later(&world, delay_ms);
+        receive += 1;
+    }
+    let holder = Some(thread());
+    assert_eq!(card_of(&world, &beside, "o1"), CardState::Shared { holder });
+    assert!(world.with(|s| s.prompted.len()) == 2, "it was prompted");
+    deliver_until_done(&world, &prompt("m2"), 2);
+    // The thread that had it does not get it again before who waits.
+    assert!(matches!(
+        deliver(&world, &prompt("m3"), 1),
+        Verdict::Hold { .. }
+    ));
+    deliver_until_done(&world, &waits, receive);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+    deliver_until_done(&world, &prompt("m3"), 2);
+    let sandbox = record(&world).sandbox;
+    assert!(sandbox.in_use.is_empty() && sandbox.waiting.is_empty());
+}
+
+#[test]
+fn who_waits_and_dies_holds_nobody_up_and_who_waits_for_too_long_is_told() {
+    let world = shared(None);
+    leave_running(&world, &prompt("m2"));
+    let (gone, patient) = (other("8"), other("9"));
+    deliver(&world, &prompt_in("g1", &gone, "front"), 1);
+    deliver(&world, &prompt_in("g1", &gone, "front"), 2);
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(record(&world).sandbox.waiting.len(), 1);
+    deliver_until_done(&world, &prompt_in("p1", &patient, "front"), 1);
+    assert_eq!(outcome_of(&world, &patient), Outcome::Answered);
+
+    leave_running(&world, &prompt("m3"));
+    later(&world, Limits::DEFAULT.workspace_wait_ms);
+    deliver_until_done(&world, &prompt_in("p2", &patient, "front"), 1);
+    let reason = words::waited_for_workspace(Limits::DEFAULT.workspace_wait_ms);
+    assert_eq!(outcome_of(&world, &patient), Outcome::Failed { reason });
+}
+
+#[test]
+fn only_one_thread_brings_a_paused_sandbox_up_and_the_other_waits_for_it() {
+    let world = shared(Some("acme/api"));
+    let beside = other("9");
+    deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    let group = thread().sandbox().group();
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    // The first dies right before it asks for the start: load, save, card, the look.
+    world.with(|s| s.crash_at = Some((s.calls + 4, true)));
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
+    world.with(|s| s.crash_at = None);
+    assert_eq!(record(&world).sandbox.phase, Phase::Resuming);
+    let starts =
+        |world: &Fake| world.with(|s| s.names.iter().filter(|one| **one == "start").count());
+    let before = starts(&world);
+    let second = in_thread(&beside, prompt("o2"));
+    assert!(matches!(deliver(&world, &second, 1), Verdict::Hold { .. }));
+    assert_eq!(card_of(&world, &beside, "o2"), CardState::Resuming);
+    assert_eq!(starts(&world), before);
+    deliver_until_done(&world, &prompt("m2"), 2);
+    deliver_until_done(&world, &second, 2);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+    assert_eq!(starts(&world), before + 1);
+}
+
+#[test]
+fn a_sandbox_that_is_wanted_deleted_ends_when_its_turns_do_and_every_thread_is_told() {
+    let world = shared(Some("acme/api"));
+    let beside = other("9");
+    deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
+    leave_running(&world, &prompt("m2"));
+    let key = thread().sandbox();
+    let destroy = operate(&world, "d1", &key, Operation::Destroy);
+    assert!(matches!(deliver(&world, &destroy, 1), Verdict::Hold { .. }));
+    assert!(record(&world).sandbox.closing.is_some());
+    // Nothing begins in it any more.
+    let late = in_thread(&beside, prompt("o2"));
+    assert!(matches!(deliver(&world, &late, 1), Verdict::Hold { .. }));
+    deliver_until_done(&world, &prompt("m2"), 2);
+    deliver_until_done(&world, &destroy, 2);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, None));
+    assert!(world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()));
+    let told: Vec<ThreadKey> =
+        world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
+    assert_eq!(told, [thread(), beside.clone()]);
+    world.with(|s| assert!(!s.stopped_while_running));
+    // Who waited goes on in a sandbox of its own.
+    deliver_until_done(&world, &late, 2);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+    assert_eq!(record_of(&world, &beside).link, None);
+}
+
+#[test]
+fn who_wants_it_deleted_does_not_wait_for_a_turn_that_never_ends() {
+    let world = shared(Some("acme/api"));
+    leave_running(&world, &prompt("m2"));
+    let key = thread().sandbox();
+    let destroy = operate(&world, "d1", &key, Operation::Destroy);
+    deliver_until_done(&world, &destroy, 1);
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+    deliver_until_done(&world, &prompt("m2"), 2);
+    assert_eq!(outcomes(&world).last(), Some(&Outcome::Lost));
+    assert!(record(&world).sandbox.in_use.is_empty());
+    // A pause is no reason to lose anybody's work.
+    let world = shared(Some("acme/api"));
+    leave_running(&world, &prompt("m2"));
+    let pause = operate(&world, "p1", &key, Operation::Pause);
+    deliver_until_done(&world, &pause, 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+    let operated = record(&world).sandbox.operated.pop().unwrap();
+    assert_eq!(
+        operated.trouble.as_deref(),
+        Some("a turn is still under way in it: stop that first")
+    );
+}
+
+#[test]
+fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() {
+    let world = shared(Some("acme/api"));
+    let beside = other("9");
+    deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
+    let key = thread().sandbox();
+    deliver_until_done(&world, &connect("c1", &beside, Some(key.clone())), 1);
+    let session = record_of(&world, &beside);
+    assert_eq!(session.sandbox_key(), key);
+    assert!(session.sandbox.threads.contains(&beside) && session.agent_session.is_none());
+    assert_eq!(
+        notices(&world).last().unwrap(),
+        &words::connected(&name("front"), false)
+    );
+    deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
+    let told = world.with(|s| s.told.last().cloned().unwrap());
+    assert!(
+        told.contains("ann asked: do it | answered: the answer"),
+        "{told}"
+    );
+
+    deliver_until_done(&world, &connect("c2", &beside, None), 1);
+    assert_eq!(notices(&world).last().unwrap(), words::CONNECTED_OWN);
+    assert!(record(&world).sandbox.threads == [thread()].into());
+    // What does not exist any more, or belongs to others, changes nothing.
+    let foreign = ThreadKey::discord("2", "2").unwrap().sandbox();
+    for (id, to) in [("c3", other("77").sandbox()), ("c4", foreign)] {
+        deliver_until_done(&world, &connect(id, &beside, Some(to)), 1);
+        assert_eq!(notices(&world).last().unwrap(), words::CONNECT_GONE);
+        assert_eq!(record_of(&world, &beside).link, None);
+    }
+}
+
+#[test]
+fn a_task_that_names_a_sandbox_works_there_makes_it_where_it_may_and_is_told_where_there_is_none() {
+    let world = Fake::new();
+    let (one, two) = (other("8"), other("9"));
+    deliver_until_done(&world, &prompt_in("o1", &one, "front"), 1);
+    let reason = words::no_sandbox(&name("front"));
+    assert_eq!(outcome_of(&world, &one), Outcome::Failed { reason });
+    let made = wanting(
+        "o2",
+        &one,
+        Selection {
+            sandbox: Some(name("front")),
+            provider: Some("daytona".to_owned()),
+            ..Selection::default()
+        },
+    );
+    deliver_until_done(&world, &made, 1);
+    assert_eq!(outcome_of(&world, &one), Outcome::Answered);
+    let session = record_of(&world, &one);
+    assert_eq!(session.sandbox.name, Some(name("front")));
+    assert_eq!(session.sandbox.provider.as_deref(), Some("daytona"));
+    deliver_until_done(&world, &prompt_in("t1", &two, "front"), 1);
+    assert_eq!(record_of(&world, &two).sandbox_key(), session.sandbox_key());
+    assert_eq!(world.with(|s| s.sandboxes.len()), 1);
+}
+
+#[test]
+fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
+    let world = Fake::new();
+    let key = SandboxKey::without_thread(&thread().tenant(), &"k1".into());
+    let new = NewSandbox {
+        name: name("front"),
+        provider: None,
+        repo: Some("acme/api".to_owned()),
+        snapshot: Some("snapshot-1".to_owned()),
+    };
+    let create = in_thread(&key.group(), work("k1", Work::Create(new.clone())));
+    deliver_until_done(&world, &create, 1);
+    let sandbox = world.with(|s| s.sandbox_record(&key).unwrap());
+    assert_eq!((sandbox.phase, sandbox.generation), (Phase::Active, 1));
+    assert_eq!(sandbox.operated[0].trouble, None);
+    assert_eq!(world.with(|s| s.clones[&1].clone()), "acme/api");
+    // The name is one sandbox's.
+    let second = SandboxKey::without_thread(&thread().tenant(), &"k2".into());
+    let create = in_thread(&second.group(), work("k2", Work::Create(new)));
+    deliver_until_done(&world, &create, 1);
+    let refused = world.with(|s| s.sandbox_record(&second).unwrap());
+    assert_eq!((refused.phase, refused.name), (Phase::Destroyed, None));
+    assert_eq!(
+        refused.operated[0].trouble,
+        Some(words::name_taken(&name("front")))
+    );
+}
+
+#[test]
+fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
+    let world = shared(None);
+    let key = thread().sandbox();
+    for n in 0..=Limits::DEFAULT.snapshots {
+        world.with(|s| s.snapshots = vec![SnapshotSeen::UnderWay]);
+        later(&world, 1_000);
+        let id = format!("k{n}");
+        let snapshot = operate(&world, &id, &key, Operation::Snapshot);
+        deliver_until_done(&world, &snapshot, 1);
+    }
+    let sandbox = record(&world).sandbox;
+    assert_eq!(sandbox.snapshots.len(), Limits::DEFAULT.snapshots);
+    assert_eq!(world.with(|s| s.deleted_snapshots.len()), 1);
+    assert!(sandbox.lease.is_none() && sandbox.phase == Phase::Active);
+    // One that is not made is told, and holds nobody up.
+    world.with(|s| {
+        s.snapshots = vec![SnapshotSeen::Failed {
+            why: "there is no room for another".to_owned(),
+        }];
+    });
+    deliver_until_done(&world, &operate(&world, "kx", &key, Operation::Snapshot), 1);
+    let operated = record(&world).sandbox.operated.pop().unwrap();
+    assert_eq!(
+        operated.trouble.as_deref(),
+        Some("there is no room for another")
+    );
+    deliver_until_done(&world, &prompt("m9"), 1);
+    assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
+}
+
+#[test]
+fn a_sandbox_with_a_name_is_kept_for_days_and_its_name_for_longer() {
+    let world = shared(None);
+    let group = thread().sandbox().group();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    deliver_until_done(&world, &in_thread(&group, work("s2", Work::Sweep)), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    later(&world, Limits::DEFAULT.named_ttl_ms);
+    deliver_until_done(&world, &in_thread(&group, work("s3", Work::Sweep)), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!(
+        (sandbox.phase, sandbox.name),
+        (Phase::Destroyed, Some(name("front")))
+    );
+    let told = world.with(|s| s.told_threads.clone());
+    assert_eq!(told, [(thread(), words::EXPIRED_SHARED.to_owned())]);
+    let beside = other("9");
+    deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
+    assert_eq!(record(&world).sandbox.generation, 2);
+    // What the founder knew of the generation before counts no more.
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
+}
+
+#[test]
+fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
+    let world = shared(None);
+    let reset = work(
+        "r1",
+        Work::Reset {
+            by: person("ann"),
+            standing: Membership::default(),
+        },
+    );
+    deliver_until_done(&world, &reset, 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+    assert_eq!(notices(&world).last().unwrap(), words::RESET_SHARED);
+}
+
+#[test]
+fn every_crash_of_a_shared_turn_leaves_the_sandbox_free_and_the_turn_ended_once() {
+    let beside = other("9");
+    let begun = || {
+        let world = shared(Some("acme/api"));
+        leave_running(&world, &prompt("m2"));
+        world
+    };
+    let crashes = each_crash(
+        begun,
+        &prompt_in("o1", &other("9"), "front"),
+        |world, crash| {
+            let ended = record_of(world, &beside).ended;
+            assert_eq!(ended.len(), 1, "{crash}");
+            assert_eq!(ended[0].outcome, Outcome::Answered, "{crash}");
+            let sandbox = record(world).sandbox;
+            assert_eq!(sandbox.in_use.len(), 1, "{crash}");
+            assert!(sandbox.waiting.is_empty(), "{crash}");
+            world.with(|s| {
+                let sent = s.prompted.iter().map(|(_, id)| id);
+                let once: BTreeSet<&String> = sent.clone().collect();
+                assert_eq!(once.len(), sent.count(), "{crash}");
+            });
+        },
+    );
+    assert!(crashes > 20, "{crashes}");
+}
+
+#[test]
+fn every_crash_of_a_deletion_ends_with_it_and_a_free_name() {
+    let key = thread().sandbox();
+    let begun = || {
+        let world = shared(Some("acme/api"));
+        deliver_until_done(&world, &prompt_in("o1", &other("9"), "front"), 1);
+        world
+    };
+    let destroy = operate(&begun(), "d1", &key, Operation::Destroy);
+    let crashes = each_crash(begun, &destroy, |world, crash| {
+        let sandbox = record(world).sandbox;
+        assert_eq!(
+            (sandbox.phase, sandbox.name),
+            (Phase::Destroyed, None),
+            "{crash}"
+        );
+        assert!(
+            sandbox.threads.is_empty() && sandbox.closing.is_none(),
+            "{crash}"
+        );
+        assert!(
+            world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()),
+            "{crash}"
+        );
+        let told: BTreeSet<ThreadKey> =
+            world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
+        assert_eq!(told.len(), 2, "{crash}");
+    });
+    assert!(crashes > 8, "{crashes}");
+}
+
+#[test]
+fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_sandbox_from_a_pause()
+ {
+    let world = shared(None);
+    world.with(|s| {
+        let down = || Failure::SandboxDown {
+            seen: "no answer".to_owned(),
+        };
+        s.fail.insert("follow", (0..4).map(|_| down()).collect());
+        s.fail.insert("end_run", (0..9).map(|_| down()).collect());
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(matches!(
+        outcomes(&world).last(),
+        Some(Outcome::Failed { .. })
+    ));
+    let sandbox = record(&world).sandbox;
+    assert!(record(&world).stray.is_some() && sandbox.in_use.len() == 1 && !sandbox.is_in_use());
+    let beside = other("9");
+    let waits = prompt_in("o1", &beside, "front");
+    assert!(matches!(deliver(&world, &waits, 1), Verdict::Hold { .. }));
+    assert!(matches!(deliver(&world, &waits, 2), Verdict::Hold { .. }));
+    // A sweep pauses the sandbox, which ends the run, and the checkout is free.
+    world.with(|s| s.fail.clear());
+    let due_at_ms = record(&world).sandbox.due_at_ms.unwrap();
+    later(&world, due_at_ms.saturating_sub(world.now_ms()));
+    let group = thread().sandbox().group();
+    deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.phase, sandbox.in_use.len()), (Phase::Paused, 0));
+    deliver_until_done(&world, &waits, 3);
+    assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
+}

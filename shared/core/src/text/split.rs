@@ -1,0 +1,391 @@
+//! Markdown in parts: where it may be cut, and what a part needs before and behind what it shows.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
+
+use super::markdown::options;
+use super::plain::{joins, prefix_within, units};
+
+/// Smallest part that [`split`] makes: below it a code fence would leave no room for code.
+pub const PART_UNITS_MIN: usize = 40;
+/// Names of code fences longer than this share of a part are not repeated, and fences longer than half of it are text.
+const FENCE_SHARE: usize = 4;
+
+/// Cuts Markdown into parts of at most `units_max` UTF-16 units ([`PART_UNITS_MIN`] at least). No part is blank.
+#[must_use]
+pub fn split(markdown: &str, units_max: usize) -> Vec<String> {
+    let max = units_max.max(PART_UNITS_MIN);
+    let map = Map::read(markdown, max);
+    let mut parts = Vec::new();
+    let mut from = 0;
+    while from < markdown.len() {
+        let to = map.next_cut(from, max);
+        if !markdown[from..to].trim().is_empty() {
+            parts.push(map.part(from..to));
+        }
+        from = to;
+    }
+    parts
+}
+
+/// How good a place is for a cut; lower is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Block,
+    Item,
+    Line,
+    Word,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    at: usize,
+    rank: Rank,
+    /// UTF-16 units before it.
+    units: usize,
+}
+
+/// A fenced code block that can be closed and opened again.
+#[derive(Debug)]
+struct Fence {
+    /// Places strictly inside of it: a cut here needs the fence again.
+    inside: Range<usize>,
+    /// What comes before the fence on its line, as blanks and `>`.
+    indent: String,
+    /// The characters that open and close the fence.
+    marks: String,
+    /// The info string, if it is short enough to be repeated.
+    info: String,
+    /// It has a closing line. One without ends with its list or quote, which is not opened again with it.
+    closed: bool,
+}
+
+impl Fence {
+    fn opening(&self) -> String {
+        format!("{}{}{}\n", self.quote(), self.marks, self.info)
+    }
+
+    fn closing(&self) -> String {
+        format!("{}{}", self.indent, self.marks)
+    }
+
+    /// The indent as far as it is a quote: list items are not opened again, so their indent is dropped.
+    fn quote(&self) -> &str {
+        self.indent
+            .rfind('>')
+            .map_or("", |at| &self.indent[..(at + 2).min(self.indent.len())])
+    }
+}
+
+/// Where a text may be cut.
+struct Map<'a> {
+    text: &'a str,
+    cuts: Vec<Cut>,
+    fences: Vec<Fence>,
+}
+
+impl<'a> Map<'a> {
+    fn read(text: &'a str, max: usize) -> Self {
+        let mut starts: Vec<(usize, Rank)> = Vec::new();
+        let mut whole: Vec<Range<usize>> = Vec::new();
+        let mut fences = Vec::new();
+        let mut depth = 0usize;
+        for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
+            match event {
+                Event::Start(tag) => {
+                    match &tag {
+                        Tag::Link { .. } | Tag::Image { .. } => whole.push(range.clone()),
+                        Tag::CodeBlock(CodeBlockKind::Fenced(_)) => {
+                            fences.extend(fence(text, &range, max))
+                        }
+                        _ => {}
+                    }
+                    match (depth, &tag) {
+                        (0, _) => starts.push((line_start(text, range.start), Rank::Block)),
+                        (_, Tag::Item | Tag::Paragraph | Tag::CodeBlock(_) | Tag::List(_)) => {
+                            starts.push((line_start(text, range.start), Rank::Item));
+                        }
+                        _ => {}
+                    }
+                    depth += 1;
+                }
+                Event::End(_) => depth = depth.saturating_sub(1),
+                Event::Code(_) | Event::InlineMath(_) | Event::FootnoteReference(_) => {
+                    whole.push(range)
+                }
+                Event::Rule | Event::Html(_) if depth == 0 => {
+                    starts.push((line_start(text, range.start), Rank::Block))
+                }
+                _ => {}
+            }
+        }
+        whole.retain(|range| units(&text[range.clone()]) <= max);
+        starts.sort();
+        starts.dedup_by_key(|(at, _)| *at);
+        let cuts = cuts(text, &starts, &whole, &fences);
+        Self { text, cuts, fences }
+    }
+
+    fn fence_at(&self, at: usize) -> Option<&Fence> {
+        let index = self.fences.partition_point(|fence| fence.inside.end <= at);
+        self.fences
+            .get(index)
+            .filter(|fence| fence.inside.contains(&at))
+    }
+
+    /// The fence that a part ending here has to close; `open` is the one that it opened again.
+    fn closes<'f>(&'f self, open: Option<&'f Fence>, at: usize) -> Option<&'f Fence> {
+        let ended = || open.filter(|fence| !fence.closed && at >= fence.inside.end);
+        self.fence_at(at).or_else(ended)
+    }
+
+    /// The part between two places, with the fences that it needs.
+    fn part(&self, range: Range<usize>) -> String {
+        let body = &self.text[range.clone()];
+        let open = self.fence_at(range.start);
+        let close = self.closes(open, range.end);
+        let mut part = String::with_capacity(body.len() + 16);
+        match open {
+            None => part.push_str(body.trim_start_matches(['\n', '\r'])),
+            Some(fence) => {
+                part.push_str(&fence.opening());
+                part.push_str(&dedented(body, fence, range.start));
+            }
+        }
+        part.truncate(part.trim_end().len());
+        if let Some(fence) = close {
+            part.push('\n');
+            match open {
+                // Opened here without its list's indent, so closed likewise.
+                Some(same) if same.inside == fence.inside => {
+                    part.push_str(&format!("{}{}", fence.quote(), fence.marks))
+                }
+                _ => part.push_str(&fence.closing()),
+            }
+        }
+        part
+    }
+
+    /// Where the part that begins at `from` ends. Always behind `from`.
+    fn next_cut(&self, from: usize, max: usize) -> usize {
+        let open = self.fence_at(from);
+        let opening = open.map_or(0, |fence| units(&fence.opening()));
+        let closing = |at: usize| {
+            self.closes(open, at)
+                .map_or(0, |fence| units(&fence.closing()) + 1)
+        };
+        // What comes after a block that has no closing line must not be drawn into it.
+        let end = open
+            .filter(|fence| !fence.closed)
+            .map_or(self.text.len(), |fence| {
+                fence.inside.end.min(self.text.len())
+            });
+        let rest = &self.text[from..end];
+        let within = prefix_within(rest, max);
+        if within == rest.len() && opening + units(rest) + closing(end) <= max {
+            return end;
+        }
+        let first = self.cuts.partition_point(|cut| cut.at <= from);
+        let reach = first + self.cuts[first..].partition_point(|cut| cut.at <= from + within);
+        let before = units_before(&self.cuts, first, self.text, from);
+        let fits = |cut: &&Cut| opening + (cut.units - before) + closing(cut.at) <= max;
+        for rank in [Rank::Block, Rank::Item, Rank::Line, Rank::Word] {
+            let Some(best) = self.cuts[first..reach]
+                .iter()
+                .rev()
+                .filter(|cut| cut.rank <= rank)
+                .find(fits)
+            else {
+                continue;
+            };
+            // A small part is worth it when what follows then stays whole.
+            let next = self.cuts[first..]
+                .iter()
+                .find(|cut| cut.rank <= rank && cut.at > best.at);
+            let following = next.map_or_else(
+                || units(&self.text[best.at..]),
+                |next| next.units - best.units,
+            );
+            if best.units - before >= max / 3 || following <= max || rank == Rank::Word {
+                return best.at;
+            }
+        }
+        self.hard_cut(from..end, max.saturating_sub(opening), closing)
+    }
+
+    /// A word longer than a part: cut between characters, not before a mark that belongs to the one before it.
+    fn hard_cut(&self, range: Range<usize>, max: usize, closing: impl Fn(usize) -> usize) -> usize {
+        let from = range.start;
+        let rest = &self.text[range];
+        let mut used = 0;
+        let (mut any, mut clean) = (None, None);
+        let mut previous = None;
+        for (offset, c) in rest.char_indices().chain([(rest.len(), ' ')]) {
+            if used > max {
+                break;
+            }
+            if offset > 0 && used + closing(from + offset) <= max {
+                any = Some(from + offset);
+                if !joins(c) && previous != Some('\u{200d}') && !would_open_block(&rest[offset..]) {
+                    clean = any;
+                }
+            }
+            used += c.len_utf16();
+            previous = Some(c);
+        }
+        let step = rest.chars().next().map_or(1, char::len_utf8);
+        clean.or(any).unwrap_or(from + step)
+    }
+}
+
+/// Marks within a line that would open a block of code if a part began with them.
+fn would_open_block(rest: &str) -> bool {
+    rest.starts_with("```") || rest.starts_with("~~~")
+}
+
+/// The start of the line, if only blanks and quote marks lie between; else the place itself.
+fn line_start(text: &str, at: usize) -> usize {
+    let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
+    if text[start..at]
+        .chars()
+        .all(|c| matches!(c, ' ' | '\t' | '>'))
+    {
+        start
+    } else {
+        at
+    }
+}
+
+fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Fence> {
+    let body = &text[range.clone()];
+    let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let marks: String = body.chars().take_while(|c| *c == mark).collect();
+    let first_line = body.lines().next().unwrap_or(body);
+    let start = text[..range.start].rfind('\n').map_or(0, |nl| nl + 1);
+    let indent: String = text[start..range.start]
+        .chars()
+        .map(|c| if matches!(c, '>' | '\t') { c } else { ' ' })
+        .collect();
+    if units(&indent) + units(&marks) > max / FENCE_SHARE / 2 {
+        return None;
+    }
+    let info = first_line[marks.len()..].trim();
+    let info = if units(info) <= max / FENCE_SHARE {
+        info
+    } else {
+        ""
+    };
+    let content = range.start + first_line.len() + 1;
+    // The last line is the closing fence, unless the block never was closed: then the end of the text lies inside.
+    let trimmed = body.trim_end();
+    let last_line = trimmed.rfind('\n').map(|nl| nl + 1);
+    let closed = last_line.filter(|at| {
+        let line = trimmed[*at..].trim_start_matches([' ', '\t', '>']);
+        line.len() >= marks.len() && line.chars().all(|c| c == mark)
+    });
+    let end = closed.map_or(
+        if range.end >= text.trim_end().len() {
+            text.len() + 1
+        } else {
+            range.end
+        },
+        |at| range.start + at,
+    );
+    (content < end).then(|| Fence {
+        inside: content..end,
+        indent,
+        marks,
+        info: info.to_owned(),
+        closed: closed.is_some(),
+    })
+}
+
+/// A fence that is opened again without its list's indent holds code without that indent; quotes keep theirs.
+fn dedented(body: &str, fence: &Fence, from: usize) -> String {
+    let blanks = if fence.quote().is_empty() {
+        fence.indent.len()
+    } else {
+        0
+    };
+    if blanks == 0 {
+        return body.to_owned();
+    }
+    let mut at = from;
+    let mut out = String::with_capacity(body.len());
+    for line in body.split_inclusive('\n') {
+        // The closing line belongs to the block; what comes after it does not.
+        let belongs = at <= fence.inside.end;
+        let cut = if belongs {
+            line.bytes().take(blanks).take_while(|b| *b == b' ').count()
+        } else {
+            0
+        };
+        out.push_str(&line[cut..]);
+        at += line.len();
+    }
+    out
+}
+
+/// Every place where a cut is allowed, in order.
+fn cuts(
+    text: &str,
+    starts: &[(usize, Rank)],
+    whole: &[Range<usize>],
+    fences: &[Fence],
+) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let (mut next_start, mut next_whole, mut next_fence) = (0, 0, 0);
+    let mut units = 0;
+    let mut previous = None;
+    for (at, c) in text.char_indices() {
+        while whole.get(next_whole).is_some_and(|range| range.end <= at) {
+            next_whole += 1;
+        }
+        while fences
+            .get(next_fence)
+            .is_some_and(|fence| fence.inside.end < at)
+        {
+            next_fence += 1;
+        }
+        while starts.get(next_start).is_some_and(|(start, _)| *start < at) {
+            next_start += 1;
+        }
+        let kept_whole = whole.get(next_whole).is_some_and(|range| range.start < at);
+        // An empty block before or after a cut helps nobody: neither right behind the opening line nor before the closing one.
+        let edge = fences
+            .get(next_fence)
+            .is_some_and(|fence| at == fence.inside.start || at == fence.inside.end);
+        let block = starts
+            .get(next_start)
+            .filter(|(start, _)| *start == at)
+            .map(|(_, rank)| *rank);
+        let rank = block.or(match previous {
+            Some('\n') => Some(Rank::Line),
+            Some(p)
+                if p.is_whitespace() && !c.is_whitespace() && !would_open_block(&text[at..]) =>
+            {
+                Some(Rank::Word)
+            }
+            _ => None,
+        });
+        if let Some(rank) = rank
+            && at > 0
+            && !kept_whole
+            && !edge
+        {
+            cuts.push(Cut { at, rank, units });
+        }
+        units += c.len_utf16();
+        previous = Some(c);
+    }
+    cuts
+}
+
+/// UTF-16 units before a place: those before the nearest earlier cut, and what lies between.
+fn units_before(cuts: &[Cut], first: usize, text: &str, from: usize) -> usize {
+    match first.checked_sub(1).map(|index| cuts[index]) {
+        Some(cut) => cut.units + units(&text[cut.at..from]),
+        None => units(&text[..from]),
+    }
+}

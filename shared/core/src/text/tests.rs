@@ -1,0 +1,251 @@
+use proptest::prelude::*;
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+
+use super::markdown::options;
+use super::*;
+
+fn ink(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+fn is_subsequence(needle: &str, hay: &str) -> bool {
+    let mut hay = hay.chars();
+    needle.chars().all(|c| hay.any(|h| h == c))
+}
+
+/// The code of every fenced block, as a Markdown reader sees it.
+fn code(markdown: &str) -> String {
+    let mut inside = false;
+    let mut out = String::new();
+    for event in Parser::new_ext(markdown, options()) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => inside = true,
+            Event::End(TagEnd::CodeBlock) => inside = false,
+            Event::Text(text) if inside => out.push_str(&text),
+            _ => {}
+        }
+    }
+    ink(&out)
+}
+
+#[test]
+fn marks_of_a_block_within_a_line_never_begin_a_part() {
+    let text = format!(
+        "{} ```no block``` {}",
+        "word ".repeat(20),
+        "word ".repeat(20)
+    );
+    for max in 20..140 {
+        let parts = split(&text, max);
+        assert!(
+            parts.iter().all(|part| !part.starts_with("```")),
+            "{max}: {parts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_long_text_is_stood_for_by_its_summary_else_by_its_beginning() {
+    let long = "words of it ".repeat(100);
+    let with = format!(
+        "# Report\n\n{long}\n\n## Summary of all\n\nIt **works**.\n\n### More\n\nA detail.\n\n## Appendix\n\n{long}"
+    );
+    assert_eq!(
+        gist(&with, 200),
+        "## Summary of all\n\nIt **works**.\n\n### More\n\nA detail."
+    );
+    let without = format!("# Report\n\nFirst.\n\n```\n# Summary\n```\n\n{long}");
+    let begins = gist(&without, 60);
+    assert!(
+        begins.starts_with("# Report\n\nFirst.") && units(&begins) <= 60,
+        "{begins}"
+    );
+    let too_long = format!("# A\n\n{long}\n\n# Summary\n\n{long}");
+    assert!(gist(&too_long, 100).starts_with("# A"));
+    assert_eq!(gist("short", 100), "short");
+}
+
+#[test]
+fn a_short_answer_stays_as_it_is_and_a_blank_one_has_no_parts() {
+    assert_eq!(split("Done.\n\n- a\n- b", 2000), ["Done.\n\n- a\n- b"]);
+    assert!(split("", 2000).is_empty());
+    assert!(split(" \n\n\t", 2000).is_empty());
+}
+
+#[test]
+fn a_long_code_block_is_closed_and_opened_again_with_its_language() {
+    let code: String = (0..200)
+        .map(|n| format!("    let value_{n} = {n};\n"))
+        .collect();
+    let answer = format!("Here it is:\n\n```rust\n{code}```\n\nThat was it.");
+    let parts = split(&answer, 500);
+    assert!(parts.len() > 5);
+    for part in &parts {
+        assert!(units(part) <= 500);
+        assert_eq!(part.matches("```").count() % 2, 0, "unbalanced: {part}");
+    }
+    assert!(parts[1].starts_with("```rust\n    let value_"));
+    assert!(parts.last().expect("parts").ends_with("That was it."));
+    let lines: Vec<&str> = parts
+        .iter()
+        .flat_map(|p| p.lines())
+        .filter(|l| l.contains("value_"))
+        .collect();
+    assert_eq!(lines.len(), 200, "a line was cut or lost");
+}
+
+#[test]
+fn a_code_block_in_a_nested_list_is_code_in_every_part() {
+    let code: String = (0..80).map(|n| format!("       step_{n}();\n")).collect();
+    let answer = format!("1. First\n\n   - Then\n\n       ```js\n{code}       ```\n\n2. Last");
+    let original: String = (0..80).map(|n| format!("step_{n}();")).collect();
+    let parts = split(&answer, 300);
+    assert!(parts.len() > 3);
+    assert_eq!(
+        parts
+            .iter()
+            .map(|p| super::tests::code(p))
+            .collect::<String>(),
+        original
+    );
+}
+
+#[test]
+fn a_code_block_in_a_quote_is_quoted_in_every_part() {
+    let code: String = (0..80).map(|n| format!("> step_{n}();\n")).collect();
+    let answer = format!("> Look:\n>\n> ```js\n{code}> ```\n> Good?");
+    let parts = split(&answer, 300);
+    assert!(parts.iter().all(|p| p.lines().all(|l| l.starts_with('>'))));
+    let original: String = (0..80).map(|n| format!("step_{n}();")).collect();
+    assert_eq!(
+        parts
+            .iter()
+            .map(|p| super::tests::code(p))
+            .collect::<String>(),
+        original
+    );
+}
+
+#[test]
+fn a_code_block_that_was_never_closed_is_closed_in_every_part() {
+    let answer = format!("```sh\n{}", "echo one two three\n".repeat(40));
+    for part in split(&answer, 200) {
+        assert!(
+            part.starts_with("```sh\n") && part.ends_with("\n```"),
+            "{part}"
+        );
+    }
+}
+
+#[test]
+fn a_code_block_that_ends_with_its_list_swallows_nothing_after_it() {
+    let code = "  step();\n".repeat(60);
+    let answer = format!("- x\n\n  ```py\n{code}Words after the list.");
+    let parts = split(&answer, 300);
+    let last = parts.last().expect("parts");
+    assert_eq!(last, "Words after the list.");
+    assert!(parts[1..parts.len() - 1].iter().all(|part| {
+        part.starts_with("```py\n") && part.ends_with("\n```") && units(part) <= 300
+    }));
+}
+
+#[test]
+fn a_table_that_fits_is_not_cut() {
+    let table = format!("| a | b |\n|---|---|\n{}", "| one | two |\n".repeat(20));
+    let answer = format!("{}\n\n{table}\nAfterwards.", "Words before. ".repeat(5));
+    let parts = split(&answer, units(&table) + 10);
+    assert!(
+        parts.iter().any(|part| part.contains(table.trim())),
+        "{parts:#?}"
+    );
+}
+
+#[test]
+fn links_and_words_stay_whole_where_they_fit() {
+    let link = "[the words of it](https://example.com/a/very/long/path?with=query)";
+    let answer = format!("{} {link} {}", "word ".repeat(12), "word ".repeat(30));
+    for part in split(&answer, 100) {
+        assert_eq!(part.contains("[the"), part.contains(link), "{part}");
+        assert!(
+            part.split_whitespace()
+                .all(|w| w == "word" || link.contains(w)),
+            "{part}"
+        );
+    }
+}
+
+#[test]
+fn a_word_without_end_is_cut_between_characters() {
+    let answer = "👩‍👩‍👧".repeat(100);
+    let parts = split(&answer, 50);
+    assert_eq!(parts.concat(), answer);
+    assert!(parts.iter().all(|part| units(part) <= 50
+        && !part.starts_with('\u{200d}')
+        && !part.ends_with('\u{200d}')));
+}
+
+#[test]
+fn a_table_becomes_an_aligned_code_block_and_the_rest_stays() {
+    let markdown = "Before\n\n| Name | n |\n|:--|--:|\n| `a` | 1 |\n| 漢字 | [x](https://e.org) |\n\nAfter | not a table\n";
+    let expected = "Before\n\n```\nName | n\n-----|------------------\na    | 1\n漢字 | x (https://e.org)\n```\n\nAfter | not a table\n";
+    assert_eq!(discord_markdown(markdown), expected);
+    assert_eq!(discord_markdown(expected), expected);
+}
+
+#[test]
+fn a_table_inside_code_is_left_alone() {
+    let markdown = "```\n| a |\n|---|\n| b |\n```";
+    assert_eq!(discord_markdown(markdown), markdown);
+}
+
+#[test]
+fn shortened_text_keeps_to_its_length_and_ends_at_a_word() {
+    assert_eq!(shorten("  short ", 10), "short");
+    assert_eq!(shorten("one two three", 10), "one two…");
+    assert_eq!(shorten("😀😀😀", 5), "😀😀…");
+    assert_eq!(shorten("abc", 0), "");
+}
+
+fn markdown() -> impl Strategy<Value = String> {
+    let block = prop_oneof![
+        "[a-z é漢😀]{1,200}",
+        "(- [a-z ]{1,60}\n){1,8}",
+        "(```|~~~~|````)(rust|js|)\n([a-z(){};` ]{0,40}\n){0,30}(```|~~~~|````)?",
+        "> ```\n(> [a-z]{1,30}\n){1,20}> ```",
+        "- x\n\n  ```py\n(  [a-z]{1,30}\n){1,20}  ```",
+        "\\| a \\| b \\|\n\\|---\\|---\\|\n(\\| [a-z]{1,9} \\| [a-z]{1,9} \\|\n){1,12}",
+        "\\[[a-z ]{1,30}\\]\\(https://[a-z]{1,40}\\)",
+        "#{1,4} [a-z]{1,30}",
+        "[a-z]{100,400}",
+        "<div>[a-z\n]{1,40}</div>",
+        "\\[ref\\]: https://e.org",
+    ];
+    prop::collection::vec(block, 1..10).prop_map(|blocks| blocks.join("\n\n"))
+}
+
+proptest! {
+    #[test]
+    fn no_part_is_too_long_and_nothing_is_lost(text in markdown(), max in 40usize..400) {
+        let parts = split(&text, max);
+        let joined = ink(&parts.concat());
+        prop_assert!(parts.iter().all(|part| units(part) <= max && !part.trim().is_empty()));
+        prop_assert!(is_subsequence(&ink(&text), &joined));
+        let fences = text.contains("```") || text.contains("~~~");
+        prop_assert!(fences || ink(&text) == joined);
+    }
+
+    #[test]
+    fn any_text_is_split_within_its_bound(text in any::<String>(), max in 0usize..100) {
+        let parts = split(&text, max);
+        prop_assert!(parts.iter().all(|part| units(part) <= max.max(PART_UNITS_MIN)));
+        prop_assert!(is_subsequence(&ink(&text), &ink(&parts.concat())));
+    }
+
+    #[test]
+    fn hostile_punctuation_is_split_within_its_bound(text in "[`~>\\-|\\[\\]()* \n\ta:0.<😀]{0,600}", max in 40usize..120) {
+        let parts = split(&text, max);
+        prop_assert!(parts.iter().all(|part| units(part) <= max));
+        prop_assert!(is_subsequence(&ink(&text), &ink(&parts.concat())));
+        let _ = discord_markdown(&text);
+    }
+}

@@ -1,0 +1,334 @@
+//! One of our sandboxes, and all that belongs to it: its record, the group in which its life cycle travels, what the provider
+//! has of it, and the servers in there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::Ms;
+use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
+
+use super::plan::Late;
+use super::queue::Entry;
+use super::sandbox::{Sandbox, down};
+use super::thread::SimThread;
+use crate::promises::Fact;
+
+/// Who calls the provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    /// For which thread.
+    pub place: usize,
+    /// For that one's turn.
+    pub is_turn: bool,
+}
+
+/// A sandbox of ours.
+#[derive(Default)]
+pub struct Home {
+    pub record: Option<SandboxRecord>,
+    pub queue: VecDeque<Entry>,
+    /// The provider's, by generation.
+    pub sandboxes: BTreeMap<u32, Sandbox>,
+    /// Generations that were deleted.
+    pub deleted: BTreeSet<u32>,
+    /// Snapshots that stand at the provider, and from when each is ready.
+    pub snapshots: BTreeMap<String, Ms>,
+    /// The wake-up that was last asked for.
+    pub wake_ms: Option<Ms>,
+    /// Threads (by place) that have worked in it.
+    pub users: BTreeSet<usize>,
+    /// What happened to it, whoever works in it.
+    pub facts: Vec<Fact>,
+    /// What the index says, and from when.
+    index: Vec<(Ms, Option<Ms>)>,
+    /// Nobody reaches its servers before this time.
+    cut_until_ms: Ms,
+}
+
+impl Home {
+    /// The one of this place's thread.
+    pub fn of(place: usize) -> Self {
+        Self {
+            users: [place].into(),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps a record that was written, as the table does: what was only seen is not kept.
+    pub fn keep(&mut self, record: &SandboxRecord, now_ms: Ms, lag_ms: u64) {
+        let stored = SandboxRecord::decode(&record.encode());
+        self.record = Some(stored.expect("a record can be read"));
+        self.index.push((now_ms + lag_ms, record.due_at_ms));
+    }
+
+    /// The index's word: the newest that has arrived.
+    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
+        newest(&mut self.index, now_ms)
+    }
+
+    /// How many sandboxes of the record's present generation exist.
+    pub fn live(&self) -> usize {
+        let generation = self.record.as_ref().map_or(0, |record| record.generation);
+        let all = self.sandboxes.keys();
+        all.filter(|one| **one == generation).count()
+    }
+
+    /// The snapshot that was asked for at this time.
+    pub fn snapshot(&mut self, generation: u32, at_ms: Ms, (now_ms, takes_ms): (Ms, u64)) -> Event {
+        if !self.sandboxes.contains_key(&generation) {
+            return Event::Failed(Failure::SandboxGone);
+        }
+        let name = format!("snapshot-{generation}-{at_ms}");
+        let ready_ms = *self
+            .snapshots
+            .entry(name.clone())
+            .or_insert(now_ms + takes_ms);
+        let seen = if ready_ms <= now_ms {
+            SnapshotSeen::Ready
+        } else {
+            SnapshotSeen::UnderWay
+        };
+        Event::SnapshotSeen { name, seen }
+    }
+
+    pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
+        Event::Observed(match self.sandboxes.get(&generation) {
+            None => SandboxState::Gone,
+            Some(sandbox) if sandbox.broken => SandboxState::Broken {
+                reason: "no capacity".to_owned(),
+                recoverable: false,
+            },
+            Some(sandbox) if sandbox.ready_ms > now_ms => SandboxState::Provisioning,
+            Some(sandbox) if sandbox.stopped => SandboxState::Stopped,
+            Some(_) => SandboxState::Running,
+        })
+    }
+
+    pub fn create(&mut self, generation: u32, now_ms: Ms, takes_ms: u64, broken: bool) {
+        let ready_ms = now_ms + takes_ms;
+        self.sandboxes.entry(generation).or_insert(Sandbox {
+            created_ms: now_ms,
+            ready_ms,
+            stopped: false,
+            broken,
+            cloned: false,
+            server: false,
+            hangs: false,
+            sessions: BTreeSet::new(),
+            workspaces: BTreeSet::new(),
+            agents: BTreeMap::new(),
+        });
+    }
+
+    pub fn start(&mut self, generation: u32, now_ms: Ms, takes_ms: u64) {
+        if let Some(sandbox) = self
+            .sandboxes
+            .get_mut(&generation)
+            .filter(|sandbox| sandbox.stopped)
+        {
+            sandbox.stopped = false;
+            sandbox.ready_ms = now_ms + takes_ms;
+        }
+    }
+
+    /// A call reaches the provider. A stop or delete may hit what it must not: a turn of one of these threads.
+    pub fn land(&mut self, from: Caller, call: Late, threads: &mut [SimThread], now_ms: Ms) {
+        match call {
+            Late::Create(generation) => self.create(generation, now_ms, 1_000, false),
+            Late::Stop(generation) => {
+                self.hits(from, generation, threads, now_ms);
+                self.park(generation, now_ms);
+            }
+            Late::Delete {
+                generation,
+                by_person,
+            } => {
+                if !by_person {
+                    self.hits(from, generation, threads, now_ms);
+                }
+                self.deleted.insert(generation);
+                self.sandboxes.remove(&generation);
+            }
+            Late::Abort(generation, messages) => {
+                if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+                    sandbox.agent(from.place).abort(&messages, now_ms);
+                }
+            }
+        }
+    }
+
+    /// What works in this generation, by its record or in truth.
+    fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
+        let record = self.record.as_ref();
+        // A turn that waits until it is stopped or deleted has nothing at work in it.
+        let present = record.filter(|record| {
+            let is_wanted = matches!(
+                record.phase,
+                Phase::Creating | Phase::Active | Phase::Resuming
+            );
+            record.generation == generation && is_wanted
+        });
+        for place in self.users.clone() {
+            let thread = &mut threads[place];
+            let turn = thread
+                .record
+                .as_ref()
+                .and_then(|session| session.turn.as_ref());
+            let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
+                continue;
+            };
+            // Its own turn deletes what it finds half deleted, to make it anew.
+            let is_own = from.is_turn && from.place == place;
+            let in_use =
+                present.is_some_and(|record| record.is_in_use_by(&thread.thread, &turn.id));
+            let number = thread.turn(&turn.id);
+            let sandbox = self.sandboxes.get(&generation);
+            let agent = sandbox.and_then(|sandbox| sandbox.agents.get(&place));
+            let mut runs = agent.into_iter().flat_map(|agent| agent.runs());
+            let works = runs.any(|run| Some(run.turn) == number && run.goes_on(now_ms));
+            if in_use && !is_own || works {
+                let turn = number.unwrap_or(0);
+                thread.history.facts.push(Fact::Hit { generation, turn });
+            }
+        }
+    }
+
+    fn park(&mut self, generation: u32, now_ms: Ms) {
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+            (sandbox.stopped, sandbox.server) = (true, false);
+            sandbox.dies(now_ms);
+        }
+    }
+
+    pub fn lose(&mut self) {
+        if let Some((generation, _)) = self.sandboxes.pop_last() {
+            self.facts.push(Fact::Disturbed { generation });
+        }
+    }
+
+    pub fn server_dies(&mut self, now_ms: Ms) {
+        if let Some(mut sandbox) = self.sandboxes.last_entry() {
+            let sandbox = sandbox.get_mut();
+            sandbox.server = false;
+            sandbox.dies(now_ms);
+        }
+    }
+
+    /// The way to its servers leads nowhere for a while, and what runs there goes on.
+    pub fn cut(&mut self, until_ms: Ms) {
+        self.cut_until_ms = until_ms;
+    }
+
+    /// A server is ended and started anew, also where nobody can hear from it.
+    pub fn restart(&mut self, generation: u32, now_ms: Ms) {
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+            sandbox.dies(now_ms);
+        }
+    }
+
+    /// For how long nobody reaches its servers any more.
+    pub fn cut_ms(&self, now_ms: Ms) -> u64 {
+        self.cut_until_ms.saturating_sub(now_ms)
+    }
+
+    pub fn hangs(&mut self) {
+        if let Some(mut sandbox) = self.sandboxes.last_entry() {
+            sandbox.get_mut().hangs = true;
+        }
+    }
+
+    pub fn is_hanging(&self, generation: u32) -> bool {
+        let sandbox = self.sandboxes.get(&generation);
+        sandbox.is_some_and(|sandbox| sandbox.hangs && sandbox.server && !sandbox.stopped)
+    }
+
+    pub fn stops_by_itself(&mut self, now_ms: Ms) {
+        if let Some(generation) = self
+            .sandboxes
+            .last_key_value()
+            .map(|(generation, _)| *generation)
+        {
+            self.park(generation, now_ms);
+            self.facts.push(Fact::Disturbed { generation });
+        }
+    }
+
+    /// The sandbox's server, if it can be talked to.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the error is the event that is returned as it is"
+    )]
+    pub(super) fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
+        let is_cut = self.cut_ms(now_ms) > 0;
+        match self.sandboxes.get_mut(&generation) {
+            None => Err(Event::Failed(Failure::SandboxGone)),
+            Some(sandbox)
+                if sandbox.server
+                    && !is_cut
+                    && !sandbox.hangs
+                    && !sandbox.stopped
+                    && sandbox.ready_ms <= now_ms
+                    && !sandbox.broken =>
+            {
+                Ok(sandbox)
+            }
+            Some(_) => Err(down()),
+        }
+    }
+
+    pub fn check_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        match self.server(generation, now_ms) {
+            Ok(_) => Event::Healthy,
+            // A server that does not answer tells nothing of its sandbox.
+            Err(_) => down(),
+        }
+    }
+
+    /// The repository comes into the sandbox, or cannot be had.
+    pub fn clone_into(&mut self, generation: u32, now_ms: Ms, missing: bool) -> Event {
+        match self.sandboxes.get_mut(&generation) {
+            None => Event::Failed(Failure::SandboxGone),
+            Some(_) if missing => Event::NotCloned {
+                why: NotCloned::NotFound,
+            },
+            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+                sandbox.cloned = true;
+                Event::Cloned
+            }
+            Some(_) => down(),
+        }
+    }
+
+    pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        let record = self.record.as_ref();
+        let wants = record.is_some_and(|record| record.repo.is_some());
+        let bare = |sandbox: &Sandbox| wants && !sandbox.cloned;
+        if self.sandboxes.get(&generation).is_some_and(bare) {
+            self.facts.push(Fact::Spent {
+                what: "servers in a sandbox without its repository",
+                times: 1,
+                bound: 0,
+            });
+        }
+        match self.sandboxes.get_mut(&generation) {
+            None => Event::Failed(Failure::SandboxGone),
+            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
+                // One that does not answer is ended and started anew.
+                if std::mem::take(&mut sandbox.hangs) {
+                    sandbox.dies(now_ms);
+                }
+                sandbox.server = true;
+                Event::Healthy
+            }
+            Some(_) => down(),
+        }
+    }
+}
+
+/// What the index says: the newest word that has arrived.
+pub(super) fn newest(index: &mut Vec<(Ms, Option<Ms>)>, now_ms: Ms) -> Option<Ms> {
+    let arrived = index.iter().rposition(|(at, _)| *at <= now_ms)?;
+    index.drain(..arrived);
+    index[0].1
+}

@@ -1,0 +1,206 @@
+//! Histories of many threads that work in few sandboxes: named by a thread, made without one, or by the first task for it.
+
+use bobbin_core::ids::{SandboxKey, Tenant};
+use bobbin_core::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::selection::Selection;
+
+use super::super::dice::Dice;
+use super::super::plan::{self, Deed, prompt, reset, wanting};
+use super::super::world::World;
+use super::{HOUR_MS, TROUBLE_MS};
+
+/// Threads, of two tenants in turns.
+pub(super) const THREADS: usize = 40;
+/// Sandboxes that they share, of two tenants in turns.
+const SANDBOXES: usize = 6;
+
+/// What these histories must meet, so that nothing holds for want of an occasion.
+pub(super) const MET: [&str; 17] = [
+    "name",
+    "connect",
+    "create",
+    "destroy",
+    "pause",
+    "resume",
+    "snapshot",
+    "snapshot made",
+    "workspace",
+    "told",
+    "conflict",
+    "crash",
+    "zombie",
+    "Answered",
+    "Lost",
+    "Cancelled",
+    "digest",
+];
+
+/// How a sandbox comes about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Made without a thread.
+    Made,
+    /// A thread's own, which gets a name.
+    Named,
+    /// Made by the first task that names it.
+    Asked,
+}
+
+fn origin(sandbox: usize) -> Origin {
+    match sandbox / 2 {
+        0 => Origin::Made,
+        1 => Origin::Named,
+        _ => Origin::Asked,
+    }
+}
+
+fn name(sandbox: usize) -> String {
+    format!("env-{sandbox}")
+}
+
+/// The sandbox that a thread works in, one of its tenant's.
+fn of_thread(place: usize) -> usize {
+    place % 2 + 2 * (place / 2 % (SANDBOXES / 2))
+}
+
+/// The key of a sandbox, where that is known before.
+fn key(world: &World, sandbox: usize) -> Option<SandboxKey> {
+    let thread = world.lock().places[sandbox].thread.clone();
+    match origin(sandbox) {
+        Origin::Made => Some(made(&thread.tenant(), sandbox)),
+        Origin::Named => Some(thread.sandbox()),
+        Origin::Asked => None,
+    }
+}
+
+fn made(tenant: &Tenant, sandbox: usize) -> SandboxKey {
+    SandboxKey::without_thread(tenant, &format!("k{sandbox}").into())
+}
+
+/// Half of them have a repository, in which threads have worktrees of their own.
+fn repo(sandbox: usize) -> Option<String> {
+    (sandbox % 2 == 0).then(|| "acme/api".to_owned())
+}
+
+pub(super) fn plan(world: &World, dice: &mut Dice) {
+    for sandbox in 0..SANDBOXES {
+        begin(world, sandbox);
+        if let Some(key) = key(world, sandbox) {
+            operations(world, dice, (sandbox, &key));
+        }
+    }
+    for place in 0..THREADS {
+        conversation(world, dice, place);
+    }
+}
+
+fn begin(world: &World, sandbox: usize) {
+    let work = match origin(sandbox) {
+        Origin::Made => Work::Create(NewSandbox {
+            name: plan::called(&name(sandbox)),
+            provider: None,
+            repo: repo(sandbox),
+            snapshot: None,
+        }),
+        Origin::Named => plan::name(&name(sandbox)),
+        Origin::Asked => return,
+    };
+    let message = world.message(sandbox, &format!("k{sandbox}"), work);
+    let message = match (origin(sandbox), key(world, sandbox)) {
+        (Origin::Made, Some(key)) => Message {
+            thread: key.group(),
+            ..message
+        },
+        _ => message,
+    };
+    // A thread that names its sandbox has had one before.
+    let at_ms = if origin(sandbox) == Origin::Named {
+        90_000
+    } else {
+        0
+    };
+    world.plan(at_ms, sandbox, Deed::Send(message));
+}
+
+fn operations(world: &World, dice: &mut Dice, (sandbox, key): (usize, &SandboxKey)) {
+    for (want, chance) in [
+        (Operation::Pause, 400),
+        (Operation::Resume, 400),
+        (Operation::Snapshot, 500),
+        (Operation::Destroy, 400),
+    ] {
+        if dice.falls(chance) {
+            let id = format!("o{sandbox}{}", want.word());
+            let at_ms = dice.below(TROUBLE_MS);
+            let message = Message {
+                thread: key.group(),
+                accepted_at_ms: plan::START_MS + at_ms,
+                ..world.message(sandbox, &id, plan::operate(want))
+            };
+            world.plan(at_ms, sandbox, Deed::Send(message));
+        }
+    }
+}
+
+fn conversation(world: &World, dice: &mut Dice, place: usize) {
+    let sandbox = of_thread(place);
+    let is_first = origin(sandbox) == Origin::Named && place == sandbox;
+    let mut at_ms = if is_first {
+        0
+    } else {
+        60_000 + dice.below(20 * 60_000)
+    };
+    for number in 0..1 + dice.below(3) {
+        let id = format!("t{place}m{number}");
+        let wants = Selection {
+            repo: repo(sandbox),
+            in_common: dice.falls(150),
+            ..Selection::default()
+        };
+        let work = match number {
+            0 if is_first => wanting(&id, wants),
+            0 => wanting(
+                &id,
+                Selection {
+                    sandbox: Some(plan::called(&name(sandbox))),
+                    provider: (origin(sandbox) == Origin::Asked).then(|| "daytona".to_owned()),
+                    ..wants
+                },
+            ),
+            _ if dice.falls(80) => reset(),
+            _ => prompt(&id),
+        };
+        let message = Message {
+            accepted_at_ms: plan::START_MS + at_ms,
+            ..world.message(place, &id, work)
+        };
+        world.plan(at_ms, place, Deed::Send(message.clone()));
+        if dice.falls(100) {
+            world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));
+        }
+        if dice.falls(100) {
+            world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+        }
+        at_ms += match dice.below(3) {
+            0 => dice.below(10_000),
+            1 => dice.below(10 * 60_000),
+            _ => 20 * 60_000 + dice.below(20 * 60_000),
+        };
+    }
+    // It goes to another sandbox of its tenant, or back to its own.
+    if dice.falls(200) {
+        let other = (sandbox + 2) % SANDBOXES;
+        let work = plan::connect(key(world, other));
+        let message = world.message(place, &format!("t{place}c"), work);
+        world.plan(dice.below(HOUR_MS), place, Deed::Send(message));
+    }
+    for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself] {
+        if dice.falls(20) {
+            world.plan(dice.below(TROUBLE_MS), place, deed);
+        }
+    }
+    if dice.falls(50) {
+        let cut = Deed::Cut(dice.below(40_000));
+        world.plan(dice.below(TROUBLE_MS), place, cut);
+    }
+}

@@ -1,0 +1,315 @@
+//! What is explored of shared sandboxes, what must come about, and which faults are planted.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use bobbin_core::message::Operation;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::Phase;
+use libtest_mimic::{Failed, Trial};
+use stateright::Property;
+
+use super::super::super::promises;
+use super::super::super::transitions::Transition;
+use super::super::driver::Driver;
+use super::super::faults::Fault;
+use super::super::walk::{CONVERGENCE, Explored, Walk, explore};
+use super::{Action, Budget, Kind, Share, Shared, State, THREADS};
+use crate::run::beside;
+
+/// Bit of a promise in [`State::broken`], by its number in the design.
+fn breaks(state: &State, number: u8) -> bool {
+    let mut all = promises::ALL.iter();
+    all.position(|promise| promise.number == number)
+        .is_some_and(|at| state.broken & (1 << at) != 0)
+}
+
+impl Explored for Shared {
+    type State = State;
+    type Action = Action;
+
+    fn start(&self) -> State {
+        self.begin.clone()
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.actions(state, actions);
+    }
+
+    fn next(&self, last: &State, action: Action) -> State {
+        self.next(last, action)
+    }
+
+    fn is_trouble(action: Action) -> bool {
+        matches!(
+            action,
+            Action::Crash(_) | Action::Lapse(_) | Action::Age(_) | Action::Relink
+        )
+    }
+
+    fn within(&self, state: &State) -> bool {
+        self.within(state)
+    }
+
+    fn converged(&self, state: &State) -> bool {
+        self.converged(state)
+    }
+
+    fn told(&self, state: &State) -> String {
+        let why = (0..THREADS).map(|at| promises::check(&self.history(state, at, true)).err());
+        let records = (0..THREADS).map(|at| (self.record(state, at), self.home(state, at)));
+        format!(
+            "{:?}, with {:?}, {state:?}",
+            why.collect::<Vec<_>>(),
+            records.collect::<Vec<_>>()
+        )
+    }
+
+    fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    fn properties() -> Vec<Property<Walk<Self>>> {
+        vec![
+            Property::always("promise 1", |_, s| !breaks(s, 1)),
+            Property::always("promise 3", |_, s| !breaks(s, 3)),
+            Property::always("promise 4", |_, s| !breaks(s, 4)),
+            Property::always("promise 5", |_, s| !breaks(s, 5)),
+            Property::always("promise 6", |_, s| !breaks(s, 6)),
+            Property::always("promise 10", |_, s| !breaks(s, 10)),
+            // Against a pass for want of an occasion.
+            Property::sometimes("both at work", |w: &Walk<Self>, s: &State| {
+                w.system.home(s, 0).sandbox.in_use.len() == 2
+            }),
+            Property::sometimes("one in line", |w: &Walk<Self>, s: &State| {
+                !w.system.home(s, 0).sandbox.waiting.is_empty()
+            }),
+            Property::sometimes("paused", |w: &Walk<Self>, s: &State| {
+                w.system.home(s, 0).sandbox.phase == Phase::Paused
+            }),
+            Property::sometimes("resumed", |w: &Walk<Self>, s: &State| {
+                w.system.home(s, 0).sandbox.phase == Phase::Resuming
+            }),
+            Property::sometimes("destroyed", |w: &Walk<Self>, s: &State| {
+                w.system.home(s, 0).sandbox.phase == Phase::Destroyed
+            }),
+            Property::sometimes(
+                "a turn that lost its sandbox",
+                |w: &Walk<Self>, s: &State| {
+                    let lost = |at| {
+                        let record = w.system.record(s, at);
+                        record.ended.iter().any(|one| one.outcome == Outcome::Lost)
+                    };
+                    (0..THREADS).any(lost)
+                },
+            ),
+            Property::sometimes("gone to its own", |w: &Walk<Self>, s: &State| {
+                w.system.home(s, 1).sandbox.generation > 0
+            }),
+            Property::sometimes("told", |_, s: &State| s.told != 0),
+            Property::sometimes("two at work on it", |_, s: &State| {
+                let workers = || s.workers.iter().flatten();
+                workers().any(|one| one.group < THREADS)
+                    && workers().any(|one| one.group >= THREADS)
+            }),
+            Property::sometimes("converged", |w: &Walk<Self>, s| w.system.converged(s)),
+        ]
+    }
+}
+
+/// A row: how the threads stand to each other, what is accepted, what may go wrong, and what must come about.
+struct Row {
+    name: &'static str,
+    share: Share,
+    kinds: &'static [Kind],
+    budget: Budget,
+    reaches: &'static [&'static str],
+}
+
+const NONE: Budget = Budget {
+    crashes: 0,
+    lapses: 0,
+    sweeps: 0,
+    ages: 0,
+};
+
+const ROWS: [Row; 5] = [
+    Row {
+        name: "a_private_sandbox_swept_beside_its_threads_prompts",
+        share: Share::Private,
+        kinds: &[Kind::Prompt(0)],
+        budget: Budget {
+            crashes: 1,
+            sweeps: 1,
+            ..NONE
+        },
+        reaches: &["paused", "resumed", "two at work on it", "converged"],
+    },
+    Row {
+        name: "two_threads_that_take_turns",
+        share: Share::Common,
+        kinds: &[Kind::Prompt(0), Kind::Prompt(1)],
+        budget: Budget { crashes: 1, ..NONE },
+        reaches: &["one in line", "converged"],
+    },
+    Row {
+        name: "a_pause_beside_a_turn_of_another_thread",
+        share: Share::Common,
+        kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
+        budget: Budget {
+            crashes: 1,
+            ages: 1,
+            ..NONE
+        },
+        reaches: &["paused", "resumed", "two at work on it", "converged"],
+    },
+    Row {
+        name: "two_threads_side_by_side_and_a_destroy_in_the_middle",
+        share: Share::Worktrees,
+        kinds: &[
+            Kind::Prompt(1),
+            Kind::Operate(Operation::Destroy),
+            Kind::Prompt(0),
+        ],
+        budget: Budget { ages: 1, ..NONE },
+        reaches: &[
+            "both at work",
+            "destroyed",
+            "a turn that lost its sandbox",
+            "gone to its own",
+            "told",
+            "two at work on it",
+            "converged",
+        ],
+    },
+    Row {
+        name: "a_destroy_under_a_turn_with_zombies",
+        share: Share::Common,
+        kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy)],
+        budget: Budget {
+            lapses: 1,
+            ages: 1,
+            ..NONE
+        },
+        reaches: &["destroyed", "told", "two at work on it", "converged"],
+    },
+];
+
+/// A design fault, where it is switched on, and the property that finds it.
+type Planted = (
+    &'static str,
+    Fault,
+    Share,
+    &'static [Kind],
+    Budget,
+    &'static str,
+);
+
+const PLANTED: [Planted; 5] = [
+    (
+        "a_lease_that_never_ends",
+        Fault::EndlessLease,
+        Share::Common,
+        &[Kind::Operate(Operation::Pause), Kind::Prompt(1)],
+        Budget { crashes: 1, ..NONE },
+        CONVERGENCE,
+    ),
+    (
+        "a_lease_that_nobody_looks_at",
+        Fault::UnseenLease,
+        Share::Common,
+        &[Kind::Operate(Operation::Pause), Kind::Prompt(1)],
+        NONE,
+        "promise 6",
+    ),
+    (
+        "a_workspace_that_is_not_checked",
+        Fault::UncheckedWorkspace,
+        Share::Common,
+        &[Kind::Prompt(0), Kind::Prompt(1)],
+        NONE,
+        "promise 10",
+    ),
+    (
+        "a_pause_that_does_not_look_who_works_there",
+        Fault::UnseenUse,
+        Share::Worktrees,
+        &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
+        NONE,
+        "promise 6",
+    ),
+    (
+        "a_link_that_changes_under_a_running_turn",
+        Fault::LinkAtOnce,
+        Share::Common,
+        &[Kind::Prompt(1)],
+        NONE,
+        CONVERGENCE,
+    ),
+];
+
+/// What was decided in all rows, for the document.
+///
+/// # Errors
+/// As the row's test.
+pub fn transitions() -> Result<BTreeSet<Transition>, Failed> {
+    let mut all = BTreeSet::new();
+    for row in &ROWS {
+        all.extend(hold(row)?);
+    }
+    Ok(all)
+}
+
+fn hold(row: &Row) -> Result<BTreeSet<Transition>, Failed> {
+    let began = Instant::now();
+    let system = Shared::new(row.share, row.kinds, row.budget, None);
+    let (found, transitions) = explore(system)?;
+    println!(
+        "{}: {} states, {} cut by the bounds, {:?}",
+        row.name,
+        found.states,
+        found.cut,
+        began.elapsed()
+    );
+    if !found.broken.is_empty() {
+        return Err(format!("{}: {:#?}", row.name, found.broken).into());
+    }
+    if let Some(never) = row.reaches.iter().find(|name| found.never.contains(name)) {
+        return Err(format!("{}: \"{never}\" never came about", row.name).into());
+    }
+    Ok(transitions)
+}
+
+fn caught((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let (sound, _) = explore(Shared::new(*share, kinds, *budget, None))?;
+    if !sound.broken.is_empty() {
+        return Err(format!("without the fault: {:#?}", sound.broken).into());
+    }
+    let (found, _) = explore(Shared::new(*share, kinds, *budget, Some(*fault)))?;
+    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
+    println!(
+        "{name}: caught by {names:?} ({} states, {} without the fault)",
+        found.states, sound.states
+    );
+    if names.contains(by) {
+        Ok(())
+    } else {
+        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    let rows = ROWS.iter().map(|row| {
+        beside(
+            format!("protocol::model::{}_keep_the_promises", row.name),
+            move || hold(row).map(drop),
+        )
+    });
+    let planted = PLANTED.iter().map(|planted| {
+        beside(
+            format!("protocol::model::{}_is_caught", planted.0),
+            move || caught(planted),
+        )
+    });
+    rows.chain(planted).collect()
+}

@@ -1,0 +1,233 @@
+//! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, destroyed while a turn
+//! runs in one.
+
+use bobbin_core::decide::words;
+use bobbin_core::ids::{PostKind, SandboxName, post_key};
+use bobbin_core::outcome::Outcome;
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::run::trial;
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        let name = |what: &str| format!("embedded::share::{}::{what}", platform.word());
+        trials.push(trial(
+            &name("a_sandbox_gets_a_name_is_listed_and_another_thread_works_in_it"),
+            async move || shared(platform).await,
+        ));
+        trials.push(trial(
+            &name("a_destroy_is_asked_for_once_ends_what_runs_and_is_told_in_every_thread"),
+            async move || destroyed(platform).await,
+        ));
+    }
+    trials
+}
+
+fn frontend() -> SandboxName {
+    "frontend".parse().unwrap()
+}
+
+/// A command on Discord, the same in words on Slack; answers its id.
+async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
+    let World { discord, slack, .. } = talk.world;
+    let sent = match talk.platform {
+        Platform::Discord => {
+            let acted = discord.command(&talk.thread, command, options).await;
+            acted.map(|acted| acted.interaction)
+        }
+        Platform::Slack => slack.mention(Some(&talk.thread), words).await.map(|done| {
+            let ts = done["ts"].as_str().unwrap_or_default();
+            slack.turn(&talk.thread.channel, ts)
+        }),
+    };
+    sent.unwrap_or_else(|why| panic!("{command} was not accepted: {why}"))
+}
+
+/// What the thread is told of something that was asked for by this id.
+async fn told(talk: &Talk<'_>, id: &str) -> String {
+    let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
+    let named = |one: &ChatMessage| one.key.as_deref() == Some(&key);
+    talk.see(ANSWER_MS_MAX, "it is told in the thread", named)
+        .await
+        .text
+}
+
+/// What one person alone was told in the thread, with these words in it.
+async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
+    eventually(VISIBLE_MS_MAX, &format!("{words:?} is told"), async || {
+        let seen = talk.whispers().await?;
+        let found = seen.iter().rfind(|one| one.text.contains(words)).cloned();
+        found.ok_or_else(|| format!("{:?}", seen.iter().map(|one| &one.text).collect::<Vec<_>>()))
+    })
+    .await
+}
+
+/// A thread whose sandbox has the name, and a file in it.
+async fn named(world: &World, platform: Platform) -> Talk<'_> {
+    let (talk, turn) = world
+        .begin(platform, "write: note.txt from the first thread")
+        .await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let id = wants(
+        &talk,
+        "sandbox-name",
+        &json!({"name": "frontend"}),
+        "sandbox name frontend",
+    )
+    .await;
+    let told = told(&talk, &id).await;
+    assert!(told.contains("is called frontend now"), "{told}");
+    talk
+}
+
+/// Another thread, which has come into it.
+async fn connected(world: &World, platform: Platform) -> Talk<'_> {
+    let (talk, turn) = world.begin(platform, "echo: the second thread").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let options = json!({"name": "frontend"});
+    let id = wants(
+        &talk,
+        "sandbox-connect",
+        &options,
+        "sandbox connect frontend",
+    )
+    .await;
+    let told = told(&talk, &id).await;
+    assert!(told.contains("frontend"), "{told}");
+    talk
+}
+
+async fn shared(platform: Platform) {
+    let stack = Stack::start(&Options::limits(quick()));
+    let world = World::of(&stack);
+    let first = named(&world, platform).await;
+    let mut second = connected(&world, platform).await;
+    assert_eq!(
+        second.session().await.sandbox_key(),
+        first.thread.key.sandbox()
+    );
+
+    let turn = second.say("run: cat note.txt").await;
+    assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = second.answer(&turn).await;
+    assert!(answer.contains("from the first thread"), "{answer}");
+    let status = second.status().await;
+    assert!(
+        status.contains("frontend") && status.contains("one other thread"),
+        "{status}"
+    );
+
+    wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
+    let list = whispered(&second, "One sandbox has a name here.").await;
+    for words in ["frontend", "running", "2 threads"] {
+        assert!(list.text.contains(words), "{words}: {}", list.text);
+    }
+    second.press(&list, "Stop").await;
+    whispered(&second, "Stopping frontend has been asked for.").await;
+    eventually(
+        ANSWER_MS_MAX,
+        "the list says that it is stopped",
+        async || {
+            wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
+            let seen = second.whispers().await?;
+            let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
+            stopped
+                .then_some(())
+                .ok_or_else(|| "it is not stopped".to_owned())
+        },
+    )
+    .await;
+
+    let (third, turn) = world.begin(platform, "echo: the third thread").await;
+    assert_eq!(third.ended(&turn).await.outcome, Outcome::Answered);
+    let id = wants(
+        &third,
+        "sandbox-name",
+        &json!({"name": "frontend"}),
+        "sandbox name frontend",
+    )
+    .await;
+    let taken = words::name_taken(&frontend());
+    let told = told(&third, &id).await;
+    assert!(told.contains(&taken), "{told}");
+    let options = json!({"name": "backend"});
+    wants(
+        &third,
+        "sandbox-connect",
+        &options,
+        "sandbox connect backend",
+    )
+    .await;
+    whispered(&third, "There is no sandbox named backend here.").await;
+    stack.end().unwrap();
+}
+
+async fn destroyed(platform: Platform) {
+    let stack = Stack::start(&Options::limits(quick()));
+    let world = World::of(&stack);
+    let first = named(&world, platform).await;
+    let mut second = connected(&world, platform).await;
+    let slow = second.say("slow: 25 one two three four five six").await;
+    second.running(&slow).await;
+
+    wants(&first, "sandbox-destroy", &json!({}), "sandbox destroy").await;
+    let asked = whispered(&first, "Destroy").await;
+    assert!(
+        asked.text.contains("The task that runs in it is stopped"),
+        "{}",
+        asked.text
+    );
+    assert!(
+        asked.text.contains("2 threads work in it"),
+        "{}",
+        asked.text
+    );
+    first.press(&asked, "Destroy").await;
+    whispered(&first, "Destroying frontend has been asked for.").await;
+
+    let ended = second.ended(&slow).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{ended:?}"
+    );
+    for talk in [&first, &second] {
+        let told = |one: &ChatMessage| one.text.contains("have been deleted by");
+        talk.see(ANSWER_MS_MAX, "each thread is told", told).await;
+    }
+    eventually(ANSWER_MS_MAX, "the sandbox is gone", async || {
+        let left = world.provider.of(&first.thread.key).await?;
+        let live = left.iter().filter(|one| one.live()).count();
+        (live == 0)
+            .then_some(())
+            .ok_or_else(|| format!("{live} are left"))
+    })
+    .await;
+    if platform == Platform::Discord {
+        eventually(VISIBLE_MS_MAX, "the threads are archived", async || {
+            let active = world.discord.active_threads().await?;
+            let open = [&first, &second].map(|talk| active.contains(&talk.thread.channel));
+            (open == [false, false])
+                .then_some(())
+                .ok_or_else(|| format!("{open:?}"))
+        })
+        .await;
+    }
+    // Its name is free, and either thread goes on in a sandbox of its own.
+    wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
+    whispered(&second, "There is no sandbox with a name here.").await;
+    let turn = second.say("echo: it goes on").await;
+    assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
+    assert_eq!(
+        second.session().await.sandbox_key(),
+        second.thread.key.sandbox()
+    );
+    stack.end().unwrap();
+}
