@@ -92,8 +92,7 @@ impl RealServices {
             let needed = |name: &str| {
                 var(name).ok_or_else(|| format!("VERCEL_TOKEN is set, and {name} is not."))
             };
-            let api =
-                var("VERCEL_API_URL").unwrap_or_else(|| "https://vercel.com/api".to_owned());
+            let api = var("VERCEL_API_URL").unwrap_or_else(|| "https://vercel.com/api".to_owned());
             for (name, value) in [
                 ("provider", "vercel".to_owned()),
                 ("vercel_api", api),
