@@ -31,7 +31,7 @@ impl Key {
 
 /// Every key that a person gives, in the order in which they are asked for. The stack's own key is not among them: it
 /// makes that itself.
-pub const KEYS: [Key; 8] = [
+pub const KEYS: [Key; 9] = [
     Key {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
@@ -61,6 +61,12 @@ pub const KEYS: [Key; 8] = [
         variable: "VERCEL_TOKEN",
         title: "Vercel access token",
         found: "https://vercel.com/account/settings/tokens, with the team as its scope",
+    },
+    Key {
+        key: Stored::SshKey,
+        variable: "SSH_KEY",
+        title: "Private key for SSH hosts",
+        found: "ssh-keygen -q -t ed25519 -N '' -f bobbin, then base64 -w0 bobbin",
     },
     Key {
         key: Stored::AnthropicApiKey,

@@ -11,6 +11,7 @@ use bobbin_core::secret::Secret;
 use bobbin_http::HttpError;
 use bobbin_sandbox::Provider;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings, hosts_of};
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 
 /// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
@@ -18,29 +19,32 @@ pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
 /// The port of the agent's server, which gets a route where ports have to be named beforehand.
 const AGENT_PORT: u16 = 4096;
+/// The variable that names another port to it, where several sandboxes share one loopback.
+const AGENT_PORT_VARIABLE: &str = "OPENCODE_PORT";
 
 /// A provider, as this crate knows it.
 struct Registered {
     name: &'static str,
     key: Key,
-    /// The setting that names where it is.
-    address: &'static str,
-    make: fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, HttpError>,
+    make: fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, String>,
 }
 
 /// Every provider. The first one runs the sandboxes of tenants with an account of their own.
-const REGISTERED: [Registered; 2] = [
+const REGISTERED: [Registered; 3] = [
     Registered {
         name: "daytona",
         key: Key::DaytonaApiKey,
-        address: "daytona_api",
         make: daytona,
     },
     Registered {
         name: "vercel",
         key: Key::VercelToken,
-        address: "vercel_api",
         make: vercel,
+    },
+    Registered {
+        name: "ssh",
+        key: Key::SshKey,
+        make: ssh,
     },
 ];
 
@@ -65,6 +69,8 @@ pub struct ProviderSettings<'a> {
     pub vercel_project_id: &'a str,
     /// Image in Vercel's registry; empty is Vercel's own.
     pub vercel_image: &'a str,
+    /// The hosts that run sandboxes over SSH.
+    pub ssh_hosts: &'a [serde_json::Value],
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
 }
@@ -81,6 +87,7 @@ impl<'a> From<&'a Config> for ProviderSettings<'a> {
             vercel_team_id: &config.vercel_team_id,
             vercel_project_id: &config.vercel_project_id,
             vercel_image: &config.vercel_image,
+            ssh_hosts: &config.ssh_hosts,
             limits: &config.limits,
         }
     }
@@ -100,6 +107,7 @@ impl<'a> ProviderSettings<'a> {
             vercel_team_id: &overrides.vercel_team_id,
             vercel_project_id: &overrides.vercel_project_id,
             vercel_image: &overrides.vercel_image,
+            ssh_hosts: &overrides.ssh_hosts,
             limits: &overrides.limits,
         }
     }
@@ -109,9 +117,7 @@ impl<'a> ProviderSettings<'a> {
     /// # Errors
     /// A sentence that names the setting that cannot be used.
     pub fn made(&self, name: &str, key: &str) -> Result<Arc<dyn Provider>, String> {
-        let found = registered(name)?;
-        (found.make)(self, key)
-            .map_err(|e| format!("{} of the parameter Overrides: {e}", found.address))
+        (registered(name)?.make)(self, key)
     }
 }
 
@@ -189,7 +195,13 @@ pub fn of_tenant(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String
     ProviderSettings::from(config).made(REGISTERED[0].name, key)
 }
 
-fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, HttpError> {
+/// The address that is set there cannot be used.
+fn unusable(setting: &str) -> impl FnOnce(HttpError) -> String {
+    let setting = setting.to_owned();
+    move |error| format!("{setting} of the parameter Overrides: {error}")
+}
+
+fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
     let made = DaytonaSettings {
         api: settings.daytona_api.to_owned(),
         stack: settings.stack.to_owned(),
@@ -200,10 +212,11 @@ fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provide
         },
         limits: settings.limits.clone(),
     };
-    Ok(Arc::new(DaytonaSandboxes::new(made, key)?))
+    let made = DaytonaSandboxes::new(made, key);
+    Ok(Arc::new(made.map_err(unusable("daytona_api"))?))
 }
 
-fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, HttpError> {
+fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
     let made = VercelSettings {
         account: VercelAccount {
             api: settings.vercel_api.to_owned(),
@@ -217,7 +230,23 @@ fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider
         ports: vec![AGENT_PORT],
         limits: settings.limits.clone(),
     };
-    Ok(Arc::new(VercelSandboxes::new(made)?))
+    let made = VercelSandboxes::new(made);
+    Ok(Arc::new(made.map_err(unusable("vercel_api"))?))
+}
+
+fn ssh(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
+    let hosts = serde_json::to_string(settings.ssh_hosts).map_err(|e| e.to_string())?;
+    let made = SshSettings {
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
+        agent: AgentPort {
+            port: AGENT_PORT,
+            variable: AGENT_PORT_VARIABLE.to_owned(),
+        },
+    };
+    let made = SshSandboxes::new(made, key);
+    Ok(Arc::new(made.map_err(|e| e.to_string())?))
 }
 
 #[cfg(test)]
@@ -245,6 +274,23 @@ mod tests {
     }
 
     #[test]
+    fn ssh_hosts_are_a_provider_where_they_are_named() {
+        let host = r#"{"name": "one", "address": "one.example", "sandboxes": 2, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"}"#;
+        let made = |hosts: &str| {
+            let overrides = format!(r#"{{"provider": "ssh", "ssh_hosts": [{hosts}]}}"#);
+            let overrides = Overrides::parse(&overrides).unwrap();
+            let settings = ProviderSettings::of("dev", "a", &overrides);
+            let providers = Providers::new(&settings, &secret("{}"))?;
+            Ok::<_, String>(providers.names().collect::<Vec<_>>())
+        };
+        assert_eq!(made(host).unwrap(), ["ssh"]);
+        assert_eq!(
+            made("").unwrap_err(),
+            "ssh_hosts has to name 1 to 16 hosts (of the parameter Overrides)"
+        );
+    }
+
+    #[test]
     fn an_unknown_provider_and_an_address_that_cannot_be_used_are_one_line() {
         let refused = |overrides: &str| {
             let overrides = Overrides::parse(overrides).unwrap();
@@ -253,7 +299,7 @@ mod tests {
         };
         assert_eq!(
             refused(r#"{"provider": "cloud"}"#),
-            r#"provider of the parameter Overrides is "cloud": the providers are daytona, vercel"#
+            r#"provider of the parameter Overrides is "cloud": the providers are daytona, vercel, ssh"#
         );
         let refused = refused(r#"{"provider": "vercel", "vercel_api": "http://vercel.example"}"#);
         assert!(

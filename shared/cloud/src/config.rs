@@ -97,6 +97,8 @@ pub struct Config {
     pub vercel_project_id: String,
     /// Image in Vercel's registry; empty is Vercel's own.
     pub vercel_image: String,
+    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    pub ssh_hosts: Vec<serde_json::Value>,
     /// The model of turns that choose none, as provider/model.
     pub model: String,
     /// Further models of the endpoint that can be chosen.
@@ -156,6 +158,7 @@ impl Config {
             vercel_team_id: overrides.vercel_team_id,
             vercel_project_id: overrides.vercel_project_id,
             vercel_image: overrides.vercel_image,
+            ssh_hosts: overrides.ssh_hosts,
             model: required("MODEL")?,
             models: overrides.models,
             project_config_of: overrides.project_config_of,

@@ -55,6 +55,8 @@ pub struct ProviderSecret {
     pub daytona_api_key: Secret,
     /// Runs the sandboxes at Vercel.
     pub vercel_token: Secret,
+    /// Logs in at SSH hosts.
+    pub ssh_key: Secret,
 }
 
 impl ProviderSecret {
@@ -64,6 +66,7 @@ impl ProviderSecret {
         match key {
             Key::DaytonaApiKey => Some(&self.daytona_api_key),
             Key::VercelToken => Some(&self.vercel_token),
+            Key::SshKey => Some(&self.ssh_key),
             _ => None,
         }
     }

@@ -22,13 +22,15 @@ pub enum Key {
     DaytonaApiKey,
     /// Makes and ends sandboxes, where Vercel runs them.
     VercelToken,
+    /// Logs in at hosts of one's own that run sandboxes, over SSH: a private key.
+    SshKey,
     /// The passwords of sandboxes are derived from it; the template makes it, and nothing ever changes it.
     StackKey,
 }
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SlackSigningSecret,
         Self::DiscordBotToken,
         Self::SlackBotToken,
@@ -37,6 +39,7 @@ impl Key {
         Self::OpenRouterApiKey,
         Self::DaytonaApiKey,
         Self::VercelToken,
+        Self::SshKey,
         Self::StackKey,
     ];
 
@@ -52,6 +55,7 @@ impl Key {
             Self::OpenRouterApiKey => "openrouter_api_key",
             Self::DaytonaApiKey => "daytona_api_key",
             Self::VercelToken => "vercel_token",
+            Self::SshKey => "ssh_key",
             Self::StackKey => "stack_key",
         }
     }
@@ -66,7 +70,7 @@ impl Key {
             | Self::AnthropicApiKey
             | Self::OpenAiApiKey
             | Self::OpenRouterApiKey => "WorkerSecret",
-            Self::DaytonaApiKey | Self::VercelToken => "ProviderSecret",
+            Self::DaytonaApiKey | Self::VercelToken | Self::SshKey => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
     }
@@ -91,6 +95,7 @@ impl Key {
             | Self::DiscordBotToken
             | Self::SlackBotToken
             | Self::VercelToken
+            | Self::SshKey
             | Self::StackKey => None,
         }
     }

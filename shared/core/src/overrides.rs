@@ -34,7 +34,7 @@ pub struct Overrides {
     pub discord_api: String,
     /// Base of Slack's Web API.
     pub slack_api: String,
-    /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`).
+    /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`, `ssh`).
     pub provider: String,
     /// Base of Daytona's control API.
     pub daytona_api: String,
@@ -46,6 +46,8 @@ pub struct Overrides {
     pub vercel_project_id: String,
     /// Image in Vercel's registry that sandboxes are made of; empty is Vercel's own.
     pub vercel_image: String,
+    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    pub ssh_hosts: Vec<serde_json::Value>,
 }
 
 impl Default for Overrides {
@@ -67,6 +69,7 @@ impl Default for Overrides {
             vercel_team_id: String::new(),
             vercel_project_id: String::new(),
             vercel_image: String::new(),
+            ssh_hosts: Vec::new(),
         }
     }
 }

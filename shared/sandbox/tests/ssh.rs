@@ -588,7 +588,7 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
     let (stranger, _) = key_pair();
     let host = Host::start("one", 1, &public);
     for (key, says) in [
-        ("", "The key for SSH hosts is missing."),
+        ("", "The key ssh_key is missing in the secret ProviderSecret."),
         (
             "-----BEGIN NOTHING-----",
             "The key for SSH hosts cannot be read",

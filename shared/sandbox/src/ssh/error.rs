@@ -1,6 +1,7 @@
 //! What went wrong between here and a host, by what is to be done about it.
 
 use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
 
 use crate::provider::{ErrorKind, ProviderError};
 
@@ -8,7 +9,7 @@ use crate::provider::{ErrorKind, ProviderError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SshError {
     /// There is no key: nothing was asked.
-    #[error("the key for SSH hosts is missing")]
+    #[error("{}", Key::SshKey.missing())]
     NoKey,
     /// What is stored as the key is none, or needs a passphrase.
     #[error("the key for SSH hosts cannot be read: {why}")]
@@ -135,7 +136,8 @@ impl SshError {
             advice: format!("{}. {what}", capital(&seen)),
         };
         match self {
-            Self::NoKey | Self::BadKey { .. } => advice(
+            Self::NoKey => Failure::NonRecoverable { advice: seen },
+            Self::BadKey { .. } => advice(
                 "The operator stores a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`) as ssh_key with `bobbin secrets`, whose public half the hosts were set up with.",
             ),
             Self::Settings { .. } => {
