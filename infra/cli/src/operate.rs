@@ -35,7 +35,7 @@ pub async fn run(
     command: &Command,
     json: bool,
 ) -> Result<Output, CommandError> {
-    if let Command::Sandbox(Sandbox::Setup(what)) = command {
+    if let Command::Sandbox(Sandbox::Host(what)) = command {
         return host::run(what);
     }
     // No stack is guessed: much of what is done here cannot be undone.
@@ -61,7 +61,7 @@ pub async fn run(
             Sandbox::Setup(what) => sandbox::setup::run(&stack, what).await,
             Sandbox::Log(what) => log::run(&stack, what).await,
             Sandbox::Orphans(what) => orphans::run(&stack, what).await,
-            Sandbox::Setup(what) => host::run(what),
+            Sandbox::Host(what) => host::run(what),
         },
         Command::Dead(Dead::List) => dead::list(&stack).await,
         Command::Dead(Dead::Replay(what)) => dead::replay(&stack, what).await,

@@ -188,7 +188,7 @@ fn the_script_for_a_host_is_printed_without_a_stack_and_a_private_key_is_refused
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ bobbin\n",
     );
     let private = file("bobbin", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn\n");
-    let ssh = ["sandbox", "setup", "ssh", "--key"];
+    let ssh = ["sandbox", "host", "ssh", "--key"];
     let with = |more: &[&str]| {
         let line: Vec<&str> = ssh.iter().chain(more).copied().collect();
         run(&line, &[])

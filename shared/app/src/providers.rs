@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::ProviderSecret;
+use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
 use bobbin_core::overrides::Overrides;
@@ -47,6 +48,20 @@ const REGISTERED: [Registered; 3] = [
         make: ssh,
     },
 ];
+
+/// What the providers are called, the one of tenants' own accounts first.
+pub const PROVIDERS: [&str; REGISTERED.len()] = {
+    let mut names = [""; REGISTERED.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = REGISTERED[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The provider at which tenants have accounts of their own.
+pub const OF_TENANTS: &str = REGISTERED[0].name;
 
 /// What the providers' sandboxes are made of.
 #[derive(Clone, Copy)]
@@ -132,7 +147,7 @@ pub fn key_of(name: &str) -> Result<Key, String> {
 fn registered(name: &str) -> Result<&'static Registered, String> {
     let mut all = REGISTERED.iter();
     all.find(|one| one.name == name).ok_or_else(|| {
-        let known = REGISTERED.map(|one| one.name).join(", ");
+        let known = PROVIDERS.join(", ");
         format!("provider of the parameter Overrides is {name:?}: the providers are {known}")
     })
 }
@@ -144,10 +159,11 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Those whose keys are there, and the one that is configured.
+    /// Those whose keys and settings are there, and the one that is configured. A further one whose settings cannot be used is
+    /// told in the log and left out: nobody's work at the configured one ends with it.
     ///
     /// # Errors
-    /// A sentence that names the setting that cannot be used.
+    /// A sentence that names the setting of the configured one that cannot be used.
     pub fn new(settings: &ProviderSettings<'_>, keys: &ProviderSecret) -> Result<Self, String> {
         let configured = registered(settings.provider)?.name;
         let mut all = Vec::new();
@@ -157,11 +173,20 @@ impl Providers {
             if key.is_empty() && one.name != configured {
                 continue;
             }
-            let made = settings.made(one.name, key)?;
-            if one.name == configured {
-                default = Some(Arc::clone(&made));
+            match settings.made(one.name, key) {
+                Ok(made) => {
+                    if one.name == configured {
+                        default = Some(Arc::clone(&made));
+                    }
+                    all.push((one.name, made));
+                }
+                Err(why) if one.name == configured => return Err(why),
+                Err(why) => tracing::warn!(
+                    event = "provider.unusable",
+                    provider = one.name,
+                    "{why}: no sandbox is made there"
+                ),
             }
-            all.push((one.name, made));
         }
         let default = default.ok_or_else(|| format!("there is no provider {configured}"))?;
         Ok(Self { all, default })
@@ -173,6 +198,22 @@ impl Providers {
         let mut all = self.all.iter();
         all.find(|(of, _)| *of == name)
             .map(|(_, provider)| Arc::clone(provider))
+    }
+
+    /// The provider that a sandbox's record names; without a name the configured one.
+    ///
+    /// # Errors
+    /// Words for people that say which there are.
+    pub fn named(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, Failure> {
+        let Some(name) = name else {
+            return Ok(self.configured());
+        };
+        self.of(name).ok_or_else(|| Failure::NonRecoverable {
+            advice: format!(
+                "There is no provider named {name} here; these are set up: {}.",
+                self.names().collect::<Vec<_>>().join(", ")
+            ),
+        })
     }
 
     /// The one that sandboxes are made at where nothing else is said.
@@ -271,6 +312,29 @@ mod tests {
         let other = both.of("daytona").unwrap();
         assert_eq!(other.base(), "https://app.daytona.io/api");
         assert_eq!(both.configured().base(), "https://vercel.com/api");
+        assert_eq!(both.named(None).unwrap().base(), "https://vercel.com/api");
+        assert_eq!(
+            both.named(Some("daytona")).unwrap().base(),
+            "https://app.daytona.io/api"
+        );
+        let unknown = both.named(Some("ssh")).unwrap_err();
+        let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
+        assert_eq!(
+            unknown,
+            Failure::NonRecoverable {
+                advice: advice.to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn a_further_provider_whose_settings_are_missing_does_not_end_the_configured_one() {
+        let overrides = Overrides::parse("{}").unwrap();
+        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let keys = secret(r#"{"daytona_api_key": "k", "ssh_key": "k"}"#);
+        let providers = Providers::new(&settings, &keys).unwrap();
+        assert_eq!(providers.names().collect::<Vec<_>>(), ["daytona"]);
+        assert_eq!(PROVIDERS, ["daytona", "vercel", "ssh"]);
     }
 
     #[test]

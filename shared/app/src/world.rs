@@ -443,9 +443,6 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     }
 }
 
-/// The name of the sandbox provider's breaker.
-const PROVIDER: &str = "daytona";
-
 impl Live {
     /// Where the thread's turns work, by the record as it was last read or written.
     fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
@@ -473,10 +470,21 @@ impl Live {
                 .as_ref()
                 .is_some_and(|session| session.sandbox.credentials.is_some())
         };
+        let provider = self.provider(is_new);
         self.parts
             .tenants
-            .of(&thread.tenant(), &settings, own)
+            .of(&thread.tenant(), &settings, own, provider.as_deref())
             .await
+    }
+
+    /// The provider that the sandbox's record names; for one that is about to be made the one that was asked for, unless the
+    /// record has one already. None: the stack's.
+    fn provider(&self, is_new: bool) -> Option<String> {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = recorded.as_ref()?;
+        let asked = || session.turn.as_ref()?.selection.provider.clone();
+        let of_record = session.sandbox.provider.clone();
+        of_record.or_else(|| asked().filter(|_| is_new))
     }
 
     async fn artifact(
@@ -493,26 +501,29 @@ impl Live {
 
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
     async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
-        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
+        // What a new sandbox is counted for is where it would be made.
+        let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
+        let named = self.provider(is_new);
+        let tenants = &self.parts.tenants;
+        let provider = named.as_deref().unwrap_or(tenants.configured());
+        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        // What a new sandbox is counted for is where it would be made.
-        let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
         let event = match self.sandboxes(target.thread, is_new).await {
             Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
             Err(failure) => return Event::Failed(failure),
         };
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
-                if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
+                if self.parts.breakers.failed(provider, seen, now_ms()).await {
                     let opened = (BREAKER_OPENED, Unit::Count, 1);
                     self.parts.metrics.put(&[opened], now_ms());
                 }
             }
-            _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
+            _ => self.parts.breakers.succeeded(provider, now_ms()).await,
         }
         event
     }

@@ -631,7 +631,7 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
     std::fs::remove_file(host.folder("host")).unwrap();
     let said = advice(ensure(&provider, "2").await.unwrap_err());
     assert!(
-        said.contains("is not set up") && said.contains("bobbin sandbox setup ssh"),
+        said.contains("is not set up") && said.contains("bobbin sandbox host ssh"),
         "{said}"
     );
 }

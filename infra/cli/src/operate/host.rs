@@ -1,4 +1,4 @@
-//! `bobbin sandbox setup ssh`: the host's side of sandboxes over SSH, as a script that a person reads and runs there.
+//! `bobbin sandbox host ssh`: the host's side of sandboxes over SSH, as a script that a person reads and runs there.
 //!
 //! It asks no stack and changes nothing: what the script does is done by whoever runs it.
 
@@ -10,16 +10,16 @@ use serde_json::json;
 
 use crate::output::{CommandError, Output, Status};
 
-/// Which kind of place for sandboxes.
+/// How the host is reached.
 #[derive(Debug, Subcommand)]
-pub enum Setup {
+pub enum Host {
     /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root
-    Ssh(Host),
+    Ssh(SshHost),
 }
 
 /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root.
 #[derive(Debug, Args)]
-pub struct Host {
+pub struct SshHost {
     /// File with the public half of the key that Bobbin logs in with: ssh-keygen -t ed25519 -N '' -f bobbin makes bobbin.pub
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
@@ -44,8 +44,8 @@ pub struct Host {
 ///
 /// # Errors
 /// What of the options cannot be used.
-pub fn run(setup: &Setup) -> Result<Output, CommandError> {
-    let Setup::Ssh(host) = setup;
+pub fn run(command: &Host) -> Result<Output, CommandError> {
+    let Host::Ssh(host) = command;
     let public_key = std::fs::read_to_string(&host.key)
         .map_err(|e| format!("--key {} cannot be read: {e}", host.key.display()))?;
     // Who names the file without .pub would send a private key through a clipboard.

@@ -147,10 +147,10 @@ impl SshError {
                 "Nothing was sent to it. If the host was installed anew, the operator puts its new key into ssh_hosts; if not, somebody may be in between.",
             ),
             Self::KeyRefused { .. } => advice(
-                "The operator runs the script of `bobbin sandbox setup ssh` on that host again, with the public half of the stored key and at least as many sandboxes as ssh_hosts says.",
+                "The operator runs the script of `bobbin sandbox host ssh` on that host again, with the public half of the stored key and at least as many sandboxes as ssh_hosts says.",
             ),
             Self::NotSetUp { .. } => {
-                advice("The operator runs the script of `bobbin sandbox setup ssh` on that host.")
+                advice("The operator runs the script of `bobbin sandbox host ssh` on that host.")
             }
             Self::Full { .. } => {
                 advice("End a sandbox that nobody needs, or ask the operator for a further host.")

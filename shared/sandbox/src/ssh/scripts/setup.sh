@@ -65,7 +65,7 @@ done
 
 install -d -m 755 /etc/ssh/sshd_config.d
 cat >"/etc/ssh/sshd_config.d/$user.conf" <<EOF
-# Written by bobbin sandbox setup ssh.
+# Written by bobbin sandbox host ssh.
 Match User $users
   AuthorizedKeysFile $root/keys/%u
   AuthenticationMethods publickey
