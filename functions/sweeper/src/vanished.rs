@@ -26,11 +26,11 @@ const ASKED_MAX: usize = 200;
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
-pub async fn reconcile(
+pub async fn reconcile<'a>(
     store: &Store,
     queues: &Queues,
     limits: &Limits,
-    (listed, is_whole): (impl Iterator<Item = &Sandbox>, bool),
+    (listed, is_whole): (impl Iterator<Item = &'a Sandbox>, bool),
     now_ms: Ms,
 ) -> Result<Value, String> {
     if now_ms % limits.look_ms.max(TICK_MS) >= TICK_MS {

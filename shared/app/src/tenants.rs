@@ -229,11 +229,7 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(
-        &self,
-        place: &Place,
-        opened: &[(Key, Secret)],
-    ) -> Result<Sandboxes, Failure> {
+    fn made(&self, place: &Place, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
         let own = place.own;
         let of = |key: Key| {
             opened

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::Event;
@@ -18,6 +18,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::session::ControlFlags;
+use bobbin_core::workspace::Workspace;
 use bobbin_local_daytona::opencode;
 use bobbin_local_model::{MODEL_ID, Model};
 use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings};
@@ -65,14 +66,20 @@ struct Scene {
 
 impl Scene {
     async fn perform(&self, effect: Effect) -> Event {
+        let sandbox = self.thread.sandbox();
+        let target = Target {
+            thread: &self.thread,
+            sandbox: &sandbox,
+            workspace: &Workspace::Common,
+        };
         let done = async {
             match &effect {
                 Effect::Sandbox(effect) => {
-                    let performed = self.sandboxes.perform_sandbox(&Desk, &self.thread, effect);
+                    let performed = self.sandboxes.perform_sandbox(&Desk, target, effect);
                     performed.await
                 }
                 Effect::Agent(effect) => {
-                    let performed = self.sandboxes.perform_agent(&Desk, &self.thread, effect);
+                    let performed = self.sandboxes.perform_agent(&Desk, target, effect);
                     performed.await
                 }
                 other => panic!("{other:?} is none of a sandbox's"),
@@ -215,10 +222,11 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
     let generation = GENERATION;
     let running = Event::Observed(SandboxState::Running);
 
-    assert_eq!(
-        scene.sandbox(SandboxEffect::Create { generation }).await,
-        running
-    );
+    let create = SandboxEffect::Create {
+        generation,
+        snapshot: None,
+    };
+    assert_eq!(scene.sandbox(create).await, running);
     scene.serve().await;
     let session = scene.session().await;
     let answer = scene

@@ -7,7 +7,7 @@ use bobbin_app::providers::{self, PROVIDERS, ProviderSettings};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetters, Pair};
-use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::deployed::{Deployed, Keyring};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::Secret;
 use bobbin_cloud::store::Store;
@@ -214,8 +214,8 @@ impl Stack {
     }
 
     async fn keyring(&self, key: Key) -> Result<Keyring, CommandError> {
-        let ring = self.deployed.keyring(&format!("{}Arn", key.secret()));
-        Ok(ring.await?)
+        let output = format!("{}Arn", key.secret());
+        Ok(self.deployed.keyring(&output).await?)
     }
 
     /// Its queues of work.

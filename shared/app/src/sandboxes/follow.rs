@@ -210,7 +210,9 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         self.kept_alive = Some(Instant::now());
-        let told = self.sandboxes.keep_alive(self.target.sandbox, self.what.generation);
+        let told = self
+            .sandboxes
+            .keep_alive(self.target.sandbox, self.what.generation);
         let bound = Duration::from_millis(KEEP_ALIVE_CALL_MS_MAX);
         match timeout(bound, told).await {
             Ok(Ok(())) => {}
