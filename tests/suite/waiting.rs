@@ -229,7 +229,7 @@ async fn recorded(world: World, platform: Platform) {
     assert_eq!(wake["ActionAfterCompletion"], "DELETE", "{wake}");
     assert_eq!(
         wake["Target"]["SqsParameters"]["MessageGroupId"],
-        talk.thread.key.to_string().as_str()
+        talk.thread.key.sandbox().group().to_string().as_str()
     );
     talk.finish().await;
 }
