@@ -165,19 +165,27 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     })
 }
 
+/// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
+fn before_a_wish(
+    session: &mut Session,
+    (by, standing): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Option<Next> {
+    if let Err(refusal) = context.settings.admit(standing, &by.id) {
+        return Some(teardown::notice(session, &refusal.to_string(), context));
+    }
+    session.turn.as_ref()?;
+    tell::leftover(session, context)
+}
+
 /// A person gives the thread's sandbox a name.
 pub(super) fn name(
     session: &mut Session,
     name: &SandboxName,
-    (by, standing): (&Person, &Membership),
+    asker: (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
-    if let Err(refusal) = context.settings.admit(standing, &by.id) {
-        return teardown::notice(session, &refusal.to_string(), context);
-    }
-    if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
-    {
+    if let Some(next) = before_a_wish(session, asker, context) {
         return next;
     }
     if record::has_ended(session, &context.delivery.message.id) {
@@ -211,15 +219,10 @@ pub(super) fn name(
 pub(super) fn connect(
     session: &mut Session,
     to: Option<&SandboxKey>,
-    (by, standing): (&Person, &Membership),
+    asker: (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
-    if let Err(refusal) = context.settings.admit(standing, &by.id) {
-        return teardown::notice(session, &refusal.to_string(), context);
-    }
-    if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
-    {
+    if let Some(next) = before_a_wish(session, asker, context) {
         return next;
     }
     let own = session.thread.sandbox();
