@@ -219,6 +219,9 @@ async fn destroyed(platform: Platform) {
                 .ok_or_else(|| format!("{open:?}"))
         })
         .await;
+        // No command reaches an archived thread; a message wakes it.
+        let act = json!({"type": "message", "channel_id": second.thread.channel, "text": "again"});
+        world.discord.say(&act).await.unwrap();
     }
     // Its name is free, and either thread goes on in a sandbox of its own.
     wants(&second, "sandbox-list", &json!({}), "sandbox list").await;

@@ -32,6 +32,8 @@ pub struct Home {
     pub sandboxes: BTreeMap<u32, Sandbox>,
     /// Generations that were deleted.
     pub deleted: BTreeSet<u32>,
+    /// Generations whose deletion a person asked for and somebody began.
+    pub unwanted: BTreeSet<u32>,
     /// Snapshots that stand at the provider, and from when each is ready.
     pub snapshots: BTreeMap<String, Ms>,
     /// The wake-up that was last asked for.
@@ -160,15 +162,11 @@ impl Home {
 
     /// What works in this generation, by its record or in truth.
     fn hits(&mut self, from: Caller, generation: u32, threads: &mut [SimThread], now_ms: Ms) {
-        let record = self.record.as_ref();
         // A person wants it deleted, whoever carries that out in the end.
-        let by_person = |record: &SandboxRecord| {
-            let last = record.timeline.last();
-            record.closing.is_some() || last.is_some_and(|one| one.note.starts_with("deleted by"))
-        };
-        if record.is_some_and(by_person) {
+        if self.unwanted.contains(&generation) {
             return;
         }
+        let record = self.record.as_ref();
         // A turn that waits until it is stopped or deleted has nothing at work in it.
         let present = record.filter(|record| {
             let is_wanted = matches!(

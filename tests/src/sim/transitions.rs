@@ -16,6 +16,7 @@ pub struct Transition {
 }
 
 /// A decision that is about to be made.
+#[derive(Debug, Clone, Copy)]
 pub struct Before(Transition);
 
 impl Transition {
@@ -41,6 +42,12 @@ impl Transition {
 }
 
 impl Before {
+    /// The same, with the sandbox as others have left it.
+    pub fn again(self, phase: Phase) -> Self {
+        let from = phase.word();
+        Self(Transition { from, ..self.0 })
+    }
+
     pub fn after(self, phase: Phase) -> Transition {
         Transition {
             to: phase.word(),

@@ -25,7 +25,7 @@ use crate::run::beside;
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
 /// Histories of many threads that share sandboxes.
-const SHARED_SEEDS: u64 = 16;
+const SHARED_SEEDS: u64 = 24;
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 90 * 60_000;
 const HOUR_MS: u64 = 60 * 60_000;

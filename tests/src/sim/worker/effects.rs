@@ -309,19 +309,22 @@ impl Worker {
         }
     }
 
-    /// A delete is a person's where one asked for it.
-    fn delete(&self, generation: u32) -> Late {
-        let by_person = matches!(
+    /// A person asked for the deletion that this delivery is about.
+    pub(super) fn is_asked_to_delete(&self) -> bool {
+        matches!(
             self.work,
             Work::Reset { .. }
                 | Work::Operate {
                     want: Operation::Destroy,
                     ..
                 }
-        );
+        )
+    }
+
+    fn delete(&self, generation: u32) -> Late {
         Late::Delete {
             generation,
-            by_person,
+            by_person: self.is_asked_to_delete(),
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Worker {
     work: Work,
     /// The phase, as this worker knows it, and the decision that is under way.
     pending: Mutex<(Phase, Option<Before>)>,
+    /// What somebody else was quicker with: decided again on what is read next.
+    overtaken: Mutex<Option<Before>>,
     /// Effects that were begun together, and how many of them are over.
     together: Mutex<(u32, u32)>,
 }
@@ -62,6 +64,7 @@ impl Worker {
             skew_ms,
             work: work.clone(),
             pending: Mutex::new((Phase::Destroyed, None)),
+            overtaken: Mutex::default(),
             together: Mutex::default(),
         }
     }
@@ -226,8 +229,11 @@ impl ports::World for Worker {
             .as_ref()
             .map_or(Phase::Destroyed, |session| session.sandbox.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
-        // The first read is the delivery; a later one only looks at the control flags.
-        if pending.1.is_none() {
+        // The first read is the delivery; a later one looks at the control flags, or at what others wrote.
+        let overtaken = self.overtaken.lock().expect("nobody panics here").take();
+        if let Some(before) = overtaken {
+            *pending = (phase, Some(before.again(phase)));
+        } else if pending.1.is_none() {
             *pending = (phase, Some(Transition::before(phase, &self.work, None)));
         }
         Ok(found)
@@ -240,12 +246,12 @@ impl ports::World for Worker {
         entries: &[LedgerEntry],
     ) -> Result<Saved, Failure> {
         let (call, luck) = self.begin("save").await;
-        self.decided(Some(session.sandbox.phase));
         let away = {
             let inner = self.world.lock();
             inner.is_out(Out::Table) || inner.is_out(Out::Writes)
         };
         if luck == Luck::Fails || away {
+            self.decided(Some(session.sandbox.phase));
             return Err(away_for_now(Out::Writes));
         }
         let saved = {
@@ -286,6 +292,9 @@ impl ports::World for Worker {
                 let written = expected.followed_by(session.clone());
                 if expected.sandbox.is_some() {
                     let home = &mut inner.places[at].home;
+                    if self.is_asked_to_delete() && written.sandbox.phase == Phase::Destroying {
+                        home.unwanted.insert(written.sandbox.generation);
+                    }
                     home.keep(&written.sandbox, now_ms, lag_ms);
                     home.users.insert(self.place);
                     inner.places[at].keep_operated(&written.sandbox);
@@ -312,7 +321,11 @@ impl ports::World for Worker {
             }
         };
         if matches!(saved, Saved::Written(_)) {
+            self.decided(Some(session.sandbox.phase));
             self.goes_to(Some(session));
+        } else {
+            let before = self.pending.lock().expect("nobody panics here").1.take();
+            *self.overtaken.lock().expect("nobody panics here") = before;
         }
         self.end(call).await;
         if luck == Luck::ReplyLost {
