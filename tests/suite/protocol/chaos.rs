@@ -269,7 +269,7 @@ fn number(name: &str) -> Option<u64> {
 /// # Errors
 /// The first that breaks a promise, with its history.
 pub fn run_shared() -> Result<BTreeSet<Transition>, String> {
-    met(0..SHARED_SEEDS / 2, shared_history).map(|(transitions, _)| transitions)
+    met(0..SHARED_SEEDS, shared_history).map(|(transitions, _)| transitions)
 }
 
 /// All histories of one kind, or the one that is wanted.

@@ -15,7 +15,7 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
     record::at_rest(session, next, context)
 }
 
-/// Whether the sandbox is still there, or was stopped or deleted behind our back while nothing ran.
+/// Whether the sandbox is still there, or was deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
         && session.turn.is_none()
@@ -31,9 +31,6 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
             }));
         }
         Some(SandboxState::Gone) => record::gone(session, "the sandbox vanished", context),
-        Some(SandboxState::Stopped) if session.sandbox.phase == Phase::Active => {
-            record::enter(session, Phase::Paused, "stopped by the provider", context);
-        }
         Some(_) => {}
     }
     Next::Done
@@ -52,10 +49,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             why: "another delivery may still be stopping the sandbox".to_owned(),
         };
     }
-    if session.sandbox.phase == Phase::Active
-        && let Some(next) = stray::end(session)
-    {
-        return next;
+    if session.sandbox.phase == Phase::Active && session.stray.is_some() {
+        // A sandbox that cannot be reached is its own sweep's.
+        return stray::end(session).unwrap_or(Next::Done);
     }
     // What a turn works in, or waits for, is that turn's.
     if !record::is_idle(session, context) {

@@ -770,13 +770,13 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
 }
 
 #[test]
-fn a_look_finds_a_sandbox_that_vanished_or_was_stopped_and_leaves_a_living_one() {
+fn a_look_finds_a_sandbox_that_vanished_and_leaves_one_that_is_there() {
     let world = active();
     deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     world.with(|s| s.sandboxes.insert(1, SandboxState::Stopped));
     deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
-    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &work("l3", Work::Reconcile), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);

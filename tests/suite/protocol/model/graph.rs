@@ -179,7 +179,7 @@ const NONE: Budget = Budget {
     late_aborts: false,
 };
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 19] = [
     Row {
         name: "messages_that_die_and_burials_that_are_lost",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -381,6 +381,27 @@ const ROWS: [Row; 17] = [
             ..NONE
         },
         reaches: &["paused", "resumed", "operated", "arrived late", "converged"],
+    },
+    Row {
+        name: "an_operator_who_pauses_what_is_being_resumed",
+        kinds: &[Kind::Prompt, Kind::Prompt, Kind::Operate(Operation::Pause)],
+        budget: Budget {
+            stops: 1,
+            sweeps: 1,
+            ..NONE
+        },
+        reaches: &["cancelled", "paused", "operated", "converged"],
+    },
+    Row {
+        name: "runs_that_are_left_and_swept",
+        kinds: &[Kind::Prompt],
+        budget: Budget {
+            stops: 1,
+            cuts: 6,
+            sweeps: 2,
+            ..NONE
+        },
+        reaches: &["cancelled", "a run that was left", "paused", "converged"],
     },
     Row {
         name: "an_operator_who_destroys",

@@ -24,7 +24,7 @@ const THREADS: usize = 2;
 /// Generations of each sandbox, at most.
 const GENERATIONS: usize = 3;
 /// Messages of one system, at most, its sweeps among them.
-const MESSAGES: usize = 8;
+const MESSAGES: usize = 9;
 /// The version of whatever is stored, and of whatever is not stored any more.
 const PRESENT: u64 = 100;
 const PAST: u64 = 99;

@@ -133,7 +133,7 @@ const NONE: Budget = Budget {
     ages: 0,
 };
 
-const ROWS: [Row; 2] = [
+const ROWS: [Row; 5] = [
     Row {
         name: "a_private_sandbox_swept_beside_its_threads_prompts",
         share: Share::Private,
@@ -155,6 +155,44 @@ const ROWS: [Row; 2] = [
             ..NONE
         },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
+    },
+    Row {
+        name: "two_threads_that_take_turns",
+        share: Share::Common,
+        kinds: &[Kind::Prompt(0), Kind::Prompt(1)],
+        budget: NONE,
+        reaches: &["one in line", "converged"],
+    },
+    Row {
+        name: "two_threads_side_by_side_and_a_destroy_in_the_middle",
+        share: Share::Worktrees,
+        kinds: &[
+            Kind::Prompt(1),
+            Kind::Operate(Operation::Destroy),
+            Kind::Prompt(0),
+        ],
+        budget: NONE,
+        reaches: &[
+            "both at work",
+            "destroyed",
+            "gone to its own",
+            "told",
+            "two at work on it",
+            "converged",
+        ],
+    },
+    Row {
+        name: "a_destroy_under_a_turn",
+        share: Share::Common,
+        kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy)],
+        budget: Budget { ages: 1, ..NONE },
+        reaches: &[
+            "destroyed",
+            "a turn that lost its sandbox",
+            "told",
+            "two at work on it",
+            "converged",
+        ],
     },
 ];
 
