@@ -49,6 +49,8 @@ pub struct Provider {
     client: Client,
     api: String,
     key: String,
+    /// Team and project, where it is Vercel's API that is spoken.
+    vercel: Option<(String, String)>,
 }
 
 impl Provider {
@@ -59,6 +61,16 @@ impl Provider {
             client: client.clone(),
             api: api.trim_end_matches('/').to_owned(),
             key: key.to_owned(),
+            vercel: None,
+        }
+    }
+
+    /// Calls to Vercel's API, of this team and project.
+    #[must_use]
+    pub fn vercel(client: &Client, api: &str, token: &str, (team, project): (&str, &str)) -> Self {
+        Self {
+            vercel: Some((team.to_owned(), project.to_owned())),
+            ..Self::new(client, api, token)
         }
     }
 
@@ -78,6 +90,11 @@ impl Provider {
     /// # Errors
     /// When the provider does not list them, or has more than one page.
     pub async fn list(&self) -> Result<Vec<Sandbox>, String> {
+        if let Some((team, project)) = &self.vercel {
+            let query = format!("teamId={team}&project={project}&limit=50");
+            let url = format!("{}/v2/sandboxes?{query}", self.api);
+            return listed(&self.call(Method::GET, &url, &Value::Null).await?.ok()?);
+        }
         let page = self
             .call(
                 Method::GET,
@@ -117,6 +134,19 @@ impl Provider {
     /// # Errors
     /// Status and body of a refusal.
     pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Result<String, String> {
+        if let Some((team, project)) = &self.vercel {
+            let base = format!("{}/v2/sandboxes", self.api);
+            let url = format!("{base}/{}?teamId={team}&projectId={project}", sandbox.name);
+            let told = self.call(Method::GET, &url, &Value::Null).await?.ok()?;
+            let session = told["session"]["id"].as_str().unwrap_or_default();
+            let url = format!("{base}/sessions/{session}/fs/read?teamId={team}");
+            let body = json!({"path": format!("{PROJECT}/{path}")});
+            let answer = self.call(Method::POST, &url, &body).await?;
+            return match answer.status {
+                200 => Ok(answer.text),
+                status => Err(format!("HTTP {status}: {}", answer.text)),
+            };
+        }
         let url = format!(
             "{}/{}/files/download?path={PROJECT}/{path}",
             sandbox.toolbox_proxy_url.trim_end_matches('/'),
@@ -194,6 +224,20 @@ impl Provider {
         .map(|_| ())
     }
 
+    /// Moves the provider's clock forward, and ends what is over then.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn advance(&self, ms: u64) -> Result<(), String> {
+        let base = self
+            .api
+            .strip_suffix("/api")
+            .ok_or("the API's address does not end in /api")?;
+        let url = format!("{base}/_control/clock");
+        let body = json!({"advance_ms": ms});
+        self.call(Method::POST, &url, &body).await?.ok().map(drop)
+    }
+
     /// Clears all armed faults.
     ///
     /// # Errors
@@ -212,4 +256,27 @@ impl Provider {
         .ok()
         .map(|_| ())
     }
+}
+
+/// A page of Vercel's listing. A sandbox whose session runs is started, in the word that the other provider has for it.
+fn listed(page: &Value) -> Result<Vec<Sandbox>, String> {
+    if !page["pagination"]["next"].is_null() {
+        return Err("the provider has more sandboxes than a test makes".to_owned());
+    }
+    let one = |told: &Value| {
+        let text = |field: &str| told[field].as_str().unwrap_or_default().to_owned();
+        let state = match text("status") {
+            running if running == "running" => "started".to_owned(),
+            other => other,
+        };
+        Sandbox {
+            id: text("name"),
+            name: text("name"),
+            state,
+            toolbox_proxy_url: String::new(),
+        }
+    };
+    let all = page["sandboxes"].as_array();
+    let all = all.ok_or("the list cannot be read")?;
+    Ok(all.iter().map(one).collect())
 }

@@ -79,6 +79,22 @@ impl World {
         Self::on(stack, deployment)
     }
 
+    /// A stack with the embedded engine whose sandboxes run at the second provider.
+    #[must_use]
+    pub fn at_vercel(stack: &Stack) -> Self {
+        let world = Self::of(stack);
+        let ready = &stack.ready;
+        let place = (
+            ready.vercel_team_id.as_str(),
+            ready.vercel_project_id.as_str(),
+        );
+        let (api, token) = (&ready.vercel_api, &ready.vercel_token);
+        Self {
+            provider: Provider::vercel(&world.client, api, token, place),
+            ..world
+        }
+    }
+
     /// A stack whose functions run elsewhere.
     #[must_use]
     pub fn on(stack: &Stack, deployment: Deployment) -> Self {

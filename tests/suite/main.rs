@@ -35,6 +35,7 @@ mod translated;
 mod trips;
 mod trouble;
 mod upgrade;
+mod vercel;
 mod waiting;
 
 use std::process::ExitCode;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         functions::trials(),
         observe::trials(),
         upgrade::trials(),
+        vercel::trials(),
         waiting::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.

@@ -17,11 +17,11 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
-use bobbin_core::keys::Key;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
-use crate::provider::KeyedProvider;
+use crate::orphans::Reaped;
+use crate::provider::KeyedProviders;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -49,7 +49,7 @@ struct Sweeper {
     config: Config,
     store: Store,
     queues: Queues,
-    provider: KeyedProvider,
+    providers: KeyedProviders,
     metrics: Metrics,
 }
 
@@ -60,7 +60,7 @@ impl Sweeper {
         let config = Config::from_environment()?;
         let aws = Aws::from_environment()?;
         Ok(Self {
-            provider: KeyedProvider::new(&aws, &config)?,
+            providers: KeyedProviders::new(&aws, &config)?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
             metrics: Metrics::new(&config.stack),
@@ -81,38 +81,64 @@ impl Sweeper {
         Ok(told)
     }
 
-    /// What the provider has, beside what the records say.
+    /// What the providers have, beside what the records say. One that does not answer keeps nobody from looking at the others;
+    /// but whether a record's sandbox has vanished can be told by all lists together alone.
     async fn around(&self) -> Result<Value, String> {
         let Self {
             config,
             store,
             queues,
-            provider,
             metrics,
+            ..
         } = self;
-        let Some(provider) = provider.get(now_ms()).await? else {
+        let providers = self.providers.get(now_ms()).await?;
+        if providers.is_empty() {
             // Not set up yet: nothing can be there, and nobody is to be woken.
-            let missing = Key::DaytonaApiKey.missing();
+            let missing = self.providers.key()?.missing();
             tracing::warn!(
                 event = "provider.key.missing",
                 "{missing} No sandbox is looked for."
             );
             return Ok(json!({"orphans": missing}));
+        }
+        let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
+        for (name, provider) in &providers {
+            match provider.list(None).await {
+                Ok(mut listed) => {
+                    is_whole &= listed.len() < provider.listed_max();
+                    // Another stack of this name may share the organisation: its sandboxes are none of ours.
+                    listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
+                    lists.push((provider, listed));
+                }
+                Err(error) => {
+                    let seen = format!("the sandboxes could not be listed: {error}");
+                    tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");
+                    trouble = Some(seen);
+                }
+            }
+        }
+        let reap = async {
+            let (mut reaped, mut trouble) = (Reaped::default(), None);
+            for (provider, listed) in &lists {
+                match orphans::reap(config, store, &***provider, metrics, listed).await {
+                    Ok(some) => reaped = reaped.and(some),
+                    Err(seen) => trouble = Some(seen),
+                }
+            }
+            trouble.map_or(Ok(reaped), Err)
         };
-        let listed = provider.list(None).await;
-        let mut listed = listed.map_err(|e| format!("the sandboxes could not be listed: {e}"))?;
-        // Another stack of this name may share the organisation: its sandboxes are none of ours.
-        listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
-        let (orphans, vanished) = tokio::join!(
-            orphans::reap(config, store, &*provider, metrics, &listed),
-            vanished::reconcile(
-                store,
-                queues,
-                &config.limits,
-                (&listed, provider.listed_max()),
-                now_ms()
-            )
-        );
-        Ok(json!({"orphans": orphans?, "vanished": vanished?}))
+        let look = async {
+            // Of what is not listed it cannot be told what is missing.
+            match trouble {
+                None => {
+                    let all = lists.iter().flat_map(|(_, listed)| listed);
+                    vanished::reconcile(store, queues, &config.limits, (all, is_whole), now_ms())
+                        .await
+                }
+                Some(seen) => Err(seen),
+            }
+        };
+        let (reaped, vanished) = tokio::join!(reap, look);
+        Ok(json!({"orphans": reaped?.told(), "vanished": vanished?}))
     }
 }

@@ -14,7 +14,36 @@ use serde_json::{Value, json};
 /// Sandboxes deleted in one tick; the next tick finds the rest.
 const REAPED_MAX: usize = 20;
 
-/// Deletes what is orphaned, unless that is most of what is listed. The numbers are for whoever invokes it by hand.
+/// What became of what is listed, in numbers.
+#[derive(Default)]
+pub struct Reaped {
+    listed: usize,
+    deleted: usize,
+    /// Not deleted, because they were most of what is listed.
+    held: usize,
+}
+
+impl Reaped {
+    /// Those of another provider too.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            listed: self.listed + other.listed,
+            deleted: self.deleted + other.deleted,
+            held: self.held + other.held,
+        }
+    }
+
+    /// As it is told to whoever invokes the function by hand.
+    pub fn told(&self) -> Value {
+        let mut told = json!({"listed": self.listed, "deleted": self.deleted});
+        if self.held > 0 {
+            told["held"] = self.held.into();
+        }
+        told
+    }
+}
+
+/// Deletes what is orphaned, unless that is most of what is listed.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
@@ -24,7 +53,7 @@ pub async fn reap(
     provider: &dyn Provider,
     metrics: &Metrics,
     listed: &[Sandbox],
-) -> Result<Value, String> {
+) -> Result<Reaped, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
     let mut orphans = Vec::new();
     for some in listed.chunks(RECORDS_MAX) {
@@ -47,7 +76,11 @@ pub async fn reap(
         );
         let held = u64::try_from(orphans.len()).unwrap_or(u64::MAX);
         metrics.put(&[(ORPHANS_HELD, Unit::Count, held)], now_ms());
-        return Ok(json!({"listed": listed.len(), "deleted": 0, "held": orphans.len()}));
+        return Ok(Reaped {
+            listed: listed.len(),
+            deleted: 0,
+            held: orphans.len(),
+        });
     }
     for sandbox in orphans.into_iter().take(REAPED_MAX) {
         match delete(provider, sandbox).await {
@@ -63,7 +96,11 @@ pub async fn reap(
         }
     }
     match trouble {
-        None => Ok(json!({"listed": listed.len(), "deleted": deleted})),
+        None => Ok(Reaped {
+            listed: listed.len(),
+            deleted,
+            held: 0,
+        }),
         Some(trouble) => {
             tracing::error!(
                 event = "sandbox.orphan.failed",

@@ -1,29 +1,31 @@
-//! The provider, with the key as it stands in its secret: made again when the key has been replaced.
+//! The providers, with the keys as they stand in their secret: made again when a key has been replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_app::providers;
+use bobbin_app::providers::{self, ProviderSettings, Providers};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
 use bobbin_core::ids::Ms;
+use bobbin_core::keys::Key;
+use bobbin_core::secret::Secret;
 use bobbin_sandbox::Provider;
 
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
 
-/// The provider, and the secret that it was made with.
-type Made = (Arc<ProviderSecret>, Arc<dyn Provider>);
+/// Providers by their names.
+pub type Named = Vec<(&'static str, Arc<dyn Provider>)>;
 
-/// The provider, and the secret behind it, which the first tick reads.
-pub struct KeyedProvider {
+/// The providers that have keys, and the secret behind them, which the first tick reads.
+pub struct KeyedProviders {
     secret: CachedSecret<ProviderSecret>,
     config: Config,
-    /// As it was last made, and of what.
-    made: Mutex<Option<Made>>,
+    /// As they were last made, and of what.
+    made: Mutex<Option<(Arc<ProviderSecret>, Named)>>,
 }
 
-impl KeyedProvider {
+impl KeyedProviders {
     /// From the function's environment.
     ///
     /// # Errors
@@ -36,23 +38,36 @@ impl KeyedProvider {
         })
     }
 
-    /// The provider; none while there is no key.
+    /// The key that the configured provider is called with.
     ///
     /// # Errors
-    /// When the secret was never read, or the provider's address cannot be used.
-    pub async fn get(&self, now_ms: Ms) -> Result<Option<Arc<dyn Provider>>, String> {
+    /// A sentence that names the providers there are.
+    pub fn key(&self) -> Result<Key, String> {
+        providers::key_of(&self.config.provider)
+    }
+
+    /// The providers that there are keys for; none before the first key is stored.
+    ///
+    /// # Errors
+    /// When the secret was never read, or the configured provider's settings cannot be used.
+    pub async fn get(&self, now_ms: Ms) -> Result<Named, String> {
         let secret = self.secret.fresh(now_ms).await?;
-        if secret.daytona_api_key.is_empty() {
-            return Ok(None);
-        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, provider)) = &*made
+        if let Some((of, named)) = &*made
             && Arc::ptr_eq(of, &secret)
         {
-            return Ok(Some(Arc::clone(provider)));
+            return Ok(named.clone());
         }
-        let provider = providers::configured(&self.config, secret.daytona_api_key.expose())?;
-        *made = Some((secret, Arc::clone(&provider)));
-        Ok(Some(provider))
+        let settings = ProviderSettings::from(&self.config);
+        let all = Providers::new(&settings, &secret)?;
+        let mut named = Vec::new();
+        for name in all.names() {
+            let key = secret.of(providers::key_of(name)?);
+            if key.is_some_and(|key| !Secret::is_empty(key)) {
+                named.extend(all.of(name).map(|provider| (name, provider)));
+            }
+        }
+        *made = Some((secret, named.clone()));
+        Ok(named)
     }
 }

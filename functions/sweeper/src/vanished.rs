@@ -21,32 +21,30 @@ const TICK_MS: u64 = 60_000;
 /// Sandboxes that are asked in one tick; the next tick that compares asks the rest.
 const ASKED_MAX: usize = 200;
 
-/// Asks the sandboxes whose records say that they are there that is not `listed` (of `listed_max` at most) to reconcile, when it is time
+/// Asks the sandboxes whose records say that they are there and that are not `listed` to reconcile, when it is time
 /// for that.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
-pub async fn reconcile(
+pub async fn reconcile<'a>(
     store: &Store,
     queues: &Queues,
     limits: &Limits,
-    (listed, listed_max): (&[Sandbox], usize),
+    (listed, is_whole): (impl Iterator<Item = &'a Sandbox>, bool),
     now_ms: Ms,
 ) -> Result<Value, String> {
     if now_ms % limits.look_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
     // Of a list that is not whole it cannot be told what is missing from it.
-    if listed.len() >= listed_max {
+    if !is_whole {
         tracing::warn!(
             event = "sweep.looked",
-            listed = listed.len(),
             "more sandboxes than can be listed: those that have vanished are left to their due times"
         );
         return Ok(json!({"looked": false}));
     }
     let there: BTreeSet<SandboxKey> = listed
-        .iter()
         .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key))
         .collect();
     let (missing, unread) = missing(store, &there).await;

@@ -31,7 +31,7 @@ impl Key {
 
 /// Every key that a person gives, in the order in which they are asked for. The stack's own key is not among them: it
 /// makes that itself.
-pub const KEYS: [Key; 7] = [
+pub const KEYS: [Key; 9] = [
     Key {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
@@ -55,6 +55,18 @@ pub const KEYS: [Key; 7] = [
         variable: "DAYTONA_API_KEY",
         title: "Daytona API key",
         found: "https://app.daytona.io/dashboard/keys",
+    },
+    Key {
+        key: Stored::VercelToken,
+        variable: "VERCEL_TOKEN",
+        title: "Vercel access token",
+        found: "https://vercel.com/account/settings/tokens, with the team as its scope",
+    },
+    Key {
+        key: Stored::SshKey,
+        variable: "SSH_KEY",
+        title: "Private key for SSH hosts",
+        found: "ssh-keygen -q -t ed25519 -N '' -f bobbin, then base64 -w0 bobbin",
     },
     Key {
         key: Stored::AnthropicApiKey,

@@ -6,6 +6,7 @@ mod dead;
 mod export;
 mod follow;
 mod hear;
+mod host;
 mod log;
 mod orphans;
 mod progress;
@@ -34,6 +35,9 @@ pub async fn run(
     command: &Command,
     json: bool,
 ) -> Result<Output, CommandError> {
+    if let Command::Sandbox(Sandbox::Host(what)) = command {
+        return host::run(what);
+    }
     // No stack is guessed: much of what is done here cannot be undone.
     let target = Target::new(stack, None)?;
     let stack = Stack::open(target).await?;
@@ -57,6 +61,7 @@ pub async fn run(
             Sandbox::Setup(what) => sandbox::setup::run(&stack, what).await,
             Sandbox::Log(what) => log::run(&stack, what).await,
             Sandbox::Orphans(what) => orphans::run(&stack, what).await,
+            Sandbox::Host(what) => host::run(what),
         },
         Command::Dead(Dead::List) => dead::list(&stack).await,
         Command::Dead(Dead::Replay(what)) => dead::replay(&stack, what).await,

@@ -338,8 +338,7 @@ impl Target {
     }
 
     /// Says that Daytona's address cannot be used, and whose it is.
-    #[must_use]
-    pub fn no_daytona(&self, error: &HttpError) -> String {
+    fn no_daytona(&self, error: &HttpError) -> String {
         match &self.options.daytona_api {
             Some(_) => format!("--daytona-api: {error}"),
             None => format!(

@@ -174,3 +174,54 @@ zpty -d z"#;
     };
     assert_eq!(told, "completed\n");
 }
+
+#[test]
+fn the_script_for_a_host_is_printed_without_a_stack_and_a_private_key_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let public = file(
+        "bobbin.pub",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ bobbin\n",
+    );
+    let private = file("bobbin", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn\n");
+    let ssh = ["sandbox", "host", "ssh", "--key"];
+    let with = |more: &[&str]| {
+        let line: Vec<&str> = ssh.iter().chain(more).copied().collect();
+        run(&line, &[])
+    };
+    let (code, script, err) = with(&[&public, "--sandboxes", "3", "--memory", "2G"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(
+        script.starts_with(
+            "#!/bin/sh\nuser=bobbin\nsandboxes=3\nfirst_port=21000\nkey='ssh-ed25519 AAAA"
+        ),
+        "{script}"
+    );
+    // A shell reads it to its end.
+    let read = Command::new("sh").args(["-n", "-c", &script]).status();
+    assert!(read.unwrap().success());
+    let (code, json, _) = with(&[&public, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(code, 0);
+    assert!(json["script"].as_str().unwrap().contains("\nsandboxes=8\n"));
+    for (more, says) in [
+        (
+            &[private.as_str()][..],
+            "is a private key, which stays here",
+        ),
+        (&["none.pub"], "--key none.pub cannot be read"),
+        (
+            &[&public, "--sandboxes", "0"],
+            "sandboxes have to be 1 to 250",
+        ),
+        (&[&public, "--user", "a b"], "small letters"),
+    ] {
+        let (code, out, err) = with(more);
+        assert_eq!((code, out.as_str()), (1, ""));
+        assert!(err.contains(says) && !err.contains("b3Blbn"), "{err}");
+    }
+}

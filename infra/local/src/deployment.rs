@@ -48,6 +48,9 @@ impl Deployment {
         parameters.insert("Concurrency".to_owned(), CONCURRENCY.to_owned());
         let mut overrides: Map<String, Value> = [
             ("daytona_api", &ready.daytona_api),
+            ("vercel_api", &ready.vercel_api),
+            ("vercel_team_id", &ready.vercel_team_id),
+            ("vercel_project_id", &ready.vercel_project_id),
             ("discord_api", &ready.discord_api),
             ("slack_api", &ready.slack_api),
         ]
@@ -99,6 +102,7 @@ fn secrets(
         (Key::DiscordBotToken, &ready.discord_bot_token),
         (Key::SlackBotToken, &ready.slack_bot_token),
         (Key::DaytonaApiKey, &ready.daytona_api_key),
+        (Key::VercelToken, &ready.vercel_token),
     ]
     .map(|(key, value)| (key.name().to_owned(), value.clone()))
     .into();
@@ -130,6 +134,7 @@ mod tests {
             discord_api: "http://127.0.0.1:1/discord".to_owned(),
             slack_api: "http://127.0.0.1:1/slack".to_owned(),
             daytona_api: "http://127.0.0.1:2/api".to_owned(),
+            vercel_api: "http://127.0.0.1:3/api".to_owned(),
             slack_signing_secret: "signing".to_owned(),
             daytona_api_key: "dtn".to_owned(),
             ..Ready::default()

@@ -26,6 +26,8 @@ pub struct StackInspector {
     pub table: Arc<OnceLock<(Tables, String)>>,
     /// The provider, whose sandboxes are listed.
     pub provider: Arc<Provider>,
+    /// The second one, likewise.
+    pub vercel: Arc<bobbin_local_vercel::Provider>,
 }
 
 impl StackInspector {
@@ -169,6 +171,8 @@ impl Inspector for StackInspector {
             let mut at_provider: Vec<Value> = listing
                 .map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}))
                 .collect();
+            let others = self.vercel.sandboxes().into_iter();
+            at_provider.extend(others.map(|sandbox| json!({"id": sandbox.name, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels})));
             let items = self.items().await.unwrap_or_default();
             let mut all = Vec::new();
             for (listed, mut shown) in listed(&items) {

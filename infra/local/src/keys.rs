@@ -26,6 +26,9 @@ pub struct Keys {
     pub slack_app_id: String,
     /// API key of the local provider.
     pub daytona_api_key: String,
+    /// Access token of the provider that is compatible with Vercel Sandbox.
+    #[serde(default)]
+    pub vercel_token: String,
     /// Id of the access key with which a person calls the embedded AWS.
     #[serde(default)]
     pub aws_access_key_id: String,
@@ -78,6 +81,7 @@ impl Keys {
             slack_bot_user_id: id('U'),
             slack_app_id: id('A'),
             daytona_api_key: format!("dtn_dev_{}", hex(24)),
+            vercel_token: String::new(),
             aws_access_key_id: String::new(),
             aws_secret_access_key: String::new(),
             control_key: String::new(),
@@ -92,6 +96,10 @@ impl Keys {
             self.aws_access_key_id = new.person.id;
             self.aws_secret_access_key = new.person.secret;
             self.control_key = new.control;
+        }
+        if self.vercel_token.is_empty() {
+            let random: [u8; 24] = rand::rng().random();
+            self.vercel_token = format!("vercel_dev_{}", hex::encode(random));
         }
         self
     }

@@ -17,6 +17,8 @@ pub struct Parts {
     pub model: Option<Model>,
     /// The provider with its sandboxes and their agents.
     pub provider: Option<Arc<Provider>>,
+    /// The second provider, likewise.
+    pub vercel: Option<Arc<bobbin_local_vercel::Provider>>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<Chat>>,
     /// The embedded AWS with the functions.
@@ -45,6 +47,11 @@ impl Parts {
             && let Some(provider) = Arc::into_inner(provider)
         {
             provider.stop().await;
+        }
+        if let Some(vercel) = self.vercel
+            && let Some(vercel) = Arc::into_inner(vercel)
+        {
+            vercel.stop().await;
         }
         if let Some(model) = self.model {
             model.stop().await;

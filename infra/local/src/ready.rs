@@ -32,6 +32,14 @@ pub struct Ready {
     pub daytona_api: String,
     /// What its clients send as bearer token.
     pub daytona_api_key: String,
+    /// The API of the provider that is compatible with Vercel Sandbox.
+    pub vercel_api: String,
+    /// What its clients send as bearer token.
+    pub vercel_token: String,
+    /// The team that the token is of.
+    pub vercel_team_id: String,
+    /// The team's project.
+    pub vercel_project_id: String,
     /// Base of the Discord-compatible API.
     pub discord_api: String,
     /// Base of the Slack-compatible API.

@@ -88,6 +88,25 @@ impl RealServices {
                 .notes
                 .push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
         }
+        if let Some(key) = var("VERCEL_TOKEN") {
+            let needed = |name: &str| {
+                var(name).ok_or_else(|| format!("VERCEL_TOKEN is set, and {name} is not."))
+            };
+            let api = var("VERCEL_API_URL").unwrap_or_else(|| "https://vercel.com/api".to_owned());
+            for (name, value) in [
+                ("provider", "vercel".to_owned()),
+                ("vercel_api", api),
+                ("vercel_team_id", needed("VERCEL_TEAM_ID")?),
+                ("vercel_project_id", needed("VERCEL_PROJECT_ID")?),
+            ] {
+                services.overrides.insert(name.to_owned(), json!(value));
+            }
+            let name = Key::VercelToken.name().to_owned();
+            services.keys.insert(name, key);
+            services
+                .notes
+                .push("VERCEL_TOKEN is set: real sandboxes run at Vercel".to_owned());
+        }
         let discord = [
             (
                 "DISCORD_APPLICATION_ID",

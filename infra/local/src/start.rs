@@ -28,6 +28,9 @@ use crate::real_services::RealServices;
 use crate::shutdown::Shutdown;
 
 const REGION: &str = "us-east-1";
+/// The only team and project of the provider that is compatible with Vercel Sandbox.
+const VERCEL_TEAM: &str = "team_local";
+const VERCEL_PROJECT: &str = "prj_local";
 /// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
 pub const READY: &str = "ready.json";
 
@@ -93,12 +96,15 @@ pub async fn start(
     let model = start.model().await?;
     let model_api = model.base_url();
     parts.model = Some(model);
-    let provider = Arc::new(start.provider(tools, &model_api).await?);
+    let provider = Arc::new(start.provider(tools.clone(), &model_api).await?);
     parts.provider = Some(Arc::clone(&provider));
+    let vercel = Arc::new(start.vercel(tools, &model_api).await?);
+    parts.vercel = Some(Arc::clone(&vercel));
     let table = Table::default();
     let inspector = StackInspector {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
+        vercel: Arc::clone(&vercel),
     };
     let chat = Arc::new(start.chat(inspector).await?);
     parts.chat = Some(Arc::clone(&chat));
@@ -106,6 +112,7 @@ pub async fn start(
     shutdown.check()?;
 
     let mut ready = start.ready(&chat, &provider, &model_api)?;
+    ready.vercel_api = vercel.api_url();
     let mut unhonoured = Vec::new();
     if !options.without_aws {
         let deployment = Deployment::new(&ready, options, &real_services, &model_api)?;
@@ -205,6 +212,29 @@ impl Start<'_> {
         Ok(provider)
     }
 
+    /// The second provider. How it confines sandboxes is said by the first: it is the same machine.
+    async fn vercel(
+        &self,
+        tools: PathBuf,
+        model_api: &str,
+    ) -> Result<bobbin_local_vercel::Provider, String> {
+        let mut settings = bobbin_local_vercel::Settings::new(
+            self.state_dir.join("vercel"),
+            self.keys.vercel_token.clone(),
+            VERCEL_TEAM.to_owned(),
+            VERCEL_PROJECT.to_owned(),
+        );
+        settings.tools = vec![tools];
+        settings.reachable = containers::port(model_api).into_iter().collect();
+        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
+        settings.breakpoints = self.breakpoints.clone();
+        settings.also_on = self.containers.and_then(|it| it.address);
+        settings.also_named = self.also_named();
+        bobbin_local_vercel::Provider::start(settings)
+            .await
+            .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
+    }
+
     async fn chat(&self, inspector: StackInspector) -> Result<Chat, String> {
         Chat::start(bobbin_local_chat::Settings {
             state_dir: self.state_dir.join("chat"),
@@ -232,6 +262,9 @@ impl Start<'_> {
             control_key: keys.control_key.clone(),
             daytona_api: provider.api_url(),
             daytona_api_key: keys.daytona_api_key.clone(),
+            vercel_token: keys.vercel_token.clone(),
+            vercel_team_id: VERCEL_TEAM.to_owned(),
+            vercel_project_id: VERCEL_PROJECT.to_owned(),
             discord_api: chat.discord_api(),
             slack_api: chat.slack_api(),
             model_api: model_api.to_owned(),

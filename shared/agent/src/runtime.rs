@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,6 +99,8 @@ pub struct LaunchInputs<'a> {
     pub password: &'a str,
     /// The repository in the sandbox may configure the agent.
     pub is_trusted: bool,
+    /// The address on which it has to listen to be reached.
+    pub listens_on: Ipv4Addr,
 }
 
 /// What starts a server. It has no `Debug`: the environment holds the password.

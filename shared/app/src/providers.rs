@@ -3,64 +3,372 @@
 use std::sync::Arc;
 
 use bobbin_cloud::config::Config;
+use bobbin_cloud::secrets::ProviderSecret;
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
+use bobbin_core::secret::Secret;
 use bobbin_http::HttpError;
 use bobbin_sandbox::Provider;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings, hosts_of};
+use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 
 /// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
 pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
-/// What the providers are called, the stack's first one first.
-pub const PROVIDERS: [&str; 1] = ["daytona"];
+/// The port of the agent's server, which gets a route where ports have to be named beforehand.
+const AGENT_PORT: u16 = 4096;
+/// The variable that names another port to it, where several sandboxes share one loopback.
+const AGENT_PORT_VARIABLE: &str = "OPENCODE_PORT";
 
-/// Which provider, and what its sandboxes are made of.
+/// A provider, as this crate knows it.
+struct Registered {
+    name: &'static str,
+    key: Key,
+    make: fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, String>,
+}
+
+/// Every provider. The first one runs the sandboxes of tenants with an account of their own.
+const REGISTERED: [Registered; 3] = [
+    Registered {
+        name: "daytona",
+        key: Key::DaytonaApiKey,
+        make: daytona,
+    },
+    Registered {
+        name: "vercel",
+        key: Key::VercelToken,
+        make: vercel,
+    },
+    Registered {
+        name: "ssh",
+        key: Key::SshKey,
+        make: ssh,
+    },
+];
+
+/// What the providers are called, the one of tenants' own accounts first.
+pub const PROVIDERS: [&str; REGISTERED.len()] = {
+    let mut names = [""; REGISTERED.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = REGISTERED[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The provider at which tenants have accounts of their own.
+pub const OF_TENANTS: &str = REGISTERED[0].name;
+
+/// What the providers' sandboxes are made of.
 #[derive(Clone, Copy)]
 pub struct ProviderSettings<'a> {
-    /// Base of its API.
-    pub api: &'a str,
-    /// Its key. Without one every call says that it is missing.
-    pub key: &'a str,
+    /// Name of the one that a stack uses where nothing else is said.
+    pub provider: &'a str,
     /// Name of the stack.
     pub stack: &'a str,
     /// The stack's own id.
     pub stack_id: &'a str,
-    /// Name of a prepared image; empty builds one.
-    pub snapshot: &'a str,
+    /// Base of Daytona's control API.
+    pub daytona_api: &'a str,
+    /// Name of a prepared image at Daytona; empty builds one.
+    pub daytona_snapshot: &'a str,
+    /// Base of Vercel's API.
+    pub vercel_api: &'a str,
+    /// The team at Vercel, by id.
+    pub vercel_team_id: &'a str,
+    /// The project at Vercel, by id.
+    pub vercel_project_id: &'a str,
+    /// Image in Vercel's registry; empty is Vercel's own.
+    pub vercel_image: &'a str,
+    /// The hosts that run sandboxes over SSH.
+    pub ssh_hosts: &'a [serde_json::Value],
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
 }
 
-/// What runs the sandboxes.
+impl<'a> From<&'a Config> for ProviderSettings<'a> {
+    fn from(config: &'a Config) -> Self {
+        Self {
+            provider: &config.provider,
+            stack: &config.stack,
+            stack_id: &config.stack_id,
+            daytona_api: &config.daytona_api,
+            daytona_snapshot: &config.daytona_snapshot,
+            vercel_api: &config.vercel_api,
+            vercel_team_id: &config.vercel_team_id,
+            vercel_project_id: &config.vercel_project_id,
+            vercel_image: &config.vercel_image,
+            ssh_hosts: &config.ssh_hosts,
+            limits: &config.limits,
+        }
+    }
+}
+
+impl<'a> ProviderSettings<'a> {
+    /// For the stack of this name and id, as its parameter says; without a prepared image.
+    #[must_use]
+    pub fn of(stack: &'a str, stack_id: &'a str, overrides: &'a Overrides) -> Self {
+        Self {
+            provider: &overrides.provider,
+            stack,
+            stack_id,
+            daytona_api: &overrides.daytona_api,
+            daytona_snapshot: "",
+            vercel_api: &overrides.vercel_api,
+            vercel_team_id: &overrides.vercel_team_id,
+            vercel_project_id: &overrides.vercel_project_id,
+            vercel_image: &overrides.vercel_image,
+            ssh_hosts: &overrides.ssh_hosts,
+            limits: &overrides.limits,
+        }
+    }
+
+    /// The provider of this name, called with this key; without one every call says that it is missing.
+    ///
+    /// # Errors
+    /// A sentence that names the setting that cannot be used.
+    pub fn made(&self, name: &str, key: &str) -> Result<Arc<dyn Provider>, String> {
+        (registered(name)?.make)(self, key)
+    }
+}
+
+/// The key that the provider of this name is called with.
 ///
 /// # Errors
-/// [`HttpError::Refused`] when the address may not be spoken to.
-pub fn provider(settings: &ProviderSettings<'_>) -> Result<Arc<dyn Provider>, HttpError> {
-    let daytona = DaytonaSettings {
-        api: settings.api.to_owned(),
+/// A sentence that names those there are.
+pub fn key_of(name: &str) -> Result<Key, String> {
+    registered(name).map(|found| found.key)
+}
+
+fn registered(name: &str) -> Result<&'static Registered, String> {
+    let mut all = REGISTERED.iter();
+    all.find(|one| one.name == name).ok_or_else(|| {
+        let known = PROVIDERS.join(", ");
+        format!("provider of the parameter Overrides is {name:?}: the providers are {known}")
+    })
+}
+
+/// The providers of a stack, each with the stack's own key.
+pub struct Providers {
+    all: Vec<(&'static str, Arc<dyn Provider>)>,
+    default: Arc<dyn Provider>,
+}
+
+impl Providers {
+    /// Those whose keys and settings are there, and the one that is configured. A further one whose settings cannot be used is
+    /// told in the log and left out: nobody's work at the configured one ends with it.
+    ///
+    /// # Errors
+    /// A sentence that names the setting of the configured one that cannot be used.
+    pub fn new(settings: &ProviderSettings<'_>, keys: &ProviderSecret) -> Result<Self, String> {
+        let configured = registered(settings.provider)?.name;
+        let mut all = Vec::new();
+        let mut default = None;
+        for one in &REGISTERED {
+            let key = keys.of(one.key).map_or("", Secret::expose);
+            if key.is_empty() && one.name != configured {
+                continue;
+            }
+            match settings.made(one.name, key) {
+                Ok(made) => {
+                    if one.name == configured {
+                        default = Some(Arc::clone(&made));
+                    }
+                    all.push((one.name, made));
+                }
+                Err(why) if one.name == configured => return Err(why),
+                Err(why) => tracing::warn!(
+                    event = "provider.unusable",
+                    provider = one.name,
+                    "{why}: no sandbox is made there"
+                ),
+            }
+        }
+        let default = default.ok_or_else(|| format!("there is no provider {configured}"))?;
+        Ok(Self { all, default })
+    }
+
+    /// The provider of this name; none where the stack has no key for it, or does not know it.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        let mut all = self.all.iter();
+        all.find(|(of, _)| *of == name)
+            .map(|(_, provider)| Arc::clone(provider))
+    }
+
+    /// The provider that a sandbox's record names; without a name the configured one.
+    ///
+    /// # Errors
+    /// Words for people that say which there are.
+    pub fn named(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, Failure> {
+        let Some(name) = name else {
+            return Ok(self.configured());
+        };
+        self.of(name).ok_or_else(|| Failure::NonRecoverable {
+            advice: format!(
+                "There is no provider named {name} here; these are set up: {}.",
+                self.names().collect::<Vec<_>>().join(", ")
+            ),
+        })
+    }
+
+    /// The one that sandboxes are made at where nothing else is said.
+    #[must_use]
+    pub fn configured(&self) -> Arc<dyn Provider> {
+        Arc::clone(&self.default)
+    }
+
+    /// The names of those that there are.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.all.iter().map(|(name, _)| *name)
+    }
+}
+
+/// The provider of an account of a tenant's own, with its key.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub fn of_tenant(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
+    ProviderSettings::from(config).made(REGISTERED[0].name, key)
+}
+
+/// The address that is set there cannot be used.
+fn unusable(setting: &str) -> impl FnOnce(HttpError) -> String {
+    let setting = setting.to_owned();
+    move |error| format!("{setting} of the parameter Overrides: {error}")
+}
+
+fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
+    let made = DaytonaSettings {
+        api: settings.daytona_api.to_owned(),
         stack: settings.stack.to_owned(),
         stack_id: settings.stack_id.to_owned(),
-        image: match settings.snapshot {
+        image: match settings.daytona_snapshot {
             "" => Image::Dockerfile(DOCKERFILE.to_owned()),
             snapshot => Image::Snapshot(snapshot.to_owned()),
         },
         limits: settings.limits.clone(),
     };
-    Ok(Arc::new(DaytonaSandboxes::new(daytona, settings.key)?))
+    let made = DaytonaSandboxes::new(made, key);
+    Ok(Arc::new(made.map_err(unusable("daytona_api"))?))
 }
 
-/// The same, as a function is configured.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub fn configured(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
-    let settings = ProviderSettings {
-        api: &config.daytona_api,
-        key,
-        stack: &config.stack,
-        stack_id: &config.stack_id,
-        snapshot: &config.daytona_snapshot,
-        limits: &config.limits,
+fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
+    let made = VercelSettings {
+        account: VercelAccount {
+            api: settings.vercel_api.to_owned(),
+            token: key.to_owned(),
+            team: settings.vercel_team_id.to_owned(),
+            project: settings.vercel_project_id.to_owned(),
+        },
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        image: settings.vercel_image.to_owned(),
+        ports: vec![AGENT_PORT],
+        limits: settings.limits.clone(),
     };
-    provider(&settings).map_err(|e| format!("daytona_api of the parameter Overrides: {e}"))
+    let made = VercelSandboxes::new(made);
+    Ok(Arc::new(made.map_err(unusable("vercel_api"))?))
+}
+
+fn ssh(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
+    let hosts = serde_json::to_string(settings.ssh_hosts).map_err(|e| e.to_string())?;
+    let made = SshSettings {
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
+        agent: AgentPort {
+            port: AGENT_PORT,
+            variable: AGENT_PORT_VARIABLE.to_owned(),
+        },
+    };
+    let made = SshSandboxes::new(made, key);
+    Ok(Arc::new(made.map_err(|e| e.to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn secret(text: &str) -> ProviderSecret {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_configured_provider_is_there_without_a_key_and_the_others_with_theirs() {
+        let overrides = Overrides::parse(r#"{"provider": "vercel"}"#).unwrap();
+        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let providers = Providers::new(&settings, &secret("{}")).unwrap();
+        assert_eq!(providers.names().collect::<Vec<_>>(), ["vercel"]);
+        assert_eq!(providers.configured().base(), "https://vercel.com/api");
+        assert!(providers.of("daytona").is_none());
+        let both = Providers::new(&settings, &secret(r#"{"daytona_api_key": "k"}"#)).unwrap();
+        let other = both.of("daytona").unwrap();
+        assert_eq!(other.base(), "https://app.daytona.io/api");
+        assert_eq!(both.configured().base(), "https://vercel.com/api");
+        assert_eq!(both.named(None).unwrap().base(), "https://vercel.com/api");
+        assert_eq!(
+            both.named(Some("daytona")).unwrap().base(),
+            "https://app.daytona.io/api"
+        );
+        let unknown = both.named(Some("ssh")).unwrap_err();
+        let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
+        assert_eq!(
+            unknown,
+            Failure::NonRecoverable {
+                advice: advice.to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn a_further_provider_whose_settings_are_missing_does_not_end_the_configured_one() {
+        let overrides = Overrides::parse("{}").unwrap();
+        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let keys = secret(r#"{"daytona_api_key": "k", "ssh_key": "k"}"#);
+        let providers = Providers::new(&settings, &keys).unwrap();
+        assert_eq!(providers.names().collect::<Vec<_>>(), ["daytona"]);
+        assert_eq!(PROVIDERS, ["daytona", "vercel", "ssh"]);
+    }
+
+    #[test]
+    fn ssh_hosts_are_a_provider_where_they_are_named() {
+        let host = r#"{"name": "one", "address": "one.example", "sandboxes": 2, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"}"#;
+        let made = |hosts: &str| {
+            let overrides = format!(r#"{{"provider": "ssh", "ssh_hosts": [{hosts}]}}"#);
+            let overrides = Overrides::parse(&overrides).unwrap();
+            let settings = ProviderSettings::of("dev", "a", &overrides);
+            let providers = Providers::new(&settings, &secret("{}"))?;
+            Ok::<_, String>(providers.names().collect::<Vec<_>>())
+        };
+        assert_eq!(made(host).unwrap(), ["ssh"]);
+        assert_eq!(
+            made("").unwrap_err(),
+            "ssh_hosts has to name 1 to 16 hosts (of the parameter Overrides)"
+        );
+    }
+
+    #[test]
+    fn an_unknown_provider_and_an_address_that_cannot_be_used_are_one_line() {
+        let refused = |overrides: &str| {
+            let overrides = Overrides::parse(overrides).unwrap();
+            let settings = ProviderSettings::of("dev", "a", &overrides);
+            Providers::new(&settings, &secret("{}")).err().unwrap()
+        };
+        assert_eq!(
+            refused(r#"{"provider": "cloud"}"#),
+            r#"provider of the parameter Overrides is "cloud": the providers are daytona, vercel, ssh"#
+        );
+        let refused = refused(r#"{"provider": "vercel", "vercel_api": "http://vercel.example"}"#);
+        assert!(
+            refused.starts_with("vercel_api of the parameter Overrides: the address http://vercel.example is not allowed"),
+            "{refused}"
+        );
+    }
 }

@@ -24,6 +24,7 @@ use bobbin_core::settings::Settings;
 use bobbin_sandbox::{ErrorKind, Provider};
 
 use crate::model_keys::{self, KeyState, ModelProvider};
+use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{providers, world};
 
@@ -37,8 +38,19 @@ pub struct Tenants {
     stack: Arc<Sandboxes>,
     /// None where tenants have no keys of their own.
     seal: Option<Seal>,
-    /// By tenant, and whether in its own account; with the sealed keys that they were made of.
-    made: Mutex<HashMap<(Tenant, bool), Made>>,
+    /// Those beside the stack's first ones, with the sealed keys that they were made of.
+    made: Mutex<HashMap<Place, Made>>,
+}
+
+/// Where sandboxes are, and with whose keys.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// None: with the stack's keys alone.
+    tenant: Option<Tenant>,
+    /// In the tenant's own account.
+    own: bool,
+    /// None: at the configured provider.
+    provider: Option<String>,
 }
 
 type Made = (Vec<String>, Arc<Sandboxes>);
@@ -125,7 +137,7 @@ impl Tenants {
     /// # Errors
     /// A sentence that names the setting that cannot be used.
     pub fn account(&self, value: &Secret) -> Result<Arc<dyn Provider>, String> {
-        providers::configured(&self.config, value.expose())
+        providers::of_tenant(&self.config, value.expose())
     }
 
     /// The sandboxes of a thread as it stands: with the credentials of the one that it has, or of the one that it would get.
@@ -144,30 +156,58 @@ impl Tenants {
             Some(session) => session.sandbox.credentials.is_some(),
             None => settings.sandbox_credentials().is_some(),
         };
-        self.of(tenant, settings, own).await
+        let provider = session.and_then(|session| session.sandbox.provider.as_deref());
+        self.of(tenant, settings, own, provider).await
     }
 
-    /// The sandboxes of a tenant: in its own account, or in the stack's.
+    /// Name of the provider that sandboxes are made at where nothing else is said.
+    #[must_use]
+    pub fn configured(&self) -> &str {
+        &self.config.provider
+    }
+
+    /// Names of the providers that are set up with the stack's keys.
     ///
     /// # Errors
-    /// What to do when a key does not open or is not there, or that KMS does not answer.
+    /// A sentence that names the setting that cannot be used.
+    pub fn set_up(&self) -> Result<Vec<&'static str>, Failure> {
+        Ok(self.providers()?.names().collect())
+    }
+
+    fn providers(&self) -> Result<Providers, Failure> {
+        let providers = Providers::new(&(&self.config).into(), &self.keys.provider);
+        providers.map_err(|advice| Failure::NonRecoverable { advice })
+    }
+
+    /// The sandboxes of a tenant: in its own account, or in the stack's at this provider, without a name at the configured one.
+    /// At a provider by name that knows no accounts of tenants' own it is the stack's.
+    ///
+    /// # Errors
+    /// What to do when a key does not open or is not there, that KMS does not answer, or that there is no such provider.
     pub async fn of(
         &self,
         tenant: &Tenant,
         settings: &Settings,
         own: bool,
+        provider: Option<&str>,
     ) -> Result<Arc<Sandboxes>, Failure> {
+        let own = own && provider.is_none_or(|name| name == providers::OF_TENANTS);
+        let elsewhere = provider.filter(|name| !own && *name != self.configured());
         let needed = |key: &Key| own || *key != Key::DaytonaApiKey;
         let stored: Vec<(Key, &OwnKey)> = Key::OF_TENANTS
             .into_iter()
             .filter(needed)
             .filter_map(|key| Some((key, settings.own_key(key)?)))
             .collect();
-        if !own && stored.is_empty() {
+        if !own && stored.is_empty() && elsewhere.is_none() {
             return Ok(Arc::clone(&self.stack));
         }
         let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
-        let place = (tenant.clone(), own);
+        let place = Place {
+            tenant: (!stored.is_empty() || own).then(|| tenant.clone()),
+            own,
+            provider: elsewhere.map(str::to_owned),
+        };
         if let Some((of, sandboxes)) = self.lock().get(&place)
             && *of == sealed
         {
@@ -180,7 +220,7 @@ impl Tenants {
                 .map_err(|e| unopened(*key, &e))
         });
         let opened = futures::future::try_join_all(opened).await?;
-        let sandboxes = Arc::new(self.made(tenant, own, &opened)?);
+        let sandboxes = Arc::new(self.made(&place, &opened)?);
         let mut made = self.lock();
         if made.len() >= MADE_MAX {
             made.clear();
@@ -189,12 +229,8 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(
-        &self,
-        tenant: &Tenant,
-        own: bool,
-        opened: &[(Key, Secret)],
-    ) -> Result<Sandboxes, Failure> {
+    fn made(&self, place: &Place, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
+        let own = place.own;
         let of = |key: Key| {
             opened
                 .iter()
@@ -214,7 +250,9 @@ impl Tenants {
             openrouter: model(Key::OpenRouterApiKey, &keys.openrouter_api_key),
         };
         let account = match (own, of(Key::DaytonaApiKey)) {
-            (true, Some(value)) => value,
+            (true, Some(value)) => self
+                .account(value)
+                .map_err(|advice| Failure::NonRecoverable { advice })?,
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(
@@ -223,13 +261,14 @@ impl Tenants {
                     ),
                 });
             }
-            (false, _) => &self.keys.provider.daytona_api_key,
+            (false, _) => self.providers()?.named(place.provider.as_deref())?,
         };
-        let made = world::sandboxes_with(&self.config, &self.keys, account, models, Some(tenant));
+        let tenant = place.tenant.as_ref();
+        let made = world::sandboxes_with(&self.config, &self.keys, account, models, tenant);
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Tenant, bool), Made>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -31,11 +31,13 @@ use bobbin_core::settings::{AgentOptions, Settings};
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
+use bobbin_sandbox::Provider;
 use tokio::time::timeout;
 
+use crate::catalogue;
+use crate::providers::Providers;
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use crate::tenants::Tenants;
-use crate::{catalogue, providers};
 
 /// The sandbox side, from configuration and keys.
 ///
@@ -48,17 +50,18 @@ pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
         openai: key(&keys.worker.openai_api_key),
         openrouter: key(&keys.worker.openrouter_api_key),
     };
-    sandboxes_with(config, keys, &keys.provider.daytona_api_key, models, None)
+    let providers = Providers::new(&config.into(), &keys.provider)?;
+    sandboxes_with(config, keys, providers.configured(), models, None)
 }
 
-/// The same in this account and with these model keys, which are those of a tenant where one is named.
+/// The same at this provider and with these model keys, which are those of a tenant where one is named.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.
 pub(crate) fn sandboxes_with(
     config: &Config,
     keys: &Keys,
-    account: &Secret,
+    provider: Arc<dyn Provider>,
     models: ModelKeys,
     keys_of: Option<&Tenant>,
 ) -> Result<Sandboxes, String> {
@@ -75,7 +78,6 @@ pub(crate) fn sandboxes_with(
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let provider = providers::configured(config, account.expose())?;
     let runtime = OpenCodeRuntime::new(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
@@ -441,9 +443,6 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     }
 }
 
-/// The name of the sandbox provider's breaker.
-const PROVIDER: &str = "daytona";
-
 impl Live {
     /// Where the thread's turns work, by the record as it was last read or written.
     fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
@@ -471,10 +470,21 @@ impl Live {
                 .as_ref()
                 .is_some_and(|session| session.sandbox.credentials.is_some())
         };
+        let provider = self.provider(is_new);
         self.parts
             .tenants
-            .of(&thread.tenant(), &settings, own)
+            .of(&thread.tenant(), &settings, own, provider.as_deref())
             .await
+    }
+
+    /// The provider that the sandbox's record names; for one that is about to be made the one that was asked for, unless the
+    /// record has one already. None: the stack's.
+    fn provider(&self, is_new: bool) -> Option<String> {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = recorded.as_ref()?;
+        let asked = || session.turn.as_ref()?.selection.provider.clone();
+        let of_record = session.sandbox.provider.clone();
+        of_record.or_else(|| asked().filter(|_| is_new))
     }
 
     async fn artifact(
@@ -491,26 +501,29 @@ impl Live {
 
     /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
     async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
-        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(PROVIDER, now_ms()).await {
+        // What a new sandbox is counted for is where it would be made.
+        let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
+        let named = self.provider(is_new);
+        let tenants = &self.parts.tenants;
+        let provider = named.as_deref().unwrap_or(tenants.configured());
+        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        // What a new sandbox is counted for is where it would be made.
-        let is_new = matches!(effect, SandboxEffect::Count { older_than: None });
         let event = match self.sandboxes(target.thread, is_new).await {
             Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
             Err(failure) => return Event::Failed(failure),
         };
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
-                if self.parts.breakers.failed(PROVIDER, seen, now_ms()).await {
+                if self.parts.breakers.failed(provider, seen, now_ms()).await {
                     let opened = (BREAKER_OPENED, Unit::Count, 1);
                     self.parts.metrics.put(&[opened], now_ms());
                 }
             }
-            _ => self.parts.breakers.succeeded(PROVIDER, now_ms()).await,
+            _ => self.parts.breakers.succeeded(provider, now_ms()).await,
         }
         event
     }

@@ -87,6 +87,18 @@ pub struct Config {
     pub daytona_api: String,
     /// Prepared snapshot; empty builds from the Dockerfile.
     pub daytona_snapshot: String,
+    /// The provider that runs the sandboxes, by its name.
+    pub provider: String,
+    /// Base of Vercel's API.
+    pub vercel_api: String,
+    /// The team at Vercel, by id.
+    pub vercel_team_id: String,
+    /// The project at Vercel that sandboxes are made in, by id.
+    pub vercel_project_id: String,
+    /// Image in Vercel's registry; empty is Vercel's own.
+    pub vercel_image: String,
+    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    pub ssh_hosts: Vec<serde_json::Value>,
     /// The model of turns that choose none, as provider/model.
     pub model: String,
     /// Further models of the endpoint that can be chosen.
@@ -111,6 +123,7 @@ impl Config {
             ("discord_api", &overrides.discord_api),
             ("slack_api", &overrides.slack_api),
             ("daytona_api", &overrides.daytona_api),
+            ("vercel_api", &overrides.vercel_api),
             ("model_base_url", &overrides.model_base_url),
             ("page_url", &overrides.page_url),
         ] {
@@ -140,6 +153,12 @@ impl Config {
             page_url: page_url(&overrides.page_url, &optional("INGRESS_URL")),
             daytona_api: overrides.daytona_api,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
+            provider: overrides.provider,
+            vercel_api: overrides.vercel_api,
+            vercel_team_id: overrides.vercel_team_id,
+            vercel_project_id: overrides.vercel_project_id,
+            vercel_image: overrides.vercel_image,
+            ssh_hosts: overrides.ssh_hosts,
             model: required("MODEL")?,
             models: overrides.models,
             project_config_of: overrides.project_config_of,

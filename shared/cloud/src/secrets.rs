@@ -53,6 +53,23 @@ pub struct WorkerSecret {
 pub struct ProviderSecret {
     /// Runs the sandboxes at Daytona.
     pub daytona_api_key: Secret,
+    /// Runs the sandboxes at Vercel.
+    pub vercel_token: Secret,
+    /// Logs in at SSH hosts.
+    pub ssh_key: Secret,
+}
+
+impl ProviderSecret {
+    /// The key of a provider; none for a key that is not one's.
+    #[must_use]
+    pub const fn of(&self, key: Key) -> Option<&Secret> {
+        match key {
+            Key::DaytonaApiKey => Some(&self.daytona_api_key),
+            Key::VercelToken => Some(&self.vercel_token),
+            Key::SshKey => Some(&self.ssh_key),
+            _ => None,
+        }
+    }
 }
 
 /// Made by the template, and never changed.

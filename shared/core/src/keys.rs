@@ -20,13 +20,17 @@ pub enum Key {
     OpenRouterApiKey,
     /// Makes and ends sandboxes.
     DaytonaApiKey,
+    /// Makes and ends sandboxes, where Vercel runs them.
+    VercelToken,
+    /// Logs in at hosts of one's own that run sandboxes, over SSH: a private key.
+    SshKey,
     /// The passwords of sandboxes are derived from it; the template makes it, and nothing ever changes it.
     StackKey,
 }
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::SlackSigningSecret,
         Self::DiscordBotToken,
         Self::SlackBotToken,
@@ -34,6 +38,8 @@ impl Key {
         Self::OpenAiApiKey,
         Self::OpenRouterApiKey,
         Self::DaytonaApiKey,
+        Self::VercelToken,
+        Self::SshKey,
         Self::StackKey,
     ];
 
@@ -48,6 +54,8 @@ impl Key {
             Self::OpenAiApiKey => "openai_api_key",
             Self::OpenRouterApiKey => "openrouter_api_key",
             Self::DaytonaApiKey => "daytona_api_key",
+            Self::VercelToken => "vercel_token",
+            Self::SshKey => "ssh_key",
             Self::StackKey => "stack_key",
         }
     }
@@ -62,7 +70,7 @@ impl Key {
             | Self::AnthropicApiKey
             | Self::OpenAiApiKey
             | Self::OpenRouterApiKey => "WorkerSecret",
-            Self::DaytonaApiKey => "ProviderSecret",
+            Self::DaytonaApiKey | Self::VercelToken | Self::SshKey => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
     }
@@ -86,6 +94,8 @@ impl Key {
             Self::SlackSigningSecret
             | Self::DiscordBotToken
             | Self::SlackBotToken
+            | Self::VercelToken
+            | Self::SshKey
             | Self::StackKey => None,
         }
     }
@@ -95,6 +105,7 @@ impl Key {
     pub const fn brand(self) -> &'static str {
         match self {
             Self::DaytonaApiKey => "Daytona",
+            Self::VercelToken => "Vercel",
             Self::AnthropicApiKey => "Anthropic",
             Self::OpenAiApiKey => "OpenAI",
             Self::OpenRouterApiKey => "OpenRouter",

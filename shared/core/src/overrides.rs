@@ -34,8 +34,20 @@ pub struct Overrides {
     pub discord_api: String,
     /// Base of Slack's Web API.
     pub slack_api: String,
+    /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`, `ssh`).
+    pub provider: String,
     /// Base of Daytona's control API.
     pub daytona_api: String,
+    /// Base of Vercel's API.
+    pub vercel_api: String,
+    /// The team at Vercel whose token is stored, by id.
+    pub vercel_team_id: String,
+    /// The project at Vercel that sandboxes are made in, by id.
+    pub vercel_project_id: String,
+    /// Image in Vercel's registry that sandboxes are made of; empty is Vercel's own.
+    pub vercel_image: String,
+    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    pub ssh_hosts: Vec<serde_json::Value>,
 }
 
 impl Default for Overrides {
@@ -51,7 +63,13 @@ impl Default for Overrides {
             page_url: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: "https://slack.com/api".to_owned(),
+            provider: "daytona".to_owned(),
             daytona_api: "https://app.daytona.io/api".to_owned(),
+            vercel_api: "https://vercel.com/api".to_owned(),
+            vercel_team_id: String::new(),
+            vercel_project_id: String::new(),
+            vercel_image: String::new(),
+            ssh_hosts: Vec::new(),
         }
     }
 }
@@ -76,6 +94,7 @@ impl Overrides {
             ("discord_api", &read.discord_api),
             ("slack_api", &read.slack_api),
             ("daytona_api", &read.daytona_api),
+            ("vercel_api", &read.vercel_api),
         ] {
             if address.is_empty() {
                 return Err(wrong(format!(

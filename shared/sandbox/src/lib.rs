@@ -5,6 +5,8 @@ pub mod daytona;
 pub mod labels;
 mod provider;
 pub mod snapshot;
+pub mod ssh;
+pub mod vercel;
 
 pub use provider::{
     Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,

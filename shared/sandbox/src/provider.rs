@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -166,9 +167,13 @@ pub type Observed = Result<SandboxState, Failure>;
 pub struct Caps {
     /// It makes snapshots of sandboxes, and sandboxes from them.
     pub snapshots: bool,
+    /// Making a snapshot ends what runs in the sandbox, which stands still afterwards.
+    pub snapshot_ends_run: bool,
     /// So many milliseconds after it was made it destroys a sandbox by itself, whatever that is doing then. A sandbox of its
     /// own says when that is ([`Sandbox::ends_ms`]): a provider may allow less than it was asked for.
     pub life_ms_max: Option<u64>,
+    /// The address on which a server inside has to listen to be reached through [`Provider::endpoint`].
+    pub listens_on: Ipv4Addr,
 }
 
 /// What a sandbox is made of besides its name.
@@ -219,6 +224,12 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// creation. The list may lag: find a sandbox before acting on it.
     async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>>;
 
+    /// Sees to it that a sandbox in which work goes on is not stopped for want of it: for providers whose sandboxes have a
+    /// time, used or not. Harmless to repeat; one that stands still is left alone.
+    async fn keep_alive(&self, _name: &str) -> ProviderResult<()> {
+        Ok(())
+    }
+
     /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
     /// or all others while that is not listed yet.
     async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
@@ -226,7 +237,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Sees to it that there is a snapshot of this name, of the sandbox that the name says: one that is there or under way is
     /// left alone, so that a repeat is harmless. Nothing is waited for: ask [`Provider::find_snapshot`] until it is
     /// [`SnapshotState::Ready`] or [`SnapshotState::Failed`]. The sandbox changes for a moment and is [`SandboxState::Busy`]
-    /// until the snapshot is there; what runs in it goes on.
+    /// until the snapshot is there; what runs in it goes on, unless [`Caps::snapshot_ends_run`].
     ///
     /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what is to be done first; [`ErrorKind::NotFound`] that
     /// there is no such sandbox.

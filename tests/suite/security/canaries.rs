@@ -52,6 +52,7 @@ fn keys() -> Vec<Secret> {
         "slack_bot_token",
         "slack_signing_secret",
         "daytona_api_key",
+        "vercel_token",
     ]
     .map(canary)
     .to_vec()
@@ -86,6 +87,7 @@ fn start(secrets: &[Secret]) -> Stack {
         "discord_seed": "7e".repeat(32), "discord_application_id": "1240000000000000001", "discord_bot_token": of("discord_bot_token"),
         "slack_signing_secret": of("slack_signing_secret"), "slack_bot_token": of("slack_bot_token"),
         "slack_bot_user_id": "U0CANARYBOT", "slack_app_id": "A0CANARYAPP", "daytona_api_key": of("daytona_api_key"),
+        "vercel_token": of("vercel_token"),
     });
     std::fs::create_dir(folder.path().join("state")).unwrap();
     std::fs::write(folder.path().join("state/keys.json"), keys.to_string()).unwrap();
@@ -239,6 +241,7 @@ fn allowed(found: &Found) -> Option<&'static str> {
         "slack_bot_token",
         "slack_signing_secret",
         "daytona_api_key",
+        "vercel_token",
         "control_key",
         "aws_secret_access_key",
     ];

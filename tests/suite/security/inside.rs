@@ -39,6 +39,7 @@ async fn tries(world: World) {
         ("engine", &ready.aws_endpoint),
         ("page", &ready.console),
         ("provider", &ready.daytona_api),
+        ("vercel", &ready.vercel_api),
         ("ingress", &ready.ingress),
     ];
     let open = [("model", &ready.model_api)];

@@ -24,7 +24,7 @@ pub enum Command {
     /// List, show and follow threads; export and forget what is stored of one
     #[command(subcommand)]
     Thread(Thread),
-    /// List, create, stop, start, keep and destroy sandboxes, take threads to them; logs, keys, those of nobody
+    /// List, create, stop, start, keep and destroy sandboxes, take threads to them; logs, keys, those of nobody; hosts
     #[command(subcommand)]
     Sandbox(Sandbox),
     /// List dead letters, and send them again

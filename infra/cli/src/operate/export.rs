@@ -38,11 +38,13 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
         .everything(&what.thread)
         .await
         .map_err(|e| e.to_string())?;
-    let provider = stack.provider().await?;
-    let listed = provider
-        .list(None)
-        .await
-        .map_err(|e| format!("The sandboxes could not be listed: {e}. Try again in a minute."))?;
+    let mut listed = Vec::new();
+    for provider in stack.providers().await? {
+        let here = provider.list(None).await;
+        listed.extend(here.map_err(|e| {
+            format!("The sandboxes could not be listed: {e}. Try again in a minute.")
+        })?);
+    }
     let of_thread = listed
         .iter()
         .filter(|one| !one.is_foreign(&stack.id))

@@ -26,6 +26,8 @@ const SILENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, PartialEq, Eq)]
 struct Run {
     sandbox: String,
+    /// The provider that the record names.
+    at: Option<String>,
     session: AgentSessionId,
     message: String,
     further: Vec<String>,
@@ -34,7 +36,8 @@ struct Run {
 /// Listens to the runs of one turn.
 pub struct Ear<'a> {
     stack: &'a Stack,
-    provider: Option<Arc<dyn Provider>>,
+    /// As it was last made, with the name that the record has for it.
+    provider: Option<(Option<String>, Arc<dyn Provider>)>,
     run: Option<Run>,
     watch: Option<Box<dyn RunWatch>>,
     /// When to try again.
@@ -68,6 +71,7 @@ impl<'a> Ear<'a> {
                 &session.sandbox_key(),
                 prompted.generation,
             ),
+            at: session.sandbox.provider.clone(),
             session: agent.clone(),
             message: prompted.ids.message.clone(),
             further: turn.further(),
@@ -117,10 +121,13 @@ impl<'a> Ear<'a> {
             return Ok(());
         };
         let provider = match &self.provider {
-            Some(provider) => Arc::clone(provider),
-            None => self.stack.provider().await.map_err(|e| e.message)?,
+            Some((at, provider)) if *at == run.at => Arc::clone(provider),
+            _ => {
+                let made = self.stack.provider_named(run.at.as_deref()).await;
+                made.map_err(|e| e.message)?
+            }
         };
-        self.provider = Some(Arc::clone(&provider));
+        self.provider = Some((run.at.clone(), Arc::clone(&provider)));
         let runtime = agents::listening(self.stack.model())?;
         let key = self.stack.stack_key().await.map_err(|e| e.message)?;
         let agent = agents::connect(&provider, &*runtime, &run.sandbox, key.expose());

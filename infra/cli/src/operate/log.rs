@@ -36,7 +36,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
         &session.sandbox_key(),
         session.sandbox.generation,
     );
-    let provider = stack.provider().await?;
+    let provider = stack.provider_of(&session.sandbox).await?;
     let sandbox = running(stack, &*provider, &name, what).await?;
     let which = if what.server {
         Which::Server

@@ -3,7 +3,7 @@
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{ErrorKind, Provider};
+use bobbin_sandbox::ErrorKind;
 use serde::Serialize;
 
 use super::arguments::Orphans;
@@ -48,9 +48,8 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
         );
         return Output::new(words, &answer, Status::Notice);
     }
-    let provider = stack.provider().await?;
     for one in found.iter().take(DESTROYED_MAX) {
-        match destroy(stack, &*provider, one).await {
+        match destroy(stack, one).await {
             Ok(true) => answer.destroyed.push(&one.sandbox.name),
             Ok(false) => {}
             Err(why) => answer.failed.push((&one.sandbox.name, why)),
@@ -81,7 +80,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
 }
 
 /// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
-async fn destroy(stack: &Stack, provider: &dyn Provider, one: &Found) -> Result<bool, String> {
+async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
     let judged = judge(
         &stack.store,
         &stack.id,
@@ -93,7 +92,7 @@ async fn destroy(stack: &Stack, provider: &dyn Provider, one: &Found) -> Result<
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }
-    match provider.delete(&one.sandbox).await {
+    match one.provider.delete(&one.sandbox).await {
         Ok(()) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error.to_string()),

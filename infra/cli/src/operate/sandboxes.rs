@@ -1,6 +1,7 @@
 //! What the provider lists, joined with the records.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bobbin_app::orphans::{Judged, judged, origin};
 use bobbin_cloud::clock::now_ms;
@@ -8,7 +9,7 @@ use bobbin_cloud::store::StoreError;
 use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::sandboxes::Listed;
-use bobbin_sandbox::Sandbox;
+use bobbin_sandbox::{Provider, Sandbox};
 use serde::Serialize;
 
 use super::stack::Stack;
@@ -80,6 +81,8 @@ impl Line {
 pub struct Found {
     /// As the provider lists it.
     pub sandbox: Sandbox,
+    /// Who lists it.
+    pub provider: Arc<dyn Provider>,
     /// Whose it is, by its labels.
     pub key: Option<SandboxKey>,
     /// The record of that key.
@@ -92,21 +95,26 @@ pub struct Found {
 
 /// What the provider lists of this stack, judged by the records, which are read after it.
 pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>, CommandError> {
-    let provider = stack.provider().await?;
-    let listed = provider.list(tenant).await.map_err(|e| {
-        format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
-    })?;
-    // Those of another stack of this name are none of this one's business.
-    let listed: Vec<Sandbox> = listed
-        .into_iter()
-        .filter(|sandbox| !sandbox.is_foreign(&stack.id))
-        .collect();
+    let mut listed: Vec<(Sandbox, Arc<dyn Provider>)> = Vec::new();
+    for provider in stack.providers().await? {
+        let here = provider.list(tenant).await.map_err(|e| {
+            format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
+        })?;
+        // Those of another stack of this name are none of this one's business.
+        let here = here
+            .into_iter()
+            .filter(|sandbox| !sandbox.is_foreign(&stack.id));
+        listed.extend(here.map(|sandbox| (sandbox, Arc::clone(&provider))));
+    }
     let owner = |sandbox: &Sandbox| sandbox.owner().map(|(key, _)| key);
-    let owners: BTreeSet<SandboxKey> = listed.iter().filter_map(owner).collect();
+    let owners: BTreeSet<SandboxKey> = listed
+        .iter()
+        .filter_map(|(sandbox, _)| owner(sandbox))
+        .collect();
     let records = stack.store.sandboxes(&owners).await;
     let records = records.map_err(|e| e.to_string())?;
     let mut all = Vec::new();
-    for sandbox in listed {
+    for (sandbox, provider) in listed {
         let key = owner(&sandbox);
         let found = key.as_ref().and_then(|key| records.get(key));
         let record = match found.cloned() {
@@ -122,14 +130,14 @@ pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>,
                 .into());
             }
         };
-        all.push(judge(stack, sandbox, key, record));
+        all.push(judge(stack, (sandbox, provider), key, record));
     }
     Ok(all)
 }
 
 fn judge(
     stack: &Stack,
-    sandbox: Sandbox,
+    (sandbox, provider): (Sandbox, Arc<dyn Provider>),
     key: Option<SandboxKey>,
     record: Result<Option<SandboxRecord>, ()>,
 ) -> Found {
@@ -144,6 +152,7 @@ fn judge(
     Found {
         line: line(&sandbox, record.as_ref(), &judged),
         sandbox,
+        provider,
         key,
         record,
         judged,

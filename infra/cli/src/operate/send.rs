@@ -236,7 +236,10 @@ async fn look_at_sandbox(
             )));
         }
         return match &wants.snapshot {
-            Some(snapshot) => create::look_at_snapshot(stack, tenant, snapshot).await,
+            Some(snapshot) => {
+                let provider = wants.provider.as_deref();
+                create::look_at_snapshot(stack, tenant, snapshot, provider).await
+            }
             None => Ok(()),
         };
     };

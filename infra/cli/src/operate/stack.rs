@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_app::providers::{ProviderSettings, provider};
+use bobbin_app::providers::{self, PROVIDERS, ProviderSettings};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetters, Pair};
-use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::deployed::{Deployed, Keyring};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::Secret;
 use bobbin_cloud::store::Store;
@@ -15,6 +15,8 @@ use bobbin_core::access::Policy;
 use bobbin_core::ids::Tenant;
 use bobbin_core::keys::Key;
 use bobbin_core::limits::Limits;
+use bobbin_core::overrides::Overrides;
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_sandbox::{Provider, labels};
 
 use crate::output::CommandError;
@@ -58,21 +60,58 @@ impl Stack {
         })
     }
 
+    /// The provider that a sandbox's record names, with the key of the stack's secret.
+    ///
+    /// # Errors
+    /// As [`Stack::provider`].
+    pub async fn provider_of(
+        &self,
+        sandbox: &SandboxRecord,
+    ) -> Result<Arc<dyn Provider>, CommandError> {
+        self.provider_named(sandbox.provider.as_deref()).await
+    }
+
     /// Its sandbox provider, with the key of the stack's secret.
     ///
     /// # Errors
     /// That there is no key, or no such address, and what to do.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, CommandError> {
-        let key = self.key(Key::DaytonaApiKey).await?;
-        let settings = ProviderSettings {
-            api: &self.target.daytona_api(),
-            key: key.expose(),
-            stack: &self.name,
-            stack_id: &self.id,
-            snapshot: "",
-            limits: &self.limits,
+        self.provider_named(None).await
+    }
+
+    /// All providers that the stack has keys for, the configured one first.
+    ///
+    /// # Errors
+    /// As [`Stack::provider`].
+    pub async fn providers(&self) -> Result<Vec<Arc<dyn Provider>>, CommandError> {
+        let configured = self.target.overrides().provider;
+        let mut all = vec![self.provider().await?];
+        for name in PROVIDERS.into_iter().filter(|name| *name != configured) {
+            let ring = self.keyring(providers::key_of(name)?).await?;
+            if ring.get(providers::key_of(name)?.name()).is_some() {
+                all.push(self.provider_named(Some(name)).await?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The provider of this name, without one the configured one.
+    ///
+    /// # Errors
+    /// As [`Stack::provider`].
+    pub async fn provider_named(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Arc<dyn Provider>, CommandError> {
+        let overrides = Overrides {
+            daytona_api: self.target.daytona_api(),
+            limits: self.limits.clone(),
+            ..self.target.overrides()
         };
-        Ok(provider(&settings).map_err(|e| self.target.no_daytona(&e))?)
+        let name = name.unwrap_or(&overrides.provider);
+        let key = self.key(providers::key_of(name)?).await?;
+        let settings = ProviderSettings::of(&self.name, &self.id, &overrides);
+        Ok(settings.made(name, key.expose())?)
     }
 
     /// The bot on Discord, and the application's id.
@@ -170,11 +209,13 @@ impl Stack {
 
     /// A key of the stack's secrets, and no other: one of the environment may belong to another stack.
     async fn key(&self, key: Key) -> Result<Secret, CommandError> {
-        let ring = self
-            .deployed
-            .keyring(&format!("{}Arn", key.secret()))
-            .await?;
+        let ring = self.keyring(key).await?;
         ring.get(key.name()).ok_or_else(|| key.missing().into())
+    }
+
+    async fn keyring(&self, key: Key) -> Result<Keyring, CommandError> {
+        let output = format!("{}Arn", key.secret());
+        Ok(self.deployed.keyring(&output).await?)
     }
 
     /// Its queues of work.

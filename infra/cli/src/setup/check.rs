@@ -6,6 +6,7 @@ mod deployment;
 mod discord;
 mod models;
 mod slack;
+mod vercel;
 
 use super::report::Report;
 use crate::target::Target;
@@ -15,6 +16,7 @@ pub async fn run(target: &Target, report: &mut Report) {
     discord::check(target, report).await;
     slack::check(target, report).await;
     daytona::check(target, report).await;
+    vercel::check(target, report).await;
     models::check(target, report).await;
     deployment::check(target, report).await;
 }

@@ -148,3 +148,39 @@ async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
         assert_eq!(said.code, code);
     }
 }
+
+#[tokio::test]
+async fn vercel_is_tried_where_the_stack_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = str::to_owned;
+    let vercel = bobbin_local_vercel::Provider::start(bobbin_local_vercel::Settings::new(
+        folder.path().to_owned(),
+        text("a-token"),
+        text("team_1"),
+        text("prj_1"),
+    ))
+    .await
+    .unwrap();
+    let named = |project: &str| {
+        let overrides = serde_json::json!({
+            "provider": "vercel", "vercel_api": vercel.api_url(), "vercel_team_id": "team_1",
+            "vercel_project_id": project,
+        });
+        Options {
+            parameters: vec![("Overrides", overrides.to_string())],
+            ..Options::default()
+        }
+    };
+    let world = World::with(named("prj_1")).await;
+    let said = world.run(&["check"], &[]).await;
+    said.holds("  WRONG Vercel: no access token, so there can be no sandbox\n");
+    assert!(!said.out.contains("Daytona"), "{}", said.out);
+    let said = world.run(&["check"], &[("VERCEL_TOKEN", "a-token")]).await;
+    said.holds("  ok    Vercel: the token of VERCEL_TOKEN opens the project local; 0 sandboxes of Bobbin's are in it\n");
+    let said = world.run(&["check"], &[("VERCEL_TOKEN", "another")]).await;
+    said.holds("  WRONG Vercel: the token of VERCEL_TOKEN is refused\n");
+    let world = World::with(named("")).await;
+    let said = world.run(&["check"], &[("VERCEL_TOKEN", "a-token")]).await;
+    said.holds("  WRONG Vercel: vercel_project_id is not set, so there can be no sandbox\n");
+    vercel.stop().await;
+}

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -52,6 +52,21 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
 /// How the cookie's name begins by which a browser says a stack's key; the port follows. Browsers send cookies to every
 /// port of a host, so what passes requests on to a sandbox takes it out.
 pub const KEY_COOKIE: &str = "bobbin-key-";
+
+/// Takes out the cookies by which a browser says the keys of stacks on this machine: it sends them to every port.
+pub fn remove_key_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
+    headers.remove(header::COOKIE);
+    for line in lines.iter().filter_map(|line| line.to_str().ok()) {
+        let pairs = line.split(';').map(str::trim);
+        let rest: Vec<&str> = pairs.filter(|pair| !pair.starts_with(KEY_COOKIE)).collect();
+        if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
+            && !line.is_empty()
+        {
+            headers.append(header::COOKIE, line);
+        }
+    }
+}
 
 /// The key of a stack's person: what moves clocks, plays people and reads what they see answers to it alone.
 #[derive(Clone)]

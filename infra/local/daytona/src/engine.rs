@@ -1,20 +1,16 @@
 //! The engine that runs sandboxes: what its settings say, what it knows, and the tasks that work for it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bobbin_local_breakpoint::Breakpoints;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::accounts::Accounts;
 use crate::clock::Clock;
-use crate::confine::Confinement;
 use crate::faults::Faults;
-use crate::init_process::Spawner;
 use crate::limits::ACTIVITY_THROTTLE_MS;
-use crate::outbound::Egress;
+use crate::machine::Machine;
 use crate::store::Store;
 
 /// One running provider, as its parts see it.
@@ -27,29 +23,21 @@ pub(crate) struct Engine {
     /// A second address on which it listens, and so do previews.
     pub(crate) also_on: Option<IpAddr>,
     pub(crate) also_named: Option<String>,
-    pub(crate) confinement: Confinement,
-    pub(crate) egress: Egress,
+    /// What runs its sandboxes.
+    pub(crate) machine: Machine,
     /// What sandboxes are announced to have as `toolboxProxyUrl`.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,
     /// What the key may do, as it is told; nothing is refused for it.
     pub(crate) key_permissions: Vec<String>,
-    /// The folder of its state, by which its processes are found again.
-    pub(crate) state_dir: String,
-    pub(crate) tools: Vec<PathBuf>,
-    pub(crate) git_mirror: Option<PathBuf>,
-    pub(crate) init: PathBuf,
-    pub(crate) bwrap: Option<PathBuf>,
     pub(crate) transition_ms: u64,
     pub(crate) stop_grace_ms: u64,
     pub(crate) clock: Clock,
     pub(crate) store: Store,
     pub(crate) faults: Faults,
-    pub(crate) spawner: Spawner,
     pub(crate) breakpoints: Breakpoints,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
-    pub(crate) tasks: TaskTracker,
 }
 
 /// The engine, as tasks and handlers hold it.

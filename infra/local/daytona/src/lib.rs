@@ -20,39 +20,32 @@
 mod accounts;
 mod api;
 mod api_error;
-mod clock;
-mod confine;
-mod disk;
 mod engine;
 mod faults;
-mod gateway;
 mod http;
-mod init;
-mod init_process;
 mod launch;
 mod lifecycle;
 mod limits;
-mod network;
 pub mod opencode;
-mod outbound;
 mod preview;
-mod processes;
 mod provider;
-mod random;
 mod record;
 mod secret;
-mod serve;
 mod settings;
 mod snapshot;
 mod state;
 mod store;
 mod timers;
-mod tls;
 mod toolbox;
 mod transition;
 
-pub use confine::Confinement;
-pub use init::sandbox_init_main;
+pub use bobbin_local_sandbox::confine::Confinement;
+pub use bobbin_local_sandbox::init::sandbox_init_main;
+pub use bobbin_local_sandbox::machine::MachineError;
+pub use bobbin_local_sandbox::outbound::StandIn;
+use bobbin_local_sandbox::{
+    clock, confine, disk, gateway, init, init_process, machine, outbound, processes, random, serve,
+};
 pub use provider::{Provider, SandboxView};
-pub use settings::{Error, Settings, StandIn};
+pub use settings::{Error, Settings};
 pub use state::SandboxState;

@@ -35,6 +35,7 @@ pub(crate) fn begin(
         let grace_ms = if force { 0 } else { engine.stop_grace_ms };
         let state = begun.record.state;
         engine
+            .machine
             .tasks
             .spawn(async move { transition.carry_through(state, grace_ms).await });
     }
@@ -95,6 +96,7 @@ pub(crate) fn begin_snapshot(
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
     let transition = Transition::new(engine, id, epoch);
     engine
+        .machine
         .tasks
         .spawn(async move { transition.snapshot(name).await });
     Ok(begun.record)
@@ -104,6 +106,7 @@ pub(crate) fn begin_snapshot(
 pub(crate) fn provision(engine: &SharedEngine, id: &str, build: bool) {
     let transition = Transition::new(engine, id, 0);
     engine
+        .machine
         .tasks
         .spawn(async move { transition.create(build).await });
 }

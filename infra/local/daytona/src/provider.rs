@@ -1,31 +1,26 @@
 //! A provider from its start to its stop, as the program that owns it sees it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bobbin_local_breakpoint::own_only;
-use rustix::fs::{FlockOperation, flock};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::accounts::Accounts;
 use crate::clock::{Clock, system_ms};
-use crate::confine::{self, Confinement};
+use crate::confine::Confinement;
 use crate::engine::Engine;
 use crate::faults::Faults;
-use crate::init_process::Spawner;
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX};
-use crate::outbound::Egress;
+use crate::machine::{Machine, MachineError, MachineSettings};
 use crate::processes::ProcessSet;
 use crate::record::Record;
 use crate::settings::{Error, Settings};
 use crate::state::SandboxState;
 use crate::store::Store;
-use crate::tls::TlsInterceptor;
 use crate::{api, serve, snapshot, timers};
 
 /// A sandbox, for people to look at.
@@ -50,8 +45,6 @@ pub struct SandboxView {
 /// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
 pub struct Provider {
     engine: Arc<Engine>,
-    /// Held for as long as the state folder is ours; the system lets go of it when the process ends.
-    _lock: File,
 }
 
 impl Provider {
@@ -60,12 +53,20 @@ impl Provider {
     /// # Errors
     /// See [`Error`].
     pub async fn start(settings: Settings) -> Result<Provider, Error> {
-        let (folder, lock) = lock_state_dir(&settings.state_dir)?;
-        let state_dir = folder.to_string_lossy().into_owned();
-        end_leftovers(&state_dir).await;
-        let store = open_store(&folder, &settings)?;
+        let machine = Machine::prepare(MachineSettings {
+            state_dir: settings.state_dir.clone(),
+            tools: settings.tools.clone(),
+            git_mirror: settings.git_mirror.clone(),
+            init: settings.init.clone(),
+            confine: settings.confine,
+            reachable: settings.reachable.clone(),
+            own_address: settings.also_on,
+            stand_ins: settings.stand_ins.clone(),
+        })
+        .await?;
+        let store = open_store(Path::new(&machine.state_dir), &settings)?;
         let listeners = listen(&settings).await?;
-        let engine = Arc::new(engine(settings, state_dir, store, &listeners).await?);
+        let engine = Arc::new(engine(settings, machine, store, listeners.port));
 
         let router = own_only(api::router(&engine), engine.also_named.clone());
         let router = engine.breakpoints.before("provider", serve::peer, router);
@@ -74,13 +75,10 @@ impl Provider {
             .flatten()
         {
             let served = serve::run(listener, router.clone(), engine.stopping.clone());
-            engine.tasks.spawn(served);
+            engine.machine.tasks.spawn(served);
         }
-        engine.tasks.spawn(timers::run(engine.clone()));
-        Ok(Provider {
-            engine,
-            _lock: lock,
-        })
+        engine.machine.tasks.spawn(timers::run(engine.clone()));
+        Ok(Provider { engine })
     }
 
     /// Base of the control API: `http://127.0.0.1:PORT/api`.
@@ -98,7 +96,7 @@ impl Provider {
     /// How sandboxes are confined; without bubblewrap the caller shows a plain warning.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
-        &self.engine.confinement
+        &self.engine.machine.confinement
     }
 
     /// Every sandbox, oldest first. Reads `/proc`: for people, not for hot loops.
@@ -114,7 +112,7 @@ impl Provider {
             .collect();
         records.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
         let view = |record: Record| SandboxView {
-            pids: ProcessSet::of_sandbox(&self.engine.state_dir, &record.id).pids(),
+            pids: self.engine.machine.processes(&record.id).pids(),
             dir: self.engine.store.sandbox_dir(&record.folder).join("home"),
             id: record.id,
             name: record.name,
@@ -144,43 +142,18 @@ impl Provider {
         };
         let grace_ms = self.engine.stop_grace_ms;
         futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
-        self.engine.tasks.close();
+        self.engine.machine.tasks.close();
         let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
         // Whatever still runs then ends with the program.
-        let _ = tokio::time::timeout(bound, self.engine.tasks.wait()).await;
-        ProcessSet::of_state_dir(&self.engine.state_dir)
+        let _ = tokio::time::timeout(bound, self.engine.machine.tasks.wait()).await;
+        ProcessSet::of_state_dir(&self.engine.machine.state_dir)
             .end(0)
             .await;
     }
 }
 
-/// Takes the state folder for this process alone.
-fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), Error> {
-    let unusable = |source| Error::StateDir {
-        path: state_dir.to_owned(),
-        source,
-    };
-    std::fs::create_dir_all(state_dir).map_err(unusable)?;
-    let folder = state_dir.canonicalize().map_err(unusable)?;
-    let lock = File::create(folder.join("lock")).map_err(unusable)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Error::InUse(folder.clone()))?;
-    Ok((folder, lock))
-}
-
-/// Ends what an earlier run left behind.
-async fn end_leftovers(state_dir: &str) {
-    let left = ProcessSet::of_state_dir(state_dir).end(0).await;
-    if left > 0 {
-        tracing::warn!(
-            processes = left,
-            "processes of an earlier run could not be ended"
-        );
-    }
-}
-
 fn open_store(folder: &Path, settings: &Settings) -> Result<Store, Error> {
-    let unusable = |source| Error::StateDir {
+    let unusable = |source| MachineError::StateDir {
         path: settings.state_dir.clone(),
         source,
     };
@@ -221,68 +194,26 @@ async fn listen(settings: &Settings) -> Result<Listeners, Error> {
     })
 }
 
-/// The engine of these settings, with what this machine allows of them.
-async fn engine(
-    settings: Settings,
-    state_dir: String,
-    store: Store,
-    listeners: &Listeners,
-) -> Result<Engine, Error> {
-    let init = match settings.init {
-        Some(init) => init,
-        None => std::env::current_exe().map_err(Error::Start)?,
-    };
-    let tools = settings.tools.into_iter().map(existing);
-    let tools = tools.collect::<Result<Vec<_>, _>>()?;
-    let git_mirror = settings.git_mirror.map(existing).transpose()?;
-    let (confinement, bwrap) = confine::detect(settings.confine).await;
-    let interceptor = match confinement {
-        Confinement::Bubblewrap => {
-            let interceptor = TlsInterceptor::new(&settings.stand_ins);
-            Some(Arc::new(interceptor.map_err(Error::Certificates)?))
-        }
-        _ => None,
-    };
-    let port = listeners.port;
-    Ok(Engine {
+/// The engine of these settings.
+fn engine(settings: Settings, machine: Machine, store: Store, port: u16) -> Engine {
+    Engine {
         accounts: Accounts::new(&settings.api_key),
         api_key: settings.api_key,
         port,
         also_on: settings.also_on,
         also_named: settings.also_named,
-        confinement,
-        egress: Egress {
-            ports: settings.reachable,
-            own: settings.also_on,
-            stand_ins: settings.stand_ins,
-            interceptor,
-        },
+        machine,
         toolbox_url: settings
             .toolbox_url
             .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
         default_snapshot: settings.default_snapshot,
         key_permissions: settings.key_permissions,
         breakpoints: settings.breakpoints,
-        state_dir,
-        tools,
-        git_mirror,
-        init,
-        bwrap,
         transition_ms: settings.transition_ms,
         stop_grace_ms: settings.stop_grace_ms,
         clock: Clock::default(),
         store,
         faults: Faults::default(),
-        spawner: Spawner::new().map_err(Error::Start)?,
         stopping: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    })
-}
-
-/// A folder by its true path, which sandboxes see it under.
-fn existing(path: PathBuf) -> Result<PathBuf, Error> {
-    match path.canonicalize() {
-        Ok(found) => Ok(found),
-        Err(source) => Err(Error::Tools { path, source }),
     }
 }

@@ -1,9 +1,12 @@
 //! How a provider is run, and why it may not start.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use bobbin_local_breakpoint::Breakpoints;
+
+use crate::machine::MachineError;
+use crate::outbound::StandIn;
 
 /// How to run a provider.
 #[derive(Clone)]
@@ -81,31 +84,12 @@ impl Settings {
     }
 }
 
-/// A host of the world that something on this machine stands in for.
-#[derive(Clone, Debug)]
-pub struct StandIn {
-    /// Its name, as sandboxes ask for it.
-    pub host: String,
-    /// Where what stands in for it listens.
-    pub address: SocketAddr,
-    /// The certificate of the authority by which it is known, in PEM.
-    pub authority: String,
-}
-
 /// Why a provider did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another provider holds the state folder.
-    #[error("another provider is using {0}; stop it or choose another state folder")]
-    InUse(PathBuf),
-    /// The state folder cannot be used.
-    #[error("the sandbox provider cannot use {path}: {source}")]
-    StateDir {
-        /// The folder that was named.
-        path: PathBuf,
-        /// What the system says about the folder.
-        source: std::io::Error,
-    },
+    /// The machine cannot run sandboxes.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
     /// The second address cannot be listened on.
     #[error(
         "the sandbox provider cannot listen on port {port} of the second address too: {source}; start again for another port"
@@ -114,14 +98,6 @@ pub enum Error {
         /// The port, which is that of loopback.
         port: u16,
         /// What the system says about the port.
-        source: std::io::Error,
-    },
-    /// A folder of tools, or of repositories, is not there.
-    #[error("the folder {path} cannot be used: {source}")]
-    Tools {
-        /// The folder that was named.
-        path: PathBuf,
-        /// What the system says about the folder.
         source: std::io::Error,
     },
     /// The port cannot be had.
@@ -134,10 +110,4 @@ pub enum Error {
         /// What the system says about the port.
         source: std::io::Error,
     },
-    /// There can be no certificates for what goes through it.
-    #[error("the sandbox provider cannot make certificates: {0}")]
-    Certificates(String),
-    /// The running program cannot be found, or a thread not be started.
-    #[error("the sandbox provider cannot start processes: {0}")]
-    Start(std::io::Error),
 }

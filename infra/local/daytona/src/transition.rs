@@ -9,7 +9,6 @@ use crate::engine::SharedEngine;
 use crate::faults::Fault;
 use crate::init_process::InitProcess;
 use crate::launch::{free_port, run_entrypoint, start_init};
-use crate::processes::ProcessSet;
 use crate::random::{token, uuid};
 use crate::record::Record;
 use crate::snapshot::Snapshot;
@@ -143,9 +142,7 @@ impl Transition {
         let id = uuid();
         let from = self.engine.store.sandbox_dir(&record.folder).join("home");
         let to = self.engine.store.copy_dir(&id);
-        let held = ProcessSet::of_sandbox(&self.engine.state_dir, &self.id)
-            .hold()
-            .await;
+        let held = self.engine.machine.processes(&self.id).hold().await;
         let copied = tokio::task::spawn_blocking(move || copy_folder(&from, &to)).await;
         drop(held);
         match copied {
@@ -283,11 +280,7 @@ impl Transition {
         let ended = async {
             match self.take_process() {
                 Some(process) => process.end(grace_ms).await,
-                None => {
-                    ProcessSet::of_sandbox(&self.engine.state_dir, &self.id)
-                        .end(grace_ms)
-                        .await
-                }
+                None => self.engine.machine.processes(&self.id).end(grace_ms).await,
             }
         };
         let (left, current) = tokio::join!(ended, self.pass_through(SandboxState::Stopping));

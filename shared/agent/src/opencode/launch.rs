@@ -9,6 +9,8 @@ use crate::runtime::{Launch, LaunchInputs};
 
 /// The script that prepares the project and starts the server; its first lines are set before it.
 const START_SCRIPT: &str = include_str!("start.sh");
+/// The variable that tells the script where the server has to listen; without it, on loopback.
+const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
 /// Exit status of the script when the image has no OpenCode.
 const EXIT_NOT_INSTALLED: i64 = 69;
 /// Prints the end of what the server wrote to its terminal.
@@ -21,6 +23,9 @@ pub(super) fn launch(inputs: LaunchInputs<'_>, config: String) -> Launch {
         QUIET_ENVIRONMENT.into_iter().map(set).collect();
     if !inputs.is_trusted {
         environment.extend([set(WITHOUT_PROJECT_CONFIG)]);
+    }
+    if !inputs.listens_on.is_loopback() {
+        environment.extend([set((LISTEN_VARIABLE, &inputs.listens_on.to_string()))]);
     }
     environment.extend([
         set(("OPENCODE_SERVER_PASSWORD", inputs.password)),

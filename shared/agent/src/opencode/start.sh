@@ -4,6 +4,8 @@ umask 077
 command -v opencode >/dev/null 2>&1 || { echo "opencode is not installed"; exit 69; }
 root=$(pwd)
 port="${OPENCODE_PORT:-4096}"
+# Loopback, unless what leads here comes from outside of the machine: then the password is the lock.
+host="${OPENCODE_HOSTNAME:-127.0.0.1}"
 pid_file="$root/.bobbin/opencode.pid"
 log="$root/.bobbin/opencode.log"
 mkdir -p "$root/.bobbin" "$root/project" || { echo "the disk cannot be written"; exit 1; }
@@ -75,9 +77,9 @@ if ! is_server "$(cat "$pid_file" 2>/dev/null)"; then
   cd "$root/project" || exit 1
   unset restart marker
   if command -v setsid >/dev/null 2>&1; then
-    setsid opencode serve --hostname 127.0.0.1 --port "$port" >"$log" 2>&1 </dev/null &
+    setsid opencode serve --hostname "$host" --port "$port" >"$log" 2>&1 </dev/null &
   else
-    nohup opencode serve --hostname 127.0.0.1 --port "$port" >"$log" 2>&1 </dev/null &
+    nohup opencode serve --hostname "$host" --port "$port" >"$log" 2>&1 </dev/null &
   fi
   echo $! >"$pid_file"
 fi

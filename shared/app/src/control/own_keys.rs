@@ -236,14 +236,17 @@ impl Lane<'_> {
     /// Sandboxes that live where a key is used: a model's key may be in any of them.
     async fn used(&self, tenant: &Tenant, key: Key, settings: &Settings) -> Result<u32, Failure> {
         let has_own = settings.sandbox_credentials().is_some();
-        let places: &[bool] = match (key, has_own) {
-            (Key::DaytonaApiKey, _) => &[true],
-            (_, true) => &[true, false],
-            (_, false) => &[false],
-        };
+        let mut places = Vec::new();
+        if has_own || key == Key::DaytonaApiKey {
+            places.push((true, None));
+        }
+        if key != Key::DaytonaApiKey {
+            let all = self.tenants.set_up()?.into_iter();
+            places.extend(all.map(|provider| (false, Some(provider))));
+        }
         let mut used = 0;
-        for own in places {
-            let counted = match self.tenants.of(tenant, settings, *own).await {
+        for (own, provider) in places {
+            let counted = match self.tenants.of(tenant, settings, own, provider).await {
                 Ok(sandboxes) => sandboxes.living(tenant).await,
                 // What does not open is used by nobody.
                 Err(Failure::NonRecoverable { .. }) => continue,

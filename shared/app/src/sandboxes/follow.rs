@@ -34,6 +34,10 @@ const PENDING_MS: u64 = 20_000;
 const CUTS_MAX: u32 = 5;
 /// First pause before connecting again; doubled each time.
 const CUT_PAUSE_MS: u64 = 500;
+/// Between two words to the provider that work goes on in the sandbox.
+const KEEP_ALIVE_MS: u64 = 60_000;
+/// A word takes no longer than this.
+const KEEP_ALIVE_CALL_MS_MAX: u64 = 3_000;
 /// Showing a card takes no longer than this.
 const SHOW_MS_MAX: u64 = 20_000;
 
@@ -93,6 +97,8 @@ struct Watch<'a, B> {
     run: Box<dyn RunWatch>,
     looked: Instant,
     asked_marks: Option<Instant>,
+    /// When the provider was last told that work goes on.
+    kept_alive: Option<Instant>,
     /// Prompts that wait behind the turn.
     waiting: usize,
     /// The card had to be made anew and stands here.
@@ -120,6 +126,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             run,
             looked: Instant::now(),
             asked_marks: None,
+            kept_alive: None,
             waiting: 0,
             moved: None,
             doubt: None,
@@ -133,6 +140,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return Ok(event);
         }
         self.run.connect().await?;
+        self.keep_alive().await;
         let mut heard_at = Instant::now();
         loop {
             if self.run.hear(Duration::from_millis(TICK_MS)).await? {
@@ -157,6 +165,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 return Ok(event);
             }
             self.show().await;
+            self.keep_alive().await;
             if let Some(at) = self.moved.take() {
                 return Ok(Event::CardMoved(at));
             }
@@ -191,6 +200,32 @@ impl<'a, B: RunContext> Watch<'a, B> {
         let behind = |(turn, _): &&(&TurnId, &Queued)| **turn != self.what.turn;
         self.waiting = flags.waiting().iter().filter(behind).count();
         None
+    }
+
+    /// Tells the provider that work goes on, so that a sandbox with a time of its own lives on. Best effort: one that ends is
+    /// found stopped, and resumed.
+    async fn keep_alive(&mut self) {
+        let is_due = |at: Instant| elapsed_ms(at) >= KEEP_ALIVE_MS;
+        if !self.kept_alive.is_none_or(is_due) {
+            return;
+        }
+        self.kept_alive = Some(Instant::now());
+        let told = self
+            .sandboxes
+            .keep_alive(self.target.sandbox, self.what.generation);
+        let bound = Duration::from_millis(KEEP_ALIVE_CALL_MS_MAX);
+        match timeout(bound, told).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(
+                event = "sandbox.time",
+                %error,
+                "a sandbox's time could not be extended"
+            ),
+            Err(_) => tracing::warn!(
+                event = "sandbox.time",
+                "a sandbox's time could not be extended in time"
+            ),
+        }
     }
 
     async fn asks(&mut self) -> Option<Event> {

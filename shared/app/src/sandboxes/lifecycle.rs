@@ -78,6 +78,16 @@ impl Sandboxes {
         }
     }
 
+    /// Sees to it that the sandbox in which a run goes on is not stopped for want of time.
+    pub(super) async fn keep_alive(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+    ) -> ProviderResult<()> {
+        let name = self.name(sandbox, generation);
+        self.provider.keep_alive(&name).await
+    }
+
     pub(super) async fn start(&self, sandbox: &SandboxKey, generation: u32) -> Done {
         let name = self.name(sandbox, generation);
         let started = self.provider.resume(&name).await;

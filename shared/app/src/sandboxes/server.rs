@@ -92,6 +92,7 @@ impl Sandboxes {
         } = self.runtime.launch(LaunchInputs {
             restart,
             password: &self.password(&name),
+            listens_on: self.provider.caps().listens_on,
             is_trusted: self
                 .settings
                 .project_config_of

@@ -1,6 +1,7 @@
 //! Daytona as a [`Provider`].
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -130,7 +131,9 @@ impl Provider for DaytonaSandboxes {
     fn caps(&self) -> Caps {
         Caps {
             snapshots: true,
+            snapshot_ends_run: false,
             life_ms_max: Some(u64::from(self.settings.limits.auto_destroy_min) * MINUTE_MS),
+            listens_on: Ipv4Addr::LOCALHOST,
         }
     }
 

@@ -7,6 +7,7 @@ use bobbin_core::sandboxes::Beside;
 use bobbin_core::settings::Kind;
 use clap::{Args, Subcommand};
 
+use super::super::host::Host;
 use super::super::task::{Channel, channel};
 use super::{beside, provider, usable};
 use crate::time::duration_ms;
@@ -34,6 +35,9 @@ pub enum Sandbox {
     Log(Log),
     /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
     Orphans(Orphans),
+    /// Write a script that prepares a machine of one's own for sandboxes
+    #[command(subcommand)]
+    Host(Host),
 }
 
 /// The sandbox that somebody means.

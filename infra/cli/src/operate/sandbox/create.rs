@@ -52,7 +52,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
         .into());
     }
     if let Some(snapshot) = &new.snapshot {
-        look_at_snapshot(stack, &tenant, snapshot).await?;
+        look_at_snapshot(stack, &tenant, snapshot, new.provider.as_deref()).await?;
     }
     let accepted_at_ms = now_ms();
     let chance = (RandomState::new().hash_one(std::process::id()) >> 32) as u32;
@@ -220,6 +220,7 @@ pub async fn look_at_snapshot(
     stack: &Stack,
     tenant: &Tenant,
     snapshot: &str,
+    provider: Option<&str>,
 ) -> Result<(), CommandError> {
     let listed = format!(
         "Those that there are: bobbin {} sandbox snapshot --list",
@@ -237,7 +238,11 @@ pub async fn look_at_snapshot(
         )
         .into());
     }
-    let state = stack.provider().await?.find_snapshot(&name).await;
+    let state = stack
+        .provider_named(provider)
+        .await?
+        .find_snapshot(&name)
+        .await;
     let state = state.map_err(|e| {
         format!(
             "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."

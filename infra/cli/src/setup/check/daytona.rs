@@ -11,6 +11,9 @@ use crate::target::Target;
 
 pub async fn check(target: &Target, report: &mut Report) {
     let Some(found) = target.key("daytona_api_key").await else {
+        if target.overrides().provider != "daytona" {
+            return;
+        }
         report.wrong(
             "Daytona: no API key, so there can be no sandbox",
             "Set DAYTONA_API_KEY: https://app.daytona.io/dashboard/keys.",

@@ -32,7 +32,7 @@ use crate::toolbox;
 pub(crate) fn router(engine: &SharedEngine) -> Router {
     let api = sandbox_routes()
         .merge(snapshot_routes())
-        .merge(secret_routes(&engine.confinement))
+        .merge(secret_routes(&engine.machine.confinement))
         .merge(account_routes());
     let limited = DefaultBodyLimit::max(BODY_BYTES_MAX);
     Router::new()

@@ -102,7 +102,7 @@ pub(super) async fn of_sandbox(
 /// Reaches each of the states after as long as a transition takes; or `build_failed`, where that fault is armed.
 fn go_through(engine: &SharedEngine, id: &str, states: &'static [&'static str]) {
     let (engine, id) = (engine.clone(), id.to_owned());
-    let tasks = engine.tasks.clone();
+    let tasks = engine.machine.tasks.clone();
     tasks.spawn(async move {
         for state in states {
             tokio::select! {
@@ -219,7 +219,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<Stri
     "removing".clone_into(&mut snapshot.state);
     let id = snapshot.id.clone();
     engine.store.put_snapshot(snapshot)?;
-    let tasks = engine.tasks.clone();
+    let tasks = engine.machine.tasks.clone();
     tasks.spawn(async move {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(engine.transition_ms)) => {}

@@ -2,7 +2,7 @@
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
-use bobbin_local_breakpoint::KEY_COOKIE;
+use bobbin_local_breakpoint::remove_key_cookies;
 
 use crate::clock;
 use crate::engine::SharedEngine;
@@ -102,21 +102,6 @@ pub(super) fn rewrite(request: &mut Request, target: u16, credential: &Credentia
     }
     if !headers.contains_key(header::UPGRADE) {
         headers.remove(header::CONNECTION);
-    }
-}
-
-/// Takes out the cookies by which a browser says the keys of stacks on this machine: it sends them to every port.
-fn remove_key_cookies(headers: &mut HeaderMap) {
-    let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
-    headers.remove(header::COOKIE);
-    for line in lines.iter().filter_map(|line| line.to_str().ok()) {
-        let pairs = line.split(';').map(str::trim);
-        let rest: Vec<&str> = pairs.filter(|pair| !pair.starts_with(KEY_COOKIE)).collect();
-        if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
-            && !line.is_empty()
-        {
-            headers.append(header::COOKIE, line);
-        }
     }
 }
 

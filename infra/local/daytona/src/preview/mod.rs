@@ -65,6 +65,7 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
     let router = engine.breakpoints.before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
         engine
+            .machine
             .tasks
             .spawn(serve::run(listener, router.clone(), end.clone()));
     }

@@ -8,7 +8,7 @@ use super::call::{Sandbox, json as answer};
 use crate::api_error::ApiError;
 use crate::http::Answer;
 use crate::outbound::PROXY_PORT;
-use crate::processes::{ProcessSet, listening};
+use crate::processes::listening;
 
 /// The home is the work directory.
 pub(super) async fn work_dir(Sandbox { engine, id, .. }: Sandbox) -> Answer {
@@ -19,12 +19,12 @@ pub(super) async fn work_dir(Sandbox { engine, id, .. }: Sandbox) -> Answer {
 /// Ports on which the sandbox's own processes listen; the one that stands for 4096 is shown as 4096.
 pub(super) async fn ports(Sandbox { engine, id, .. }: Sandbox) -> Answer {
     let (record, _) = engine.store.running(&id)?;
-    let processes = ProcessSet::of_sandbox(&engine.state_dir, &id);
+    let processes = engine.machine.processes(&id);
     let found = tokio::task::spawn_blocking(move || listening(&processes.pids()))
         .await
         .map_err(ApiError::internal)?;
     // What leads out of the sandbox is none of its servers.
-    let leads_out = |port: &u16| *port == PROXY_PORT || engine.egress.ports.contains(port);
+    let leads_out = |port: &u16| *port == PROXY_PORT || engine.machine.egress.ports.contains(port);
     let mut ports: Vec<u16> = found
         .into_iter()
         .filter(|port| !leads_out(port))

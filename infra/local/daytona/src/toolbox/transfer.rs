@@ -34,7 +34,13 @@ async fn write(sandbox: &Sandbox, path: String, bytes: &[u8]) -> Result<Value, A
         )));
     }
     let data = Base64Bytes::new(bytes);
-    sandbox.call(Op::Write { path, data }).await
+    sandbox
+        .call(Op::Write {
+            path,
+            data,
+            mode: None,
+        })
+        .await
 }
 
 pub(super) async fn download(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {

@@ -264,7 +264,12 @@ async fn a_restart_keeps_sandboxes_and_their_files_and_finds_them_stopped() {
     world.exec(&id, "echo work > file").await;
     let second = bobbin_local_daytona::Provider::start(settings(&folder)).await;
     assert!(
-        matches!(second, Err(bobbin_local_daytona::Error::InUse(_))),
+        matches!(
+            second,
+            Err(bobbin_local_daytona::Error::Machine(
+                bobbin_local_daytona::MachineError::InUse(_)
+            ))
+        ),
         "one provider at a time"
     );
     world.provider.stop().await;

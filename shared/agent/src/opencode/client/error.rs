@@ -68,7 +68,7 @@ impl OpenCodeError {
             Self::NoEndpoint(none) => none.failure.clone(),
             Self::Guard(_) => Failure::NonRecoverable {
                 advice: format!(
-                    "The sandbox's address cannot be used: {seen}. The operator has to check daytona_api of the parameter Overrides."
+                    "The sandbox's address cannot be used: {seen}. The operator has to check the provider's address in the parameter Overrides."
                 ),
             },
         }

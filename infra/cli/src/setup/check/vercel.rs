@@ -1,0 +1,70 @@
+//! Vercel: whether the token counts, and opens the project that sandboxes are made in.
+
+use bobbin_sandbox::vercel::{Vercel, VercelAccount, VercelError};
+
+use crate::setup::report::Report;
+use crate::target::Target;
+
+/// What the names of every stack's sandboxes begin with.
+const PREFIX: &str = "bobbin-";
+
+pub async fn check(target: &Target, report: &mut Report) {
+    let overrides = target.overrides();
+    let Some(found) = target.key("vercel_token").await else {
+        if overrides.provider == "vercel" {
+            report.wrong(
+                "Vercel: no access token, so there can be no sandbox",
+                "Set VERCEL_TOKEN: https://vercel.com/account/settings/tokens, with the team as its scope.",
+            );
+        }
+        return;
+    };
+    let source = found.source;
+    let account = VercelAccount {
+        api: overrides.vercel_api,
+        token: found.value.expose().to_owned(),
+        team: overrides.vercel_team_id,
+        project: overrides.vercel_project_id,
+    };
+    let vercel = match Vercel::new(account) {
+        Ok(vercel) => vercel,
+        Err(why) => {
+            return report.wrong(
+                &format!("Vercel: vercel_api of the parameter Overrides: {why}"),
+                "Deploy it with another one.",
+            );
+        }
+    };
+    let project = match vercel.project().await {
+        Ok(project) => project,
+        Err(error) => return refused(report, source, &error),
+    };
+    match vercel.list(PREFIX).await {
+        Ok(listed) => report.right(&format!(
+            "Vercel: the token of {source} opens the project {project}; {} sandboxes of Bobbin's are in it",
+            listed.len()
+        )),
+        Err(error) => refused(report, source, &error),
+    }
+}
+
+fn refused(report: &mut Report, source: &str, error: &VercelError) {
+    match error {
+        VercelError::BadKey => report.wrong(
+            &format!("Vercel: the token of {source} is refused"),
+            "Make a new one at https://vercel.com/account/settings/tokens; tokens can expire.",
+        ),
+        VercelError::NoProject { setting } => report.wrong(
+            &format!("Vercel: {setting} is not set, so there can be no sandbox"),
+            "Name it in the parameter Overrides: the team's id is in its settings, the project's in the project's.",
+        ),
+        VercelError::Forbidden { .. } | VercelError::NotFound => report.wrong(
+            &format!("Vercel: the token of {source} does not open this team and project: {error}"),
+            "Check vercel_team_id and vercel_project_id of the parameter Overrides, and the token's scope.",
+        ),
+        other => report.wrong(
+            &format!("Vercel: the token could not be tried: {other}"),
+            "Try again; check vercel_api of the parameter Overrides where you set it.",
+        ),
+    }
+}

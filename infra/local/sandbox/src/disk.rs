@@ -1,0 +1,83 @@
+//! Writing, copying and removing files so that neither a crash nor a command inside a sandbox gets in the way.
+
+use std::io::Write;
+use std::path::Path;
+
+/// A crash leaves the old text or the new one. The file holds environment and preview token: only its owner reads it.
+pub fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let new = path.with_extension("new");
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(text)?;
+    std::fs::rename(new, path)
+}
+
+/// Copies a folder with everything in it, as it is: links stay links, modes and times are kept. Sockets and pipes are left
+/// out: nobody is behind them in a copy. Answers the bytes of its files. The copy is there whole or not at all.
+pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<u64> {
+    let half = to.with_extension("half");
+    remove_folder(&half)?;
+    let bytes = copy_into(from, &half)?;
+    remove_folder(to)?;
+    std::fs::rename(half, to)?;
+    Ok(bytes)
+}
+
+fn copy_into(from: &Path, to: &Path) -> std::io::Result<u64> {
+    std::fs::create_dir_all(to)?;
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(&old)?, &new)?;
+        } else if kind.is_dir() {
+            bytes += copy_into(&old, &new)?;
+        } else if kind.is_file() {
+            bytes += std::fs::copy(&old, &new)?;
+            let meta = entry.metadata()?;
+            let times = std::fs::FileTimes::new()
+                .set_accessed(meta.accessed()?)
+                .set_modified(meta.modified()?);
+            // A file that even its owner may not open keeps the time of the copy.
+            if let Ok(copy) = std::fs::File::open(&new) {
+                copy.set_times(times)?;
+            }
+        }
+    }
+    // Last, because a folder that cannot be written could not be filled either.
+    std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())?;
+    Ok(bytes)
+}
+
+/// Removes a folder with everything in it; folders that a command made unreadable are opened first.
+pub fn remove_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fn open_up(path: &Path) {
+        let Ok(meta) = std::fs::symlink_metadata(path) else {
+            return;
+        };
+        if !meta.is_dir() {
+            return;
+        }
+        // What cannot be opened is reported by the removal.
+        let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            open_up(&entry.path());
+        }
+    }
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            open_up(path);
+            std::fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,192 @@
+//! The first process of a sandbox: a mode of the program that owns the provider.
+//!
+//! It runs what the provider asks for, so that a server which one command starts lives on after that command. When
+//! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
+//! itself. It listens on nothing, except where the sandbox has a network of its own, whose connections it forwards.
+
+mod commands;
+mod files;
+mod network;
+mod process;
+pub mod protocol;
+mod sessions;
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::unix::pipe;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
+
+use crate::limits::CALLS_MAX;
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use commands::Commands;
+use protocol::{Call, Op, Refusal, Reply, codec};
+use sessions::Sessions;
+
+/// First argument that asks for this mode.
+pub(crate) const ARGUMENT: &str = "--sandbox-init";
+
+/// Runs as a sandbox's first process if the arguments ask for it.
+///
+/// Call it first in `main` of the program that starts a provider: the provider starts that program again
+/// for each sandbox. `None` means that this is an ordinary start.
+#[must_use]
+pub fn sandbox_init_main() -> Option<ExitCode> {
+    if std::env::args_os()
+        .nth(1)
+        .is_none_or(|argument| argument != ARGUMENT)
+    {
+        return None;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(serve()),
+        Err(error) => Err(error),
+    };
+    Some(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sandbox init: {error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+async fn serve() -> std::io::Result<()> {
+    let variable = |name: &str| {
+        std::env::var(name).map_err(|_| {
+            std::io::Error::other(format!("{name} is not set; only the provider starts this"))
+        })
+    };
+    let processes =
+        ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
+    let home = std::path::PathBuf::from(variable("HOME")?);
+
+    let output = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let output = FramedWrite::new(pipe::Sender::from_owned_fd(output)?, codec());
+    let (replies, queue) = mpsc::channel::<Reply>(CALLS_MAX);
+    let writer = tokio::spawn(write_replies(output, queue));
+    network::forward_ports().await?;
+    let greeting = Reply {
+        id: 0,
+        outcome: Ok(json!({ "pid": std::process::id() })),
+    };
+    replies
+        .send(greeting)
+        .await
+        .map_err(std::io::Error::other)?;
+
+    let grace_ms = answer_calls(&replies, &home).await?;
+    processes.end(grace_ms).await;
+    writer.abort();
+    Ok(())
+}
+
+async fn write_replies(
+    mut output: FramedWrite<pipe::Sender, LengthDelimitedCodec>,
+    mut queue: mpsc::Receiver<Reply>,
+) {
+    while let Some(reply) = queue.recv().await {
+        let frame = serde_json::to_vec(&reply).unwrap_or_default();
+        if output.send(Bytes::from(frame)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Performs what comes in until the provider says that it is enough, or is gone. Answers how long processes may take to
+/// end by themselves.
+async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Result<u64> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
+    let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
+    let commands = Arc::new(Commands::default());
+    let permits = Arc::new(Semaphore::new(CALLS_MAX));
+    while let Some(Ok(frame)) = calls.next().await {
+        let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
+            break;
+        };
+        if let Op::Shutdown { grace_ms } = call.op {
+            return Ok(grace_ms);
+        }
+        let permit = permits.clone().acquire_owned();
+        let permit = permit.await.map_err(std::io::Error::other)?;
+        let (replies, home) = (replies.clone(), home.to_owned());
+        let (sessions, commands) = (sessions.clone(), commands.clone());
+        tokio::spawn(async move {
+            let reply = Reply {
+                id: call.id,
+                outcome: perform(call.op, &sessions, &commands, &home).await,
+            };
+            // The provider may be gone: then its end of the pipe tells, and this process ends too.
+            let _ = replies.send(reply).await;
+            drop(permit);
+        });
+    }
+    Ok(0)
+}
+
+async fn perform(
+    op: Op,
+    sessions: &Sessions,
+    commands: &Commands,
+    home: &Path,
+) -> Result<Value, Refusal> {
+    match op {
+        Op::Execute {
+            command,
+            env,
+            cwd,
+            timeout_ms,
+        } => {
+            let cwd = cwd.map_or_else(|| home.to_path_buf(), |cwd| home.join(cwd));
+            process::execute(&command, &env, &cwd, timeout_ms).await
+        }
+        Op::SessionCreate { session, env } => sessions.create(&session, &env, home).await,
+        Op::SessionRun {
+            session,
+            command,
+            wait,
+        } => sessions.run(&session, &command, wait).await,
+        Op::SessionList => Ok(sessions.list().await),
+        Op::SessionGet { session } => sessions.get(&session).await,
+        Op::SessionCommand { session, command } => sessions.command(&session, &command).await,
+        Op::SessionLogs { session, command } => sessions.logs(&session, &command).await,
+        Op::SessionInput {
+            session,
+            command,
+            data,
+        } => sessions.input(&session, &command, &data).await,
+        Op::SessionDelete { session } => sessions.delete(&session).await,
+        Op::Spawn {
+            argv,
+            env,
+            cwd,
+            timeout_ms,
+        } => {
+            let cwd = cwd.map_or_else(|| home.to_path_buf(), |cwd| home.join(cwd));
+            commands.spawn(&argv, &env, &cwd, timeout_ms).await
+        }
+        Op::Follow {
+            command,
+            from,
+            wait_ms,
+        } => commands.follow(&command, from, wait_ms).await,
+        Op::Signal { command, signal } => commands.signal(&command, signal).await,
+        Op::Shutdown { .. } => Ok(Value::Null),
+        file => {
+            let home = home.to_path_buf();
+            tokio::task::spawn_blocking(move || files::perform(file, &home))
+                .await
+                .unwrap_or_else(|error| Err(Refusal::internal(error)))
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What the local providers have in common: sandboxes that are directories, with real processes.
+//!
+//! Promised: everything that runs for a sandbox ends with its first process, and that with the provider, or at the latest
+//! with the provider's next start; where bubblewrap works, commands are confined ([`confine::Confinement`]) and have a
+//! network of their own, whose requests to named hosts can be changed on their way out ([`gateway`]). Deliberately absent:
+//! any API, state or rule of one provider's.
+
+pub mod clock;
+pub mod confine;
+pub mod disk;
+pub mod gateway;
+pub mod init;
+pub mod init_process;
+pub mod limits;
+pub mod machine;
+mod network;
+pub mod outbound;
+pub mod processes;
+pub mod random;
+pub mod serve;
+mod tls;

@@ -1,0 +1,283 @@
+//! What leaves a sandbox that has a network of its own: to the ports of this machine that were named when the provider
+//! was started (a model's), and, by an HTTP proxy, to the rest of the world but for this machine itself. What is asked of
+//! hosts whose requests are changed goes through [`crate::gateway`].
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::uri::Authority;
+use axum::http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+
+use crate::gateway::{Treatment, Treatments, send, serve, text_response};
+use crate::limits::CONNECT_MS_MAX;
+use crate::tls::{Stream, TlsInterceptor};
+
+/// The port inside at which the proxy answers: below the range from which sandboxes get theirs.
+pub const PROXY_PORT: u16 = 19_999;
+/// The host of the ports that are forwarded.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// What may leave a sandbox.
+#[derive(Clone, Default)]
+pub struct Egress {
+    /// Ports of this machine's loopback that are forwarded under the same number.
+    pub ports: Vec<u16>,
+    /// An address of this machine besides loopback at which the stack listens, and which is not to be reached.
+    pub own: Option<IpAddr>,
+    /// Hosts that something on this machine stands in for.
+    pub stand_ins: Vec<StandIn>,
+    /// By what connections to hosts whose requests are changed are opened; none where sandboxes share the network.
+    pub(crate) interceptor: Option<Arc<TlsInterceptor>>,
+}
+
+/// A host of the world that something on this machine stands in for.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// Its name, as sandboxes ask for it.
+    pub host: String,
+    /// Where what stands in for it listens.
+    pub address: SocketAddr,
+    /// The certificate of the authority by which it is known, in PEM.
+    pub authority: String,
+}
+
+/// The ways out of one sandbox.
+pub(crate) struct OutboundPolicy {
+    pub(crate) egress: Egress,
+    /// What becomes of its requests, by host.
+    pub(crate) treatments: Treatments,
+}
+
+/// Every connection that leaves begins with the port that it was made to.
+pub(crate) async fn accept(listener: UnixListener, policy: Arc<OutboundPolicy>) {
+    let mut open = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    open.spawn(handle(stream, Arc::clone(&policy)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection out of a sandbox was not taken");
+                    return;
+                }
+            },
+            Some(_) = open.join_next() => {}
+        }
+    }
+}
+
+async fn handle(mut stream: UnixStream, policy: Arc<OutboundPolicy>) {
+    match stream.read_u16().await {
+        Ok(PROXY_PORT) => serve(stream, move |request| proxy(request, Arc::clone(&policy))).await,
+        Ok(port) if policy.egress.ports.contains(&port) => {
+            forward_to_host(stream, port, policy).await
+        }
+        _ => {}
+    }
+}
+
+/// To a port of this machine: as it comes, unless a secret is for it.
+async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<OutboundPolicy>) {
+    let connect = async move || {
+        let outer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+        // Small events must not wait for more.
+        let _ = outer.set_nodelay(true);
+        Some(outer)
+    };
+    match (policy.treatments)(LOOPBACK) {
+        Treatment::Rules(_) => {}
+        Treatment::Refuse => return,
+        Treatment::Pass => {
+            if let Some(mut outer) = connect().await {
+                // Either side may hang up.
+                let _ = copy_bidirectional(&mut stream, &mut outer).await;
+            }
+            return;
+        }
+    }
+    let Ok(host) = format!("{LOOPBACK}:{port}").parse::<Authority>() else {
+        return;
+    };
+    serve(stream, move |request| {
+        let (policy, host, connect) = (Arc::clone(&policy), host.clone(), connect);
+        async move {
+            let rules = match (policy.treatments)(LOOPBACK) {
+                Treatment::Rules(rules) => rules,
+                Treatment::Pass => Vec::new(),
+                Treatment::Refuse => return refused(),
+            };
+            match connect().await {
+                Some(outer) => send(outer, &host, request, &rules).await,
+                None => text_response(StatusCode::BAD_GATEWAY, "Nobody listens there."),
+            }
+        }
+    })
+    .await;
+}
+
+/// One request to the proxy (RFC 9110, 7.6 and 9.3.6): a tunnel, or a plain request to pass on.
+async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> Response<Body> {
+    let Some(host) = request.uri().authority().cloned() else {
+        return text_response(StatusCode::BAD_REQUEST, "This is a proxy: name the host.");
+    };
+    let rules = match (policy.treatments)(host.host()) {
+        Treatment::Rules(rules) => rules,
+        Treatment::Pass => Vec::new(),
+        Treatment::Refuse => return refused(),
+    };
+    if *request.method() != Method::CONNECT {
+        return match connect(&host, 80, &policy.egress).await {
+            Ok(outer) => send(outer, &host, request, &rules).await,
+            Err(refused) => refused,
+        };
+    }
+    let interceptor = policy.egress.interceptor.clone();
+    if let Some(interceptor) = interceptor.filter(|_| !rules.is_empty()) {
+        tokio::spawn(async move {
+            if let Ok(inner) = hyper::upgrade::on(&mut request).await {
+                intercept(TokioIo::new(inner), host, interceptor, policy).await;
+            }
+        });
+        return Response::default();
+    }
+    let mut outer = match connect(&host, 443, &policy.egress).await {
+        Ok(outer) => outer,
+        Err(refused) => return refused,
+    };
+    tokio::spawn(async move {
+        if let Ok(inner) = hyper::upgrade::on(&mut request).await {
+            // Either side may hang up.
+            let _ = copy_bidirectional(&mut TokioIo::new(inner), &mut outer).await;
+        }
+    });
+    Response::default()
+}
+
+/// A tunnel to a host that a secret is for: its requests are read, and each goes on to the host.
+async fn intercept<S: Stream>(
+    inner: S,
+    host: Authority,
+    interceptor: Arc<TlsInterceptor>,
+    policy: Arc<OutboundPolicy>,
+) {
+    let Some(inner) = interceptor.accept(host.host(), inner).await else {
+        return;
+    };
+    serve(inner, move |request| {
+        let (host, interceptor, policy) =
+            (host.clone(), Arc::clone(&interceptor), Arc::clone(&policy));
+        async move {
+            let outer = match connect(&host, 443, &policy.egress).await {
+                Ok(outer) => outer,
+                Err(refused) => return refused,
+            };
+            let rules = match (policy.treatments)(host.host()) {
+                Treatment::Rules(rules) => rules,
+                Treatment::Pass => Vec::new(),
+                Treatment::Refuse => return refused(),
+            };
+            match interceptor.connect(host.host(), outer).await {
+                Some(outer) => send(outer, &host, request, &rules).await,
+                None => text_response(
+                    StatusCode::BAD_GATEWAY,
+                    "The host cannot be trusted, or did not answer.",
+                ),
+            }
+        }
+    })
+    .await;
+}
+
+fn refused() -> Response<Body> {
+    text_response(
+        StatusCode::FORBIDDEN,
+        "The sandbox may not speak to this host.",
+    )
+}
+
+/// Connects to a host of the world, which is never this machine: not by a name that leads here either.
+async fn connect(
+    authority: &Authority,
+    usual: u16,
+    egress: &Egress,
+) -> Result<TcpStream, Response<Body>> {
+    let host = authority.host().trim_matches(['[', ']']).to_owned();
+    let port = authority.port_u16().unwrap_or(usual);
+    let own = egress.own;
+    let connecting = async {
+        if let Some(stand_in) = egress.stand_ins.iter().find(|one| one.host == host) {
+            return TcpStream::connect(stand_in.address).await;
+        }
+        let found: Vec<SocketAddr> = tokio::net::lookup_host((host, port)).await?.collect();
+        let allowed: Vec<SocketAddr> = found
+            .iter()
+            .copied()
+            .filter(|at| !is_of_this_machine(at.ip(), own))
+            .collect();
+        if allowed.is_empty() && !found.is_empty() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        TcpStream::connect(allowed.as_slice()).await
+    };
+    match tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), connecting).await {
+        Ok(Ok(stream)) => {
+            // Small events must not wait for more.
+            let _ = stream.set_nodelay(true);
+            Ok(stream)
+        }
+        Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(text_response(
+            StatusCode::FORBIDDEN,
+            "A sandbox does not reach the machine that it runs on.",
+        )),
+        _ => Err(text_response(
+            StatusCode::BAD_GATEWAY,
+            "The host cannot be reached.",
+        )),
+    }
+}
+
+/// Loopback, what names no host, what a machine's cloud answers to (link-local), and where the stack listens besides.
+fn is_of_this_machine(address: IpAddr, own: Option<IpAddr>) -> bool {
+    let address = address.to_canonical();
+    let local = match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.octets()[0] == 0 || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    local || address.is_loopback() || address.is_unspecified() || own == Some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_spelling_of_this_machine_is_let_through() {
+        let own = Some("172.17.0.1".parse().expect("an address"));
+        for (address, is_own) in [
+            ("127.0.0.1", true),
+            ("127.8.8.8", true),
+            ("0.0.0.0", true),
+            ("0.1.2.3", true),
+            ("169.254.169.254", true),
+            ("172.17.0.1", true),
+            ("::1", true),
+            ("::", true),
+            ("::ffff:127.0.0.1", true),
+            ("fe80::1", true),
+            ("93.184.215.14", false),
+            ("10.0.0.7", false),
+            ("2606:4700::1111", false),
+        ] {
+            let parsed = address.parse().expect("an address");
+            assert_eq!(is_of_this_machine(parsed, own), is_own, "{address}");
+        }
+    }
+}

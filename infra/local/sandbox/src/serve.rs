@@ -1,0 +1,141 @@
+//! An HTTP server whose connections can be cut: from within a handler, and all of them at the end.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::extract::connect_info::Connected;
+use axum::http::Extensions;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::DRAIN_MS_MAX;
+
+/// A listener on the same port of a second address, if one is named.
+pub async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
+    match address {
+        Some(address) => TcpListener::bind((address, port)).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Serves until `stopping`, then for at most [`DRAIN_MS_MAX`] what is open.
+pub async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {
+    let service = router.into_make_service_with_connect_info::<Cut>();
+    let server = axum::serve(Cuttable(listener), service)
+        .with_graceful_shutdown(stopping.clone().cancelled_owned());
+    let drained = async {
+        stopping.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(DRAIN_MS_MAX)).await;
+    };
+    tokio::select! {
+        result = server => if let Err(error) = result { tracing::error!(%error, "a server of the sandbox provider ended") },
+        () = drained => {}
+    }
+}
+
+/// Cuts the connection on which a request came: its answer is not sent.
+#[derive(Clone)]
+pub struct Cut {
+    is_cut: Arc<AtomicBool>,
+    peer: SocketAddr,
+}
+
+impl Cut {
+    /// Nothing more is read or written.
+    pub fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The address of the other end of a request's connection.
+pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    Some(extensions.get::<ConnectInfo<Cut>>()?.0.peer)
+}
+
+impl Connected<IncomingStream<'_, Cuttable>> for Cut {
+    fn connect_info(stream: IncomingStream<'_, Cuttable>) -> Self {
+        stream.io().cut.clone()
+    }
+}
+
+pub(crate) struct Cuttable(TcpListener);
+
+impl Listener for Cuttable {
+    type Io = CuttableStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let (stream, address) = Listener::accept(&mut self.0).await;
+        // Small events must not wait for more.
+        let _ = stream.set_nodelay(true);
+        (
+            CuttableStream {
+                stream,
+                cut: Cut {
+                    is_cut: Arc::default(),
+                    peer: address,
+                },
+            },
+            address,
+        )
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.0.local_addr()
+    }
+}
+
+pub(crate) struct CuttableStream {
+    stream: TcpStream,
+    cut: Cut,
+}
+
+impl CuttableStream {
+    fn check(&self) -> io::Result<()> {
+        if self.cut.is_cut.load(Ordering::Relaxed) {
+            Err(io::ErrorKind::ConnectionReset.into())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl AsyncRead for CuttableStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CuttableStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check()?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,129 @@
+//! Routes: one loopback listener for each declared port of a session, open to everybody who reaches it, as Vercel's are.
+//!
+//! Bytes flow as they come, in both directions, so that event streams and upgrades work. With the session its routes end: the
+//! next one has others.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use bobbin_local_breakpoint::{has_own_host, remove_key_cookies};
+use bobbin_local_sandbox::machine::AGENT_PORT;
+use bobbin_local_sandbox::serve;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::Fault;
+use crate::state::{Engine, Route, SharedEngine};
+
+/// A port of a session that a listener stands for.
+#[derive(Clone)]
+struct Exposed {
+    engine: SharedEngine,
+    name: Arc<str>,
+    session: Arc<str>,
+    port: u16,
+}
+
+/// Makes the listener of a port.
+///
+/// # Errors
+/// What the system says.
+pub(crate) async fn open(
+    engine: &SharedEngine,
+    name: &str,
+    session: &str,
+    port: u16,
+) -> std::io::Result<Route> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let local = listener.local_addr()?.port();
+    let also = serve::also_on(engine.settings.also_on, local).await?;
+    let end: CancellationToken = engine.stopping.child_token();
+    let router = Router::new().fallback(forward).with_state(Exposed {
+        engine: Arc::clone(engine),
+        name: name.into(),
+        session: session.into(),
+        port,
+    });
+    let router = engine.breakpoints.before("agent", serve::peer, router);
+    for listener in [Some(listener), also].into_iter().flatten() {
+        let served = serve::run(listener, router.clone(), end.clone());
+        engine.machine.tasks.spawn(served);
+    }
+    Ok(Route {
+        port,
+        local,
+        _end: end.drop_guard(),
+    })
+}
+
+/// The port inside that a port of the sandbox is, where sandboxes share the machine's ports.
+pub(crate) fn inner_port(agent_port: u16, port: u16) -> u16 {
+    if port == AGENT_PORT { agent_port } else { port }
+}
+
+async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Response {
+    let engine: &Engine = &exposed.engine;
+    if !has_own_host(request.headers(), engine.settings.also_named.as_deref()) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let page = engine.faults.take(|fault| match fault {
+        Fault::Page { status } => Some(*status),
+        _ => None,
+    });
+    if let Some(status) = page {
+        let status = StatusCode::from_u16(status).unwrap_or_default();
+        return (status, Html("<h1>Somebody else's page</h1>")).into_response();
+    }
+    let unreachable = || StatusCode::BAD_GATEWAY.into_response();
+    let running = {
+        let inner = engine.lock();
+        let entry = inner.entry(&exposed.name);
+        entry.and_then(|entry| Ok((entry.running(&exposed.session)?, entry.record.agent_port)))
+    };
+    let Ok((process, agent_port)) = running else {
+        return unreachable();
+    };
+    let port = inner_port(agent_port, exposed.port);
+    let Ok(stream) = process.dial(port).await else {
+        return unreachable();
+    };
+    // Held no longer: the last handle's end is the sandbox's.
+    drop(process);
+    let Ok((mut sender, connection)) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
+    else {
+        return unreachable();
+    };
+    tokio::spawn(connection.with_upgrades());
+    let headers = request.headers_mut();
+    remove_key_cookies(headers);
+    if let Some(host) = headers.remove(header::HOST) {
+        headers.insert("x-forwarded-host", host);
+    }
+    if let Ok(host) = HeaderValue::from_str(&format!("localhost:{port}")) {
+        headers.insert(header::HOST, host);
+    }
+    let upgrade = headers
+        .contains_key(header::UPGRADE)
+        .then(|| hyper::upgrade::on(&mut request));
+    let Ok(mut response) = sender.send_request(request).await else {
+        return unreachable();
+    };
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(outer)) = (response.status(), upgrade) {
+        let inner = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            if let (Ok(outer), Ok(inner)) = tokio::join!(outer, inner) {
+                let (mut outer, mut inner) = (TokioIo::new(outer), TokioIo::new(inner));
+                // Either side may hang up.
+                let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+            }
+        });
+        return response.map(|_| Body::empty());
+    }
+    response.map(Body::new)
+}

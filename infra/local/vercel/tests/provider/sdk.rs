@@ -1,0 +1,116 @@
+//! Vercel's own client finds what its user expects.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use bobbin_tests::tools;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+use crate::world::{PROJECT, TEAM, TOKEN, World};
+
+/// Runs the script with what it is given, and answers what it found.
+async fn walk(given: Value) -> Value {
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
+    let mut child = Command::new("node")
+        .arg(sdk.join("walk.mjs"))
+        .env_clear()
+        .envs(
+            ["PATH", "HOME"]
+                .into_iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vercels_own_client_finds_what_its_user_expects() {
+    let world = World::start("sdk").await;
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
+    let packages = tools::node("vercel-sdk-javascript", &sdk).unwrap();
+    let found = walk(json!({
+        "api": world.provider.api_url(), "token": TOKEN, "team": TEAM, "project": PROJECT, "packages": packages,
+    }))
+    .await;
+    let expected = json!({
+        "created": {
+            "name": "walk-one", "status": "running", "persistent": true, "timeout": 600_000, "vcpus": 2, "memory": 4096,
+            "tags": {"bobbin": "dev", "thread": "discord:1:2"}, "ports": [4096, 8000], "keep": {"count": 1},
+            "expiration": 0, "expires": true, "source": null,
+            "policy": {"allow": {"*": [], "api.example.com": [{"transform": [{"headers": {"x-api-key": "<redacted>"}}]}]}},
+        },
+        "taken": {
+            "status": 400, "code": "bad_request",
+            "message": "A sandbox with the name 'walk-one' already exists for this project.",
+        },
+        "bad_name": {
+            "status": 400, "code": "bad_request",
+            "message": "Invalid request: `name` must match ^[a-zA-Z0-9_-]+$ and have at most 128 characters",
+        },
+        "many_tags": {"status": 400, "code": "bad_request", "message": "A sandbox has at most 5 tags"},
+        "unknown": {"status": 404, "code": "not_found", "message": "Sandbox not found: nobody"},
+        "token": {"status": 401, "code": "unauthorized", "message": "Not authorized"},
+        "project": {"status": 404, "code": "not_found", "message": "Project not found"},
+        "ran": {"exit": 3, "out": "yes too\n", "err": "grün", "timed": true},
+        "no_shell": "$HOME a b\n",
+        "no_program": 127,
+        "timed_out": true,
+        "cwd": [true, "/tmp\n"],
+        "live": [0, "first\nsecond\n"],
+        "detached": {"exit": null, "waited": 4, "both": 8},
+        "logs": [["stderr", "two\n"], ["stdout", "one\n"]],
+        "killed": 143,
+        "files": ["kept", null, "ran\n"],
+        "folder_again": 400,
+        "folder_deep": 400,
+        "route": "kept",
+        "extended": 60_000,
+        "updated": [{"bobbin": "prod"}, 700_000],
+        "policy": "deny-all",
+        "stopped": ["stopped", "created", "stopped"],
+        "seen": ["stopped", true],
+        "exec_stopped": {"status": 410, "code": "sandbox_stopped", "message": "Sandbox is stopped"},
+        "back": {
+            "resumes": 1, "new_session": true, "new_routes": true, "timeout": 700_000, "file": "kept", "servers": 1,
+            "from": true, "env": "yes\n",
+        },
+        "by_itself": "kept",
+        "snapshot": ["created", true, null],
+        "kept": [true],
+        "got": "created",
+        "from_snapshot": ["kept", true],
+        "deleted_snapshot": "deleted",
+        "from_deleted": {"status": 410, "code": "snapshot_not_found", "message": found["from_deleted"]["message"]},
+        "lost": {"status": 410, "code": "snapshot_not_found", "message": found["lost"]["message"]},
+        "free": ["running", true],
+        "listed": {
+            "all": ["walk-one", "walk-three", "walk-two"], "pages": ["walk-three", "walk-two"], "tagged": ["walk-three"],
+            "prefix_alone": 400,
+        },
+        "after_faults": "running",
+        "deleted": {"status": 404, "code": "not_found", "message": "Sandbox not found: walk-two"},
+        "left": [],
+    });
+    for (what, right) in expected.as_object().unwrap() {
+        assert_eq!(&found[what], right, "{what}");
+    }
+    assert_eq!(
+        found.as_object().unwrap().len(),
+        expected.as_object().unwrap().len()
+    );
+    assert_eq!(world.provider.sandboxes().len(), 0);
+    world.end().await;
+}

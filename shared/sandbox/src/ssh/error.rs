@@ -1,0 +1,227 @@
+//! What went wrong between here and a host, by what is to be done about it.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
+
+use crate::provider::{ErrorKind, ProviderError};
+
+/// Why a host, or a sandbox on one, did not do what it was asked for. No key and no word of a sandbox is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SshError {
+    /// There is no key: nothing was asked.
+    #[error("{}", Key::SshKey.missing())]
+    NoKey,
+    /// What is stored as the key is none, or needs a passphrase.
+    #[error("the key for SSH hosts cannot be read: {why}")]
+    BadKey {
+        /// What reading it said.
+        why: String,
+    },
+    /// The settings name hosts that cannot be used.
+    #[error("{what}")]
+    Settings {
+        /// Which, and why.
+        what: String,
+    },
+    /// The host did not answer, or the connection broke: whether the call had its effect is unknown unless `unsent`.
+    #[error("the SSH host {host} cannot be reached: {what}")]
+    Unreachable {
+        /// The host's name.
+        host: String,
+        /// What was seen.
+        what: String,
+        /// Nothing was asked of it.
+        unsent: bool,
+    },
+    /// Another key than the pinned one: nothing was sent.
+    #[error("the SSH host {host} showed another host key than the pinned one: {shown}")]
+    HostKeyChanged {
+        /// The host's name.
+        host: String,
+        /// Fingerprint of the key that it showed, or what it showed in place of one.
+        shown: String,
+    },
+    /// The host does not take our key for this user.
+    #[error("the SSH host {host} refused the key for the user {user}")]
+    KeyRefused {
+        /// The host's name.
+        host: String,
+        /// Who was to be logged in.
+        user: String,
+    },
+    /// It lacks what the set-up makes.
+    #[error("the SSH host {host} is not set up: {what}")]
+    NotSetUp {
+        /// The host's name.
+        host: String,
+        /// What is missing.
+        what: String,
+    },
+    /// No host has room.
+    #[error("every SSH host is full: {hosts}")]
+    Full {
+        /// Each with what it holds.
+        hosts: String,
+    },
+    /// A slot that is free by the registry holds what is none of ours: it is left alone.
+    #[error(
+        "the directory of the user {user} on the SSH host {host} holds what no sandbox of Bobbin's has left"
+    )]
+    Unclean {
+        /// The host's name.
+        host: String,
+        /// The slot's user.
+        user: String,
+    },
+    /// Another stack made it.
+    #[error("the sandbox {name} on the SSH host {host} was made by another stack")]
+    Foreign {
+        /// The host's name.
+        host: String,
+        /// The sandbox.
+        name: String,
+    },
+    /// No host has a sandbox of this name, or the sandbox does not have the file.
+    #[error("no SSH host knows it")]
+    NotFound,
+    /// It is stopped.
+    #[error("the sandbox is not running")]
+    NotRunning,
+    /// The directory of a sandbox is not there any more.
+    #[error("the directory of the sandbox is gone from the SSH host {host}")]
+    DirectoryGone {
+        /// The host's name.
+        host: String,
+    },
+    /// Something is asked for that there is none of here: a path that leads out of the sandbox's directory, a port that is
+    /// not the agent's, a snapshot.
+    #[error("{what}")]
+    Invalid {
+        /// What, and what is allowed.
+        what: String,
+    },
+    /// The script ran over its time and was ended.
+    #[error("the command ran over its time")]
+    CommandTimeout,
+    /// More than is taken.
+    #[error("the SSH host {host} sent more than {bytes_max} bytes")]
+    TooLarge {
+        /// The host's name.
+        host: String,
+        /// The bytes that are read at the most.
+        bytes_max: usize,
+    },
+    /// Somebody else holds the host's registry, or ended processes come back.
+    #[error("not now: {what}")]
+    Busy {
+        /// What is under way.
+        what: String,
+    },
+    /// A step on the host failed: a full disk, most of the time.
+    #[error("the SSH host {host} failed: {what}")]
+    Failed {
+        /// The host's name.
+        host: String,
+        /// What it said.
+        what: String,
+    },
+}
+
+impl SshError {
+    /// What the sandbox's delivery has to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        let advice = |what: &str| Failure::NonRecoverable {
+            advice: format!("{}. {what}", capital(&seen)),
+        };
+        match self {
+            Self::NoKey => Failure::NonRecoverable { advice: seen },
+            Self::BadKey { .. } => advice(
+                "The operator stores a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`) as ssh_key with `bobbin secrets`, whose public half the hosts were set up with.",
+            ),
+            Self::Settings { .. } => {
+                advice("The operator has to check ssh_hosts of the parameter Overrides.")
+            }
+            Self::HostKeyChanged { .. } => advice(
+                "Nothing was sent to it. If the host was installed anew, the operator puts its new key into ssh_hosts; if not, somebody may be in between.",
+            ),
+            Self::KeyRefused { .. } => advice(
+                "The operator runs the script of `bobbin sandbox host ssh` on that host again, with the public half of the stored key and at least as many sandboxes as ssh_hosts says.",
+            ),
+            Self::NotSetUp { .. } => {
+                advice("The operator runs the script of `bobbin sandbox host ssh` on that host.")
+            }
+            Self::Full { .. } => {
+                advice("End a sandbox that nobody needs, or ask the operator for a further host.")
+            }
+            Self::Unclean { .. } => {
+                advice("It was left alone. The operator has to look at it and remove it.")
+            }
+            Self::Foreign { .. } => advice(
+                "It was left alone. The operator has to give one of the stacks another name.",
+            ),
+            Self::DirectoryGone { .. } => advice(
+                "Somebody has removed it on the host. End this sandbox; the next prompt makes a new one.",
+            ),
+            Self::Invalid { .. } => Failure::NonRecoverable {
+                advice: format!("{}.", capital(&seen)),
+            },
+            Self::NotFound => Failure::SandboxGone,
+            Self::NotRunning | Self::CommandTimeout => Failure::SandboxDown { seen },
+            Self::Unreachable { .. } => Failure::Outage { after_ms: 0, seen },
+            Self::Busy { .. } | Self::TooLarge { .. } | Self::Failed { .. } => {
+                Failure::Wait { after_ms: 0, seen }
+            }
+        }
+    }
+
+    /// What to do about a call into a sandbox: silence is the sandbox's, not every host's.
+    fn inside_failure(&self) -> Failure {
+        match self {
+            Self::Unreachable { .. } | Self::NotFound => Failure::SandboxDown {
+                seen: self.to_string(),
+            },
+            _ => self.failure(),
+        }
+    }
+
+    /// A call about sandboxes.
+    pub(super) fn told(self) -> ProviderError {
+        let failure = self.failure();
+        self.with(failure)
+    }
+
+    /// A call into a sandbox.
+    pub(super) fn told_inside(self) -> ProviderError {
+        let failure = self.inside_failure();
+        self.with(failure)
+    }
+
+    fn with(self, failure: Failure) -> ProviderError {
+        ProviderError {
+            kind: match self {
+                Self::NotFound => ErrorKind::NotFound,
+                Self::CommandTimeout => ErrorKind::CommandTimeout,
+                Self::NoKey | Self::BadKey { .. } | Self::KeyRefused { .. } => {
+                    ErrorKind::KeyRefused
+                }
+                _ => ErrorKind::Other,
+            },
+            failure,
+            seen: self.to_string(),
+        }
+    }
+
+    /// Whether nothing of the call can have had an effect.
+    pub(super) const fn is_unsent(&self) -> bool {
+        matches!(self, Self::Unreachable { unsent: true, .. })
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}

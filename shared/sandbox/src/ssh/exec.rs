@@ -1,0 +1,278 @@
+//! Commands and files of a sandbox, as its slot's user.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::bounds::{BYTES_MAX, EXEC_MARGIN_MS, SCRIPT_MS_MAX, TRANSFER_MS_MAX};
+use super::connection::Ran;
+use super::error::SshError;
+use super::registry::{failed, quoted};
+use super::seam::{Slot, SshSandboxes};
+use super::settings::is_word;
+use crate::provider::Output;
+
+/// Where slots lie on a host.
+pub(super) const ROOT: &str = "/var/lib/bobbin";
+const SLOT_SCRIPT: &str = include_str!("scripts/slot.sh");
+/// Exit status of `timeout` when it had to end a command, and when it had to kill it.
+const TIMED_OUT: [u32; 2] = [124, 137];
+/// What a command prints that does not start because its sandbox is stopped, and that status.
+const NOT_RUNNING: (u32, &str) = (97, "bobbin: the sandbox is not running\n");
+/// Exit status of a look for a file or folder that is not there.
+const NO_FILE: u32 = 66;
+
+/// What is done to a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SlotVerb<'a> {
+    /// Makes the sandbox's directory.
+    Prepare,
+    /// Lets commands start in it.
+    Wake,
+    /// Lets none start any more, asks what runs to end, and tells of what still runs.
+    Halt,
+    /// Ends whatever runs.
+    Kill,
+    /// Tells which of these still run.
+    Left(&'a str),
+    /// Removes what the slot's user has left.
+    Wipe,
+}
+
+impl SshSandboxes {
+    /// Does it, whatever comes of it.
+    pub(super) async fn slot(&self, slot: &Slot, verb: SlotVerb<'_>) -> Result<Ran, SshError> {
+        let (word, before) = match verb {
+            SlotVerb::Prepare => ("prepare", ""),
+            SlotVerb::Wake => ("wake", ""),
+            SlotVerb::Halt => ("halt", ""),
+            SlotVerb::Kill => ("kill", ""),
+            SlotVerb::Left(before) => ("left", before),
+            SlotVerb::Wipe => ("wipe", ""),
+        };
+        if !is_word(&slot.name) {
+            return Err(SshError::NotFound);
+        }
+        let input = format!(
+            "verb={word}\nslot={}\nname={}\nbefore={}\n{SLOT_SCRIPT}",
+            slot.number,
+            slot.name,
+            quoted(before)
+        );
+        self.as_slot(slot, "exec sh", input.into_bytes(), SCRIPT_MS_MAX)
+            .await
+    }
+
+    async fn as_slot(
+        &self,
+        slot: &Slot,
+        command: &str,
+        input: Vec<u8>,
+        ms_max: u64,
+    ) -> Result<Ran, SshError> {
+        let user = self.user(slot);
+        let bounds = (Duration::from_millis(ms_max), BYTES_MAX);
+        self.hosts
+            .run((slot.host, &user), command, input, bounds)
+            .await
+    }
+
+    /// Runs a script in the sandbox. Nothing of it or its environment is on a command line, which every user of the host
+    /// can read.
+    pub(super) async fn execute(
+        &self,
+        slot: &Slot,
+        script: &str,
+        env: &BTreeMap<String, String>,
+        time: Duration,
+    ) -> Result<Output, SshError> {
+        let seconds = time.as_secs().max(1);
+        let mut input = "exec 2>&1\n".to_owned();
+        input.push_str(&enter(slot));
+        let own = [
+            ("HOME", directory(slot)),
+            ("TMPDIR", format!("{}/tmp", directory(slot))),
+            (self.settings.agent.variable.as_str(), slot.port.to_string()),
+        ];
+        let given = env
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone()));
+        for (name, value) in own.into_iter().chain(given) {
+            if !is_variable(name) {
+                return Err(SshError::Invalid {
+                    what: format!("{name:?} is no name of a variable"),
+                });
+            }
+            let _ = writeln!(input, "export {name}={}", quoted(&value));
+        }
+        input.push_str(script);
+        input.push('\n');
+        let began = Instant::now();
+        let ms_max = seconds.saturating_mul(1000).saturating_add(EXEC_MARGIN_MS);
+        let command = format!("exec timeout -k 5 {seconds} sh");
+        let ran = self
+            .as_slot(slot, &command, input.into_bytes(), ms_max)
+            .await?;
+        let text = String::from_utf8_lossy(&ran.out).into_owned();
+        let is_over = began.elapsed().as_secs() >= seconds;
+        match ran.code {
+            // Where it has to kill, it goes along with what it kills.
+            None if is_over => Err(SshError::CommandTimeout),
+            Some(code) if TIMED_OUT.contains(&code) && is_over => Err(SshError::CommandTimeout),
+            Some(code) if code == NOT_RUNNING.0 && text == NOT_RUNNING.1 => {
+                Err(SshError::NotRunning)
+            }
+            code => Ok(Output {
+                exit_code: code.map_or(-1, i64::from),
+                text,
+            }),
+        }
+    }
+
+    /// Writes files as one archive, which `tar` unpacks below the sandbox's directory.
+    pub(super) async fn write(
+        &self,
+        slot: &Slot,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), SshError> {
+        let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
+        if bytes > BYTES_MAX {
+            return Err(SshError::Invalid {
+                what: format!("these files have more than {BYTES_MAX} bytes together"),
+            });
+        }
+        for (path, _) in &files {
+            inside(path)?;
+        }
+        let archive = archive(files).map_err(|error| SshError::Invalid {
+            what: format!("the files cannot be packed: {error}"),
+        })?;
+        let command = format!(
+            "{}exec tar -xf - --no-same-owner",
+            enter(slot).replace('\n', " ; ")
+        );
+        let ran = self
+            .as_slot(slot, &command, archive, TRANSFER_MS_MAX)
+            .await?;
+        self.done(slot, ran).map(drop)
+    }
+
+    /// The bytes of a file.
+    pub(super) async fn read(&self, slot: &Slot, path: &str) -> Result<Vec<u8>, SshError> {
+        inside(path)?;
+        let path = quoted(&format!("./{path}"));
+        let script = format!(
+            "{}[ -f {path} ] || exit {NO_FILE}\nexec head -c {} {path}\n",
+            enter(slot),
+            BYTES_MAX + 1
+        );
+        let ran = self
+            .as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX)
+            .await?;
+        self.done(slot, ran)
+    }
+
+    /// The files of a folder with their bytes.
+    pub(super) async fn files(
+        &self,
+        slot: &Slot,
+        path: &str,
+    ) -> Result<BTreeMap<String, u64>, SshError> {
+        inside(path)?;
+        let path = quoted(&format!("./{path}"));
+        let script = format!(
+            "{}[ -d {path} ] || exit {NO_FILE}\nexec find {path} -mindepth 1 -maxdepth 1 -type f -printf '%s\\t%f\\0'\n",
+            enter(slot)
+        );
+        let ran = self
+            .as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX)
+            .await?;
+        let out = self.done(slot, ran)?;
+        let text = String::from_utf8_lossy(&out);
+        let file = |line: &str| {
+            let (bytes, name) = line.split_once('\t')?;
+            Some((name.to_owned(), bytes.parse().ok()?))
+        };
+        Ok(text.split('\0').filter_map(file).collect())
+    }
+
+    fn done(&self, slot: &Slot, ran: Ran) -> Result<Vec<u8>, SshError> {
+        match ran.code {
+            Some(0) => Ok(ran.out),
+            Some(NO_FILE) => Err(SshError::NotFound),
+            Some(code) if code == NOT_RUNNING.0 => Err(SshError::NotRunning),
+            _ => Err(failed(self.host_name(slot.host), &ran)),
+        }
+    }
+}
+
+/// The directory of a sandbox on its host.
+fn directory(slot: &Slot) -> String {
+    format!("{ROOT}/{}/disk/{}", slot.number, slot.name)
+}
+
+/// Lines that go into it, or say that it is stopped or gone.
+fn enter(slot: &Slot) -> String {
+    let directory = directory(slot);
+    let (status, words) = (NOT_RUNNING.0, NOT_RUNNING.1.trim());
+    format!(
+        "if [ -e {ROOT}/{}/disk/.stopped ]; then echo '{words}'; exit {status}; fi\ncd {directory} || exit {}\numask 077\n",
+        slot.number,
+        super::registry::NO_DIRECTORY,
+    )
+}
+
+/// Whether a path stays below the directory that it is relative to.
+fn inside(path: &str) -> Result<(), SshError> {
+    let leaves = path.is_empty()
+        || path.starts_with('/')
+        || path.contains('\0')
+        || path.split('/').any(|part| part == "..");
+    if leaves {
+        return Err(SshError::Invalid {
+            what: "a path has to lie below the sandbox's directory".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+    !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_plain)
+}
+
+fn archive(files: Vec<(String, Vec<u8>)>) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, path, &bytes[..])?;
+    }
+    archive.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_never_leaves_the_sandboxes_directory() {
+        for good in ["a", "project/a b.txt", ".bobbin/x", "a..b/c", "..a"] {
+            assert_eq!(inside(good), Ok(()), "{good}");
+        }
+        for bad in ["", "/etc/passwd", "../a", "a/../../b", "a/..", "a\0b"] {
+            assert!(inside(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_variables_name_is_no_script() {
+        assert!(is_variable("OPENCODE_PORT") && is_variable("_x1"));
+        for bad in ["", "1x", "a b", "a;b", "a=b", "ä"] {
+            assert!(!is_variable(bad), "{bad:?}");
+        }
+    }
+}

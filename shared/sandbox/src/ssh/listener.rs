@@ -1,0 +1,99 @@
+//! Who listens on a port of a host's loopback, by the kernel's own list.
+//!
+//! Users of one host share its loopback: while a sandbox's agent is down, another sandbox's process could listen in its place
+//! and be told its password. So before a byte is sent through a new connection, the sockets at its far end have to belong to
+//! the slot's user. The list is `/proc/net/tcp` and `/proc/net/tcp6` (Linux, `Documentation/networking/proc_net_tcp.rst`).
+
+/// States of a socket in that list.
+const ESTABLISHED: &str = "01";
+const LISTEN: &str = "0A";
+
+/// Whether a process of this user, and of no other, answers at this port of 127.0.0.1.
+pub(super) fn is_answered_by(list: &str, port: u16, user: u32) -> bool {
+    let mut owners = list.lines().filter_map(|line| owner(line, port)).peekable();
+    owners.peek().is_some() && owners.all(|owner| owner == user)
+}
+
+/// Whose socket a line tells of, where it is one that answers at the port.
+fn owner(line: &str, port: u16) -> Option<u32> {
+    let mut fields = line.split_whitespace();
+    // The number of the line, then both addresses.
+    let (address, at) = fields.nth(1)?.split_once(':')?;
+    let state = fields.nth(1)?;
+    // Queues, timer and retransmissions lie between.
+    let user = fields.nth(3)?.parse().ok()?;
+    let inode = fields.nth(1)?;
+    if u16::from_str_radix(at, 16).ok()? != port {
+        return None;
+    }
+    let is_ours = match (state, inode) {
+        (LISTEN, _) => is_loopback(address) || is_any(address),
+        // One that nobody has accepted yet has no owner but who listens.
+        (ESTABLISHED, "0") => false,
+        (ESTABLISHED, _) => is_loopback(address),
+        _ => false,
+    };
+    is_ours.then_some(user)
+}
+
+/// 127.0.0.1, by itself or wrapped in IPv6, as machines of either byte order write it.
+fn is_loopback(address: &str) -> bool {
+    matches!(
+        address,
+        "0100007F"
+            | "7F000001"
+            | "0000000000000000FFFF00000100007F"
+            | "00000000000000000000FFFF7F000001"
+    )
+}
+
+fn is_any(address: &str) -> bool {
+    address.bytes().all(|digit| digit == b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+
+    fn line(local: &str, state: &str, user: u32, inode: u32) -> String {
+        format!(
+            "   0: {local} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 {user:>5}        0 {inode} 1 0000000000000000 100 0 0 10 0\n"
+        )
+    }
+
+    #[test]
+    fn a_port_counts_as_the_slots_own_only_while_nobody_else_answers_at_it() {
+        // 21001 is 0x5209.
+        let ours = line("0100007F:5209", LISTEN, 7, 900);
+        let accepted = line("0100007F:5209", ESTABLISHED, 7, 901);
+        let waiting = line("0100007F:5209", ESTABLISHED, 0, 0);
+        let theirs = line("0100007F:5209", LISTEN, 8, 902);
+        let theirs_anywhere = line("00000000:5209", LISTEN, 8, 903);
+        let theirs_in_v6 = line("00000000000000000000000000000000:5209", LISTEN, 8, 904);
+        let taken_by_them = line("0100007F:5209", ESTABLISHED, 8, 905);
+        let taken_in_v6 = line("0000000000000000FFFF00000100007F:5209", ESTABLISHED, 8, 905);
+        let elsewhere = line("0100007F:520A", LISTEN, 8, 906);
+        let of_another_address = line("0200A8C0:5209", ESTABLISHED, 8, 907);
+        let closing = line("0100007F:5209", "06", 0, 0);
+        for (lines, answers) in [
+            (vec![&ours], true),
+            (vec![&ours, &accepted, &waiting, &closing], true),
+            (vec![&ours, &elsewhere, &of_another_address], true),
+            (vec![], false),
+            (vec![&elsewhere], false),
+            (vec![&waiting, &closing], false),
+            (vec![&theirs], false),
+            (vec![&theirs_anywhere], false),
+            (vec![&theirs_in_v6], false),
+            (vec![&ours, &taken_by_them], false),
+            (vec![&ours, &taken_in_v6], false),
+        ] {
+            let list: String = std::iter::once(HEAD.to_owned())
+                .chain(lines.into_iter().cloned())
+                .collect();
+            assert_eq!(is_answered_by(&list, 21001, 7), answers, "{list}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Which hosts there are, and what is believed of them.
+
+use std::collections::BTreeSet;
+
+use russh::keys::{Algorithm, PublicKey};
+use serde::Deserialize;
+
+use super::bounds::{HOSTS_MAX, SANDBOXES_MAX};
+use crate::labels::Stack;
+
+/// One host, as the setting `ssh_hosts` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SshHost {
+    /// What people call it: small letters, digits and dashes.
+    pub name: String,
+    /// Name or IP address.
+    pub address: String,
+    /// Port of its sshd.
+    #[serde(default = "ssh_port")]
+    pub port: u16,
+    /// The host key that it has to show, as `/etc/ssh/ssh_host_ed25519_key.pub` has it. Any other is refused.
+    pub host_key: String,
+    /// The control user; the slots' users are named after it (`<user>-1`, …).
+    #[serde(default = "control_user")]
+    pub user: String,
+    /// Sandboxes that this stack makes on it, as long as there are no more there, whoever's.
+    pub sandboxes: u16,
+}
+
+const fn ssh_port() -> u16 {
+    22
+}
+
+fn control_user() -> String {
+    "bobbin".to_owned()
+}
+
+/// The one port of a sandbox that is reached from outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentPort {
+    /// As callers name it.
+    pub port: u16,
+    /// The variable that tells a sandbox's processes which port of the host's loopback stands for it.
+    pub variable: String,
+}
+
+/// What sandboxes on SSH hosts are made of.
+#[derive(Debug, Clone)]
+pub struct SshSettings {
+    /// Name of the stack: part of every sandbox's name and labels.
+    pub stack: String,
+    /// The stack's own id: a label of every sandbox.
+    pub stack_id: String,
+    /// The hosts, by [`hosts_of`].
+    pub hosts: Vec<SshHost>,
+    /// Where the agent listens.
+    pub agent: AgentPort,
+}
+
+impl SshSettings {
+    pub(super) fn stack(&self) -> Stack<'_> {
+        Stack {
+            name: &self.stack,
+            id: &self.stack_id,
+        }
+    }
+}
+
+impl SshHost {
+    /// The key that it has to show.
+    ///
+    /// # Errors
+    /// Where it comes from, if it is none.
+    pub(super) fn pinned(&self) -> Result<PublicKey, String> {
+        let read = PublicKey::from_openssh(self.host_key.trim()).ok();
+        let is_spoken = |key: &PublicKey| {
+            matches!(
+                key.algorithm(),
+                Algorithm::Ed25519 | Algorithm::Ecdsa { .. }
+            )
+        };
+        read.filter(is_spoken).ok_or_else(|| {
+            format!(
+                "ssh_hosts: host_key of {} is no public key of Ed25519 or ECDSA; take the line of /etc/ssh/ssh_host_ed25519_key.pub on that host",
+                self.name
+            )
+        })
+    }
+
+    fn wrong(&self) -> Option<String> {
+        let name = &self.name;
+        if !is_word(name) {
+            return Some(format!(
+                "ssh_hosts: the name {name:?} has to be small letters, digits and dashes"
+            ));
+        }
+        if !is_word(&self.user) {
+            return Some(format!(
+                "ssh_hosts: user of {name} has to be small letters, digits and dashes"
+            ));
+        }
+        if self.address.trim().is_empty() || self.port == 0 {
+            return Some(format!("ssh_hosts: {name} needs an address and a port"));
+        }
+        if !(1..=SANDBOXES_MAX).contains(&self.sandboxes) {
+            return Some(format!(
+                "ssh_hosts: sandboxes of {name} has to be 1 to {SANDBOXES_MAX}"
+            ));
+        }
+        self.pinned().err()
+    }
+}
+
+/// Reads the setting `ssh_hosts`: a JSON list of hosts.
+///
+/// # Errors
+/// A sentence that names what is wrong with it.
+pub fn hosts_of(json: &str) -> Result<Vec<SshHost>, String> {
+    let hosts: Vec<SshHost> =
+        serde_json::from_str(json).map_err(|e| format!("ssh_hosts cannot be read: {e}"))?;
+    checked(&hosts)?;
+    Ok(hosts)
+}
+
+/// Whether these hosts can be used together.
+///
+/// # Errors
+/// A sentence that names what is wrong.
+pub(super) fn checked(hosts: &[SshHost]) -> Result<(), String> {
+    if hosts.is_empty() || hosts.len() > HOSTS_MAX {
+        return Err(format!("ssh_hosts has to name 1 to {HOSTS_MAX} hosts"));
+    }
+    if let Some(wrong) = hosts.iter().find_map(SshHost::wrong) {
+        return Err(wrong);
+    }
+    let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    let places: BTreeSet<_> = hosts
+        .iter()
+        .map(|host| (&host.address, host.port, &host.user))
+        .collect();
+    if names.len() < hosts.len() || places.len() < hosts.len() {
+        return Err("ssh_hosts names a host twice".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether it means nothing to a shell, a file system or `useradd`.
+pub(super) fn is_word(text: &str) -> bool {
+    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    text.len() <= 100
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.bytes().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const KEY: &str =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ host";
+
+    fn host(name: &str, more: &str) -> String {
+        format!(r#"{{"name":"{name}","address":"{name}.example","host_key":"{KEY}"{more}}}"#)
+    }
+
+    #[test]
+    fn hosts_are_read_with_what_is_usual_left_out() {
+        let one = host("one", r#","sandboxes":8"#);
+        let two = host("two", r#","sandboxes":2,"port":2222,"user":"agents""#);
+        let read = hosts_of(&format!("[{one},{two}]")).unwrap();
+        let told: Vec<_> = read
+            .iter()
+            .map(|host| (host.name.as_str(), host.port, host.user.as_str()))
+            .collect();
+        assert_eq!(told, [("one", 22, "bobbin"), ("two", 2222, "agents")]);
+    }
+
+    #[test]
+    fn a_setting_that_cannot_be_used_says_what_is_wrong_with_it() {
+        let good = host("one", r#","sandboxes":8"#);
+        for (json, says) in [
+            ("[]".to_owned(), "1 to 16 hosts"),
+            ("{}".to_owned(), "ssh_hosts cannot be read"),
+            (format!("[{good},{good}]"), "names a host twice"),
+            (
+                format!("[{}]", host("one", r#","sandboxes":0"#)),
+                "1 to 250",
+            ),
+            (
+                format!("[{}]", host("one", "")),
+                "missing field `sandboxes`",
+            ),
+            (
+                format!("[{}]", host("a b", r#","sandboxes":1"#)),
+                "small letters",
+            ),
+            (
+                format!("[{}]", host("a", r#","sandboxes":1,"user":"$(x)""#)),
+                "small letters",
+            ),
+            (
+                format!("[{}]", good.replace("ssh-ed25519 AAAA", "ssh-ed25519 BBBB")),
+                "ssh_host_ed25519_key.pub",
+            ),
+            (
+                format!("[{}]", host("a", r#","sandboxes":1,"colour":"red""#)),
+                "colour",
+            ),
+        ] {
+            let error = hosts_of(&json).unwrap_err();
+            assert!(error.contains(says), "{json}: {error}");
+        }
+    }
+}

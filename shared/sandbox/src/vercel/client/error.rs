@@ -1,0 +1,227 @@
+//! What Vercel answered in place of what was asked for, and what that means.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::keys::Key;
+use bobbin_http::{Answer, HttpError, sentence};
+use serde_json::Value;
+
+/// Characters of a provider's words that are passed on.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// What went wrong, by what is to be done about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VercelError {
+    /// There is no token: nothing was asked.
+    #[error("{}", Key::VercelToken.missing())]
+    NoKey,
+    /// No team or project is named: nothing was asked.
+    #[error("the setting {setting} of the parameter Overrides is missing")]
+    NoProject {
+        /// The name of the setting.
+        setting: &'static str,
+    },
+    /// 401: the token is bad or expired.
+    #[error("Vercel refused the token")]
+    BadKey,
+    /// 402, 403: the token may not do this here, or the team has to pay.
+    #[error("Vercel does not allow it: {message}")]
+    Forbidden {
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// 404: it does not know the sandbox (or file).
+    #[error("Vercel does not know it")]
+    NotFound,
+    /// 400 with words about a taken name.
+    #[error("the name is taken: {message}")]
+    NameTaken {
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// 410 `sandbox_stopped`: the session has ended.
+    #[error("the sandbox's session has ended: {message}")]
+    Stopped {
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// 410 `snapshot_not_found`: the snapshot was deleted or has expired.
+    #[error("the snapshot is gone: {message}")]
+    SnapshotGone {
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// 409, 422: the sandbox is stopping, or a snapshot of it is made.
+    #[error("not now: {message}")]
+    InTransition {
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// Too many requests (429).
+    #[error("Vercel is limiting requests")]
+    RateLimited {
+        /// Milliseconds that it asked for, or 0.
+        after_ms: u64,
+    },
+    /// 400 and its like: validation, quota.
+    #[error("Vercel refused the request ({status}): {message}")]
+    Refused {
+        /// HTTP status of the answer.
+        status: u16,
+        /// What Vercel says of it.
+        message: String,
+    },
+    /// A command ran over its time and was ended.
+    #[error("the command ran over its time")]
+    CommandTimeout,
+    /// What a command prints stopped before its end.
+    #[error("the command's output broke off: {message}")]
+    BrokenOff {
+        /// What was said instead.
+        message: String,
+    },
+    /// 5xx, a redirect, or something that is no answer of Vercel's.
+    #[error("Vercel is not answering properly ({status}): {message}")]
+    Unavailable {
+        /// HTTP status of the answer.
+        status: u16,
+        /// What came in place of an answer.
+        message: String,
+    },
+    /// No answer at all; whether the call had its effect is unknown.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl VercelError {
+    /// What the sandbox's delivery has to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        let seen = self.to_string();
+        match self {
+            Self::NoKey => Failure::NonRecoverable { advice: seen },
+            Self::NoProject { setting } => Failure::NonRecoverable {
+                advice: format!(
+                    "Vercel needs {setting}. The operator has to name it in the parameter Overrides."
+                ),
+            },
+            Self::BadKey => Failure::NonRecoverable {
+                advice: "Vercel refused the token. The operator stores a valid vercel_token with `bobbin secrets`."
+                    .to_owned(),
+            },
+            Self::Forbidden { message } => Failure::NonRecoverable {
+                advice: format!(
+                    "Vercel does not allow this: {message} The operator has to check the token's team, vercel_team_id and vercel_project_id, and the team's plan."
+                ),
+            },
+            // A snapshot that is gone is the disk of the sandbox whose it was.
+            Self::NotFound | Self::SnapshotGone { .. } => Failure::SandboxGone,
+            Self::NameTaken { .. } | Self::InTransition { .. } => Failure::Wait { after_ms: 0, seen },
+            Self::RateLimited { after_ms } => Failure::Wait {
+                after_ms: *after_ms,
+                seen,
+            },
+            Self::Refused { message, .. } => Failure::NonRecoverable {
+                advice: format!(
+                    "Vercel refused the request: {message} The operator has to look at the team's limits and the settings."
+                ),
+            },
+            Self::Stopped { .. } | Self::CommandTimeout | Self::BrokenOff { .. } => {
+                Failure::SandboxDown { seen }
+            }
+            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable {
+                advice: format!(
+                    "The address of Vercel cannot be used: {seen}. The operator has to check vercel_api of the parameter Overrides."
+                ),
+            },
+            Self::Unavailable { .. }
+            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::Outage { after_ms: 0, seen }
+            }
+            Self::Http(_) => Failure::Wait { after_ms: 0, seen },
+        }
+    }
+
+    /// What to do about a call into a session: silence, server errors and an unknown session are the sandbox's, so that it is
+    /// looked at next.
+    #[must_use]
+    pub fn session_failure(&self) -> Failure {
+        match self {
+            Self::Unavailable { .. }
+            | Self::NotFound
+            | Self::InTransition { .. }
+            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::SandboxDown {
+                    seen: self.to_string(),
+                }
+            }
+            _ => self.failure(),
+        }
+    }
+
+    /// By what an answer, or a line in the middle of one, says.
+    fn said(status: u16, code: &str, message: String, after_ms: u64) -> Self {
+        match (status, code) {
+            (_, "sandbox_stopped") => Self::Stopped { message },
+            (_, "snapshot_not_found") => Self::SnapshotGone { message },
+            (_, "sandbox_stopping" | "sandbox_snapshotting") | (409, _) => {
+                Self::InTransition { message }
+            }
+            (401, _) => Self::BadKey,
+            (402 | 403, _) => Self::Forbidden { message },
+            (404, _) => Self::NotFound,
+            (410, _) => Self::Stopped { message },
+            (429, _) => Self::RateLimited { after_ms },
+            (400, _) if message.contains("already exists") => Self::NameTaken { message },
+            (400..=499, _) => Self::Refused { status, message },
+            _ => Self::Unavailable { status, message },
+        }
+    }
+
+    /// What a line of a command's output means that tells of an error.
+    pub(super) fn in_stream(data: &Value) -> Self {
+        let code = data["code"].as_str().unwrap_or_default();
+        let message = cut(&sentence(&data["message"]));
+        match Self::said(0, code, message, 0) {
+            Self::Unavailable { message, .. } => Self::BrokenOff { message },
+            known => known,
+        }
+    }
+}
+
+fn cut(words: &str) -> String {
+    words.chars().take(MESSAGE_CHARS_MAX).collect()
+}
+
+pub(super) fn describe(answer: &Answer) -> String {
+    match answer.media_type().as_str() {
+        "" => "an empty or unlabelled answer".to_owned(),
+        "application/json" => "unreadable JSON".to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+pub(super) fn classify(answer: &Answer) -> Option<VercelError> {
+    if answer.ok() {
+        return None;
+    }
+    let status = answer.status;
+    // A page of something in between is no word of Vercel's about token or sandbox.
+    let Some(body) = answer.json::<Value>() else {
+        return Some(match status {
+            429 => VercelError::RateLimited {
+                after_ms: answer.retry_after_ms().unwrap_or(0),
+            },
+            _ => VercelError::Unavailable {
+                status,
+                message: format!("{} where JSON was due", describe(answer)),
+            },
+        });
+    };
+    let code = body["error"]["code"].as_str().unwrap_or_default();
+    let message = match cut(&sentence(&body["error"]["message"])) {
+        none if none.is_empty() => describe(answer),
+        message => message,
+    };
+    let after_ms = answer.retry_after_ms().unwrap_or(0);
+    Some(VercelError::said(status, code, message, after_ms))
+}

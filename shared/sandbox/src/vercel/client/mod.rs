@@ -1,0 +1,285 @@
+//! Vercel's API for sandboxes, and for the session that each of them has.
+//!
+//! Promised: one method a call, one error that says what to do ([`VercelError::failure`]); a create, resume or stop is asked
+//! for and never waited for. Deliberately absent: retries and state (both are `decide`'s), and what goes over the routes.
+
+mod error;
+mod session;
+
+use std::time::Duration;
+
+use bobbin_http::{Answer, Hosts, Http, HttpError, REQUEST_MS};
+use reqwest::{Method, RequestBuilder, Url};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+pub use self::error::VercelError;
+use self::error::{classify, describe};
+use super::policy::NetworkPolicy;
+use super::types::{CreateSandbox, MadeSnapshot, Page, Sandbox, StoppedSession, Told};
+
+/// A call that makes, resumes, stops or deletes.
+const LIFECYCLE_MS_MAX: u64 = 45_000;
+/// Sandboxes a page, the most that Vercel gives.
+const PAGE_ITEMS: usize = 50;
+/// Pages of one listing.
+const PAGES_MAX: usize = 200;
+/// Sandboxes that a listing holds at the most.
+pub const LISTED_MAX: usize = PAGE_ITEMS * PAGES_MAX;
+
+/// Where sandboxes are made, and with whose token.
+#[derive(Clone)]
+pub struct VercelAccount {
+    /// Base of the API, with its `/api`.
+    pub api: String,
+    /// Access token of the team.
+    pub token: String,
+    /// The team, by id.
+    pub team: String,
+    /// The project, by id.
+    pub project: String,
+}
+
+/// The client of Vercel's API.
+#[derive(Clone)]
+pub struct Vercel {
+    http: Http,
+    base: Url,
+    account: VercelAccount,
+}
+
+impl std::fmt::Debug for Vercel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vercel")
+            .field("base", &self.base.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+type Answered<T> = Result<T, VercelError>;
+
+impl Vercel {
+    /// A client for one project.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when the base may not be spoken to.
+    pub fn new(account: VercelAccount) -> Result<Self, HttpError> {
+        // Only the base's own host gets the token: routes are an agent client's.
+        let http = Http::new(&account.api, Hosts::Named(Vec::new()))?;
+        let base = Url::parse(&account.api).map_err(|_| HttpError::Refused {
+            host: "(unreadable)".to_owned(),
+            why: "it is no absolute URL",
+        })?;
+        Ok(Self {
+            http,
+            base,
+            account,
+        })
+    }
+
+    /// Makes a sandbox. A taken name is [`VercelError::NameTaken`]: read it by name and adopt it.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn create(&self, body: &CreateSandbox) -> Answered<Told> {
+        let request = self.request(Method::POST, &["v3", "sandboxes"], &[], LIFECYCLE_MS_MAX)?;
+        self.read(request.json(body)).await
+    }
+
+    /// Reads a sandbox by name; starts nothing.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn get(&self, name: &str) -> Answered<Told> {
+        let request = self.of_project(Method::GET, name, &[], REQUEST_MS)?;
+        self.read(request).await
+    }
+
+    /// Begins a new session if the last one has ended.
+    ///
+    /// # Errors
+    /// [`VercelError`]; [`VercelError::SnapshotGone`] where the disk is lost.
+    pub async fn resume(&self, name: &str) -> Answered<Told> {
+        let query = [("resume", "true")];
+        let request = self.of_project(Method::GET, name, &query, LIFECYCLE_MS_MAX)?;
+        self.read(request).await
+    }
+
+    /// Every sandbox whose name begins so, in order of creation. The list may lag.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn list(&self, prefix: &str) -> Answered<Vec<Sandbox>> {
+        let limit = PAGE_ITEMS.to_string();
+        let mut found = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![
+                ("project", self.account.project.as_str()),
+                ("limit", &limit),
+                ("namePrefix", prefix),
+                // A prefix is taken only with this order.
+                ("sortBy", "name"),
+                ("sortOrder", "asc"),
+            ];
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let request = self.request(Method::GET, &["v2", "sandboxes"], &query, REQUEST_MS)?;
+            let page: Page = self.read(request).await?;
+            found.extend(page.sandboxes);
+            cursor = page.pagination.next.filter(|next| !next.is_empty());
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let begins = |one: &Sandbox| one.name.starts_with(prefix);
+        found.retain(begins);
+        found.sort_by(|one, other| {
+            let made = one.created_at.total_cmp(&other.created_at);
+            made.then_with(|| one.name.cmp(&other.name))
+        });
+        Ok(found)
+    }
+
+    /// Asks for the end of a sandbox, with its snapshots that no other sandbox was made from.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn delete(&self, name: &str) -> Answered<()> {
+        let query = [("deleteOrphanSnapshots", "true")];
+        let request = self.of_project(Method::DELETE, name, &query, LIFECYCLE_MS_MAX)?;
+        self.send(request).await.map(drop)
+    }
+
+    /// Asks for the end of a session: every process ends, the disk is kept.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn stop(&self, session: &str) -> Answered<StoppedSession> {
+        let request = self.of_session(Method::POST, session, &["stop"], LIFECYCLE_MS_MAX)?;
+        self.read(request).await
+    }
+
+    /// Keeps the disk as a snapshot for good, which ends the session.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn snapshot(&self, session: &str) -> Answered<MadeSnapshot> {
+        let request = self.of_session(Method::POST, session, &["snapshot"], LIFECYCLE_MS_MAX)?;
+        self.read(request.json(&json!({ "expiration": 0 }))).await
+    }
+
+    /// Lets a session live so much longer.
+    ///
+    /// # Errors
+    /// [`VercelError`]; [`VercelError::Refused`] beyond what the team's plan allows.
+    pub async fn extend(&self, session: &str, by_ms: u64) -> Answered<()> {
+        let request = self.of_session(Method::POST, session, &["extend-timeout"], REQUEST_MS)?;
+        let request = request.json(&json!({ "duration": by_ms }));
+        self.send(request).await.map(drop)
+    }
+
+    /// Gives a sandbox another network policy: the session that runs, and those after it.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn set_policy(
+        &self,
+        name: &str,
+        session: &str,
+        policy: &NetworkPolicy,
+    ) -> Answered<()> {
+        let later = self.of_project(Method::PATCH, name, &[], REQUEST_MS)?;
+        self.send(later.json(&json!({ "networkPolicy": policy })))
+            .await?;
+        let now = self.of_session(Method::POST, session, &["network-policy"], REQUEST_MS)?;
+        self.send(now.json(policy)).await.map(drop)
+    }
+
+    /// The project that sandboxes are made in, by its name: whether the token opens it.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn project(&self) -> Answered<String> {
+        let segments = ["v9", "projects", &self.account.project];
+        let request = self.request(Method::GET, &segments, &[], REQUEST_MS)?;
+        let project: Value = self.read(request).await?;
+        Ok(project["name"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn of_project(
+        &self,
+        method: Method,
+        name: &str,
+        query: &[(&str, &str)],
+        ms_max: u64,
+    ) -> Answered<RequestBuilder> {
+        let mut all = vec![("projectId", self.account.project.as_str())];
+        all.extend(query);
+        self.request(method, &["v2", "sandboxes", name], &all, ms_max)
+    }
+
+    fn of_session(
+        &self,
+        method: Method,
+        session: &str,
+        segments: &[&str],
+        ms_max: u64,
+    ) -> Answered<RequestBuilder> {
+        let path: Vec<&str> = ["v2", "sandboxes", "sessions", session]
+            .into_iter()
+            .chain(segments.iter().copied())
+            .collect();
+        self.request(method, &path, &[], ms_max)
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        segments: &[&str],
+        query: &[(&str, &str)],
+        ms_max: u64,
+    ) -> Answered<RequestBuilder> {
+        let account = &self.account;
+        if account.token.is_empty() {
+            return Err(VercelError::NoKey);
+        }
+        for (setting, value) in [
+            ("vercel_team_id", &account.team),
+            ("vercel_project_id", &account.project),
+        ] {
+            if value.is_empty() {
+                return Err(VercelError::NoProject { setting });
+            }
+        }
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url.query_pairs_mut()
+            .append_pair("teamId", &account.team)
+            .extend_pairs(query);
+        let request = self.http.request(method, url.as_str())?;
+        Ok(request
+            .bearer_auth(&account.token)
+            .timeout(Duration::from_millis(ms_max)))
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
+        let answer = self.send(request).await?;
+        answer.json().ok_or_else(|| VercelError::Unavailable {
+            status: answer.status,
+            message: format!("{} where JSON was due", describe(&answer)),
+        })
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Answered<Answer> {
+        let answer = self.http.send(request).await?;
+        match classify(&answer) {
+            None => Ok(answer),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! Commands and files of a session.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_http::{Answer, HttpError, REQUEST_MS, broken, media_type};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::error::{VercelError, classify, describe};
+use super::{Answered, Vercel};
+use crate::provider::Output;
+
+/// What the answer of a command may take beyond the command's own time.
+const EXEC_MARGIN_MS: u64 = 15_000;
+/// Vercel ends a command so long after its time, if we could not.
+const EXEC_NET_MS: u64 = 5_000;
+/// Bytes of a command's answer that are read.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// An upload or download.
+const TRANSFER_MS_MAX: u64 = 60_000;
+/// Time of a listing.
+const LIST_MS: u64 = 15_000;
+/// What a listing's script ends with where there is no such folder.
+const EXIT_NO_FOLDER: i64 = 66;
+/// Tells the files of a folder, not of those below it: size, name and a NUL each.
+const LIST_SCRIPT: &str = r#"cd -- "$1" 2>/dev/null || exit 66
+find . -maxdepth 1 ! -type d -printf '%s %f\0' 2>/dev/null"#;
+const SIGKILL: u8 = 9;
+/// Type of a stream of lines of JSON.
+const NDJSON: &str = "application/x-ndjson";
+
+/// What a command has come to so far.
+#[derive(Default)]
+struct Heard {
+    id: Option<String>,
+    exit_code: Option<i64>,
+    text: String,
+}
+
+impl Heard {
+    fn take(&mut self, line: &[u8]) -> Answered<()> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let line: Value = serde_json::from_slice(line).map_err(|_| VercelError::BrokenOff {
+            message: "a line that is no JSON".to_owned(),
+        })?;
+        match line["stream"].as_str() {
+            Some("error") => return Err(VercelError::in_stream(&line["data"])),
+            Some(_) => self.text += line["data"].as_str().unwrap_or_default(),
+            None => {
+                let command = &line["command"];
+                self.id = command["id"].as_str().map(str::to_owned).or(self.id.take());
+                self.exit_code = command["exitCode"].as_i64();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Vercel {
+    /// Runs a program by its arguments, without a shell. `env` lives only in its processes. Over the timeout it is killed and
+    /// is [`VercelError::CommandTimeout`].
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn run(
+        &self,
+        session: &str,
+        argv: &[&str],
+        env: &BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> Answered<Output> {
+        let (program, arguments) = argv.split_first().unwrap_or((&"true", &[]));
+        let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let body = json!({
+            "command": program, "args": arguments, "env": env, "sudo": false, "wait": true, "logs": true,
+            "timeout": ms.saturating_add(EXEC_NET_MS),
+        });
+        let ms_max = ms.saturating_add(EXEC_MARGIN_MS);
+        let request = self.of_session(Method::POST, session, &["cmd"], ms_max)?;
+        let deadline = Instant::now() + timeout;
+        let mut heard = Heard::default();
+        let listening = async {
+            let mut stream = self.stream(request.json(&body)).await?;
+            listen(&mut stream, &mut heard).await
+        };
+        match timeout_at(deadline, listening).await {
+            Ok(done) => done?,
+            Err(_) => {
+                if let Some(command) = &heard.id {
+                    self.kill(session, command).await;
+                }
+                return Err(VercelError::CommandTimeout);
+            }
+        }
+        match heard.exit_code {
+            Some(exit_code) => Ok(Output {
+                exit_code,
+                text: heard.text,
+            }),
+            None => Err(VercelError::BrokenOff {
+                message: "it ended before the command did".to_owned(),
+            }),
+        }
+    }
+
+    /// Ends a command that has run over its time; where this fails Vercel does it.
+    async fn kill(&self, session: &str, command: &str) {
+        let segments = ["cmd", command, "kill"];
+        let Ok(request) = self.of_session(Method::POST, session, &segments, REQUEST_MS) else {
+            return;
+        };
+        if let Err(error) = self.send(request.json(&json!({ "signal": SIGKILL }))).await {
+            tracing::warn!(
+                event = "vercel.command.late",
+                %error,
+                "a command that ran over its time could not be ended"
+            );
+        }
+    }
+
+    async fn stream(&self, request: reqwest::RequestBuilder) -> Answered<Response> {
+        let response = self.http.open(request).await?;
+        let status = response.status().as_u16();
+        let kind = media_type(response.headers());
+        if status / 100 == 2 && kind == NDJSON {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let body = response.bytes().await.map_err(broken)?;
+        let answer = Answer {
+            status,
+            headers,
+            body: body.to_vec(),
+        };
+        Err(
+            classify(&answer).unwrap_or_else(|| VercelError::Unavailable {
+                status,
+                message: format!("{} where a stream was due", describe(&answer)),
+            }),
+        )
+    }
+
+    /// Writes files; parents are made. Paths are relative to `cwd`.
+    ///
+    /// # Errors
+    /// [`VercelError`].
+    pub async fn upload(
+        &self,
+        session: &str,
+        cwd: &str,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> Answered<()> {
+        let archive = archive(&files).map_err(|e| VercelError::Refused {
+            status: 400,
+            message: format!("the files cannot be packed: {e}"),
+        })?;
+        let segments = ["fs", "write"];
+        let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
+        let request = request
+            .header("content-type", "application/gzip")
+            .header("x-cwd", cwd)
+            .body(archive);
+        self.send(request).await.map(drop)
+    }
+
+    /// Reads a file; its path is relative to `cwd`.
+    ///
+    /// # Errors
+    /// [`VercelError`]; [`VercelError::NotFound`] when there is none.
+    pub async fn download(&self, session: &str, cwd: &str, path: &str) -> Answered<Vec<u8>> {
+        let segments = ["fs", "read"];
+        let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
+        let request = request.json(&json!({ "path": path, "cwd": cwd }));
+        let answer = self.send(request).await?;
+        // A page of something in between is no file.
+        if answer.media_type() == "application/octet-stream" {
+            return Ok(answer.body);
+        }
+        Err(VercelError::Unavailable {
+            status: answer.status,
+            message: format!("{} where a file was due", describe(&answer)),
+        })
+    }
+
+    /// The files of a folder, not of those below it, with their bytes. There is no call for it, so a script looks.
+    ///
+    /// # Errors
+    /// [`VercelError`]; [`VercelError::NotFound`] when there is no such folder.
+    pub async fn list_files(&self, session: &str, path: &str) -> Answered<BTreeMap<String, u64>> {
+        let argv = ["sh", "-c", LIST_SCRIPT, "sh", path];
+        let timeout = Duration::from_millis(LIST_MS);
+        let listed = self.run(session, &argv, &BTreeMap::new(), timeout).await?;
+        match listed.exit_code {
+            0 => Ok(listed.text.split('\0').filter_map(entry).collect()),
+            EXIT_NO_FOLDER => Err(VercelError::NotFound),
+            code => Err(VercelError::BrokenOff {
+                message: format!("a folder could not be listed (exit {code})"),
+            }),
+        }
+    }
+}
+
+async fn listen(stream: &mut Response, heard: &mut Heard) -> Answered<()> {
+    let mut held: Vec<u8> = Vec::new();
+    let mut bytes = 0;
+    while let Some(piece) = stream.chunk().await.map_err(broken)? {
+        bytes += piece.len();
+        if bytes > OUTPUT_BYTES_MAX {
+            let host = stream.url().host_str().unwrap_or("the service").to_owned();
+            return Err(VercelError::Http(HttpError::TooLarge {
+                host,
+                bytes_max: OUTPUT_BYTES_MAX,
+            }));
+        }
+        held.extend_from_slice(&piece);
+        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = held.drain(..=end).collect();
+            heard.take(&line)?;
+        }
+    }
+    heard.take(&held)
+}
+
+fn entry(line: &str) -> Option<(String, u64)> {
+    let (size, name) = line.split_once(' ')?;
+    Some((name.to_owned(), size.parse().ok()?))
+}
+
+fn archive(files: &[(String, Vec<u8>)]) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (path, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_entry_type(tar::EntryType::Regular);
+        archive.append_data(&mut header, path, bytes.as_slice())?;
+    }
+    archive.into_inner()?.finish()
+}

@@ -1,0 +1,151 @@
+//! Snapshots that are kept under a name of ours.
+//!
+//! Vercel names a snapshot by an id of its own, deletes it when its sandbox has newer ones, and tells of no name or label with
+//! it. So a snapshot is kept by a sandbox of the snapshot's name, which is made from it and stopped at once: a stopped
+//! sandbox is a disk with a name, tags and a place in the listing, and a repeat of any step finds what the last one made.
+//! Making one ends the session of the sandbox that it is of.
+
+use bobbin_core::failure::Failure;
+use bobbin_core::sandbox::SandboxState;
+
+use super::client::VercelError;
+use super::seam::{VercelSandboxes, control};
+use super::types::{CreateSandbox, Sandbox, Told};
+use crate::provider::{ErrorKind, ProviderError, ProviderResult};
+use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
+
+impl VercelSandboxes {
+    /// Look, and take the next step that is due: a repeat goes on where the last call left off.
+    pub(super) async fn make_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        if let Some(keeper) = self.keeper(name).await.map_err(control)? {
+            return self.rest(keeper).await.map_err(control);
+        }
+        let source = self.client.get(name.sandbox()).await.map_err(control)?;
+        let id = match source.state() {
+            SandboxState::Running => self.snapshot_session(&source).await.map_err(control)?,
+            SandboxState::Stopped => source.sandbox.current_snapshot_id.clone(),
+            SandboxState::Provisioning | SandboxState::Busy => None,
+            SandboxState::Gone => return Err(control(VercelError::NotFound)),
+            SandboxState::Broken { .. } => return Err(wrong_state(source.status())),
+        };
+        let Some(id) = id else {
+            return match source.state() {
+                SandboxState::Stopped => Err(wrong_state("stopped without a disk")),
+                _ => Ok(SnapshotState::Underway),
+            };
+        };
+        let body = CreateSandbox::keeper(&self.made(), name, &source.sandbox, &id);
+        match self.client.create(&body).await {
+            Ok(keeper) => self.rest(keeper).await.map_err(control),
+            // Another has come first, the snapshot is not ready, or the answer was lost: the next look says.
+            Err(VercelError::NameTaken { .. } | VercelError::SnapshotGone { .. }) => {
+                Ok(SnapshotState::Underway)
+            }
+            Err(error) => Err(control(error)),
+        }
+    }
+
+    async fn snapshot_session(&self, source: &Told) -> Result<Option<String>, VercelError> {
+        let Some(session) = &source.session else {
+            return Ok(None);
+        };
+        match self.client.snapshot(&session.id).await {
+            Ok(made) => Ok(Some(made.snapshot.id)),
+            // It has just ended by itself, or somebody else has asked: its disk is kept all the same.
+            Err(VercelError::Stopped { .. } | VercelError::InTransition { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stops the sandbox that keeps a snapshot, if it runs.
+    async fn rest(&self, keeper: Told) -> Result<SnapshotState, VercelError> {
+        if let Some(session) = &keeper.session
+            && session.status == "running"
+        {
+            match self.client.stop(&session.id).await {
+                Ok(_) | Err(VercelError::Stopped { .. } | VercelError::InTransition { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            return Ok(SnapshotState::Underway);
+        }
+        Ok(kept_as(&keeper.sandbox, &keeper.state()))
+    }
+
+    async fn keeper(&self, name: &SnapshotName) -> Result<Option<Told>, VercelError> {
+        match self.client.get(&name.to_string()).await {
+            Ok(keeper) => Ok(Some(keeper)),
+            Err(VercelError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn look_for_snapshot(
+        &self,
+        name: &SnapshotName,
+    ) -> Result<SnapshotState, VercelError> {
+        if let Some(keeper) = self.keeper(name).await? {
+            return Ok(kept_as(&keeper.sandbox, &keeper.state()));
+        }
+        match self.client.get(name.sandbox()).await {
+            Ok(source) if source.state() == SandboxState::Busy => Ok(SnapshotState::Underway),
+            Ok(_) | Err(VercelError::NotFound) => Ok(SnapshotState::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Vercel's id of the snapshot that is kept under a name.
+    pub(super) async fn kept(&self, name: &SnapshotName) -> Result<Option<String>, VercelError> {
+        let keeper = self.keeper(name).await?;
+        Ok(keeper.and_then(|keeper| keeper.sandbox.current_snapshot_id))
+    }
+
+    pub(super) async fn all_snapshots(&self) -> Result<Vec<Snapshot>, VercelError> {
+        let stack = self.settings.stack();
+        let listed = self.client.list(&stack_prefix(stack)).await?;
+        let ours = |told: Sandbox| {
+            let name = SnapshotName::parse(stack, &told.name)?;
+            let state = super::types::state_of(&told.status);
+            let state = kept_as(&told, &state);
+            Some(Snapshot {
+                name,
+                state,
+                gib: None,
+            })
+        };
+        let mut ours: Vec<Snapshot> = listed.into_iter().filter_map(ours).collect();
+        ours.sort_by_key(|one| std::cmp::Reverse(one.name.at_ms()));
+        Ok(ours)
+    }
+
+    pub(super) async fn drop_snapshot(&self, name: &SnapshotName) -> Result<(), VercelError> {
+        match self.client.delete(&name.to_string()).await {
+            Err(VercelError::NotFound) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn kept_as(keeper: &Sandbox, state: &SandboxState) -> SnapshotState {
+    match state {
+        SandboxState::Stopped if keeper.current_snapshot_id.is_some() => SnapshotState::Ready,
+        SandboxState::Stopped => SnapshotState::Failed {
+            reason: "the provider kept no disk of it".to_owned(),
+        },
+        SandboxState::Broken { reason, .. } => SnapshotState::Failed {
+            reason: reason.clone(),
+        },
+        SandboxState::Gone => SnapshotState::Absent,
+        SandboxState::Provisioning | SandboxState::Running | SandboxState::Busy => {
+            SnapshotState::Underway
+        }
+    }
+}
+
+fn wrong_state(said: &str) -> ProviderError {
+    let reason = format!("the sandbox is {said}: start it, then make the snapshot");
+    ProviderError {
+        kind: ErrorKind::WrongState,
+        seen: reason.clone(),
+        failure: Failure::TurnFailed { reason },
+    }
+}

@@ -1,0 +1,447 @@
+//! Shapes of Vercel's API, and what its states mean for us. What is optional is left out there, never null.
+
+use std::collections::BTreeMap;
+
+use bobbin_core::endpoint::Endpoint;
+use bobbin_core::ids::{Ms, SandboxKey, sandbox_name};
+use bobbin_core::limits::Limits;
+use bobbin_core::sandbox::SandboxState;
+use serde::{Deserialize, Serialize};
+
+use super::policy::NetworkPolicy;
+use crate::labels::{LABEL_GENERATION, Stack, labels};
+use crate::provider;
+use crate::snapshot::SnapshotName;
+
+const MINUTE_MS: u64 = 60_000;
+/// The hard end of a session, whatever is done (Vercel's documentation: 24 h on its paid plans).
+pub(super) const SESSION_MS_MAX: u64 = 24 * 60 * MINUTE_MS;
+/// vCPU of a sandbox; each has 2 GiB of memory.
+const VCPUS: u32 = 2;
+/// Snapshots that Vercel keeps of a sandbox by itself: the newest is what the next session begins with.
+const KEPT_SNAPSHOTS: u32 = 1;
+/// Time of the session that a kept snapshot's own sandbox is made with: it stops by itself if nobody stops it.
+const KEEPER_MS: u64 = MINUTE_MS;
+
+/// A sandbox with its present session, as every call about one sandbox answers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Told {
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// Its present or last session.
+    #[serde(default)]
+    pub session: Option<Session>,
+    /// How its ports are reached in that session.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+}
+
+/// A sandbox, as listings tell of it too.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sandbox {
+    /// Unique in the project.
+    pub name: String,
+    /// Whose it is and which stack made it ([`crate::labels`]); Vercel takes five.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// State of its present session, in Vercel's word.
+    #[serde(default)]
+    pub status: String,
+    /// When it was made, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: f64,
+    /// The snapshot that the next session begins with; none before the first stop.
+    #[serde(default)]
+    pub current_snapshot_id: Option<String>,
+}
+
+/// One running machine of a sandbox.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    /// Commands and files name this one; new with each resume.
+    pub id: String,
+    /// State, in Vercel's word.
+    #[serde(default)]
+    pub status: String,
+    /// Milliseconds that it runs at the most, from its start.
+    #[serde(default)]
+    pub timeout: f64,
+    /// When it began to run, in milliseconds since 1970.
+    #[serde(default)]
+    pub started_at: Option<f64>,
+    /// When it was made, in milliseconds since 1970.
+    #[serde(default)]
+    pub created_at: f64,
+    /// Where its commands run.
+    #[serde(default)]
+    pub cwd: String,
+}
+
+/// How a port is reached. Anybody can: the agent's password is the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Route {
+    /// The address that reaches it.
+    pub url: String,
+    /// The port inside.
+    pub port: u16,
+}
+
+impl From<&Route> for Endpoint {
+    fn from(route: &Route) -> Self {
+        let address = route.url.split('?').next().unwrap_or_default();
+        Self {
+            url: address.trim_end_matches('/').to_owned(),
+            headers: Vec::new(),
+        }
+    }
+}
+
+impl Session {
+    /// When it ends by itself, in milliseconds since 1970.
+    #[must_use]
+    pub fn ends_ms(&self) -> Ms {
+        whole(self.started_at.unwrap_or(self.created_at) + self.timeout)
+    }
+
+    /// Where commands and files are sent to: its id, and its directory.
+    fn place(&self) -> String {
+        format!("{}/{}", self.id, self.cwd.trim_start_matches('/'))
+    }
+}
+
+/// Id and directory of a session, out of what [`provider::Sandbox::exec_base`] holds.
+pub(super) fn placed(base: &str) -> (&str, String) {
+    let (id, cwd) = base.split_once('/').unwrap_or((base, ""));
+    (id, format!("/{cwd}"))
+}
+
+/// A number of theirs as one of ours: a float beyond the range saturates.
+fn whole(number: f64) -> u64 {
+    number.max(0.0) as u64
+}
+
+/// What a session's state means for us.
+#[must_use]
+pub fn state_of(status: &str) -> SandboxState {
+    match status {
+        "pending" => SandboxState::Provisioning,
+        "running" => SandboxState::Running,
+        "stopped" => SandboxState::Stopped,
+        // The next session begins with the last snapshot.
+        "failed" | "aborted" => SandboxState::Broken {
+            reason: format!("the provider reports {status}"),
+            recoverable: true,
+        },
+        // stopping, snapshotting, and what is not known yet.
+        _ => SandboxState::Busy,
+    }
+}
+
+impl Told {
+    /// What its state means for us.
+    #[must_use]
+    pub fn state(&self) -> SandboxState {
+        state_of(self.status())
+    }
+
+    pub(super) fn status(&self) -> &str {
+        let session = self.session.as_ref().map(|session| session.status.as_str());
+        session.unwrap_or(&self.sandbox.status)
+    }
+}
+
+impl From<Told> for provider::Sandbox {
+    fn from(told: Told) -> Self {
+        let running = told.session.as_ref().filter(|one| one.status == "running");
+        let exec_base = running.map(Session::place);
+        let status = told.status().to_owned();
+        let mut sandbox = Self::from(told.sandbox);
+        sandbox.state = state_of(&status);
+        sandbox.said = status;
+        sandbox.exec_base = exec_base;
+        sandbox
+    }
+}
+
+impl From<Sandbox> for provider::Sandbox {
+    fn from(told: Sandbox) -> Self {
+        let mut labels = told.tags;
+        // There is no room for a sixth tag, and the name says it.
+        if let Some((_, generation)) = told.name.rsplit_once("-g") {
+            labels.insert(LABEL_GENERATION.to_owned(), generation.to_owned());
+        }
+        Self {
+            state: state_of(&told.status),
+            created_ms: Some(whole(told.created_at)).filter(|at| *at > 0),
+            ends_ms: None,
+            id: told.name.clone(),
+            name: told.name,
+            labels,
+            said: told.status,
+            exec_base: None,
+        }
+    }
+}
+
+/// Body of `POST /v3/sandboxes`. Its policy holds keys: there is no `Debug`.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateSandbox {
+    /// The project that it is made in.
+    pub project_id: String,
+    /// The name makes a repeat harmless: of one that is taken Vercel makes no second.
+    pub name: String,
+    /// What its first disk is a copy of; none: the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// Image in Vercel's registry; none: Vercel's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Ports that get a route.
+    pub ports: Vec<u16>,
+    /// Milliseconds of wall clock after which a session stops by itself: the last net.
+    pub timeout: u64,
+    /// Its size.
+    pub resources: Resources,
+    /// A stop keeps the disk.
+    pub persistent: bool,
+    /// Whose it is and which stack made it.
+    pub tags: BTreeMap<String, String>,
+    /// Milliseconds after which a snapshot is deleted; 0: never. One that is gone is a disk that is gone.
+    pub snapshot_expiration: u64,
+    /// Which snapshots Vercel keeps by itself.
+    pub keep_last_snapshots: KeepLastSnapshots,
+    /// What becomes of its requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<NetworkPolicy>,
+}
+
+/// What a sandbox's first disk is a copy of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Source {
+    /// A snapshot.
+    #[serde(rename_all = "camelCase")]
+    Snapshot {
+        /// By Vercel's id.
+        snapshot_id: String,
+    },
+}
+
+/// Size of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Resources {
+    /// Each comes with 2 GiB of memory.
+    pub vcpus: u32,
+}
+
+/// How many of a sandbox's snapshots Vercel keeps; earlier ones are deleted when a new one is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct KeepLastSnapshots {
+    /// 1 to 10.
+    pub count: u32,
+    /// Milliseconds that they are kept; 0: for good.
+    pub expiration: u64,
+}
+
+/// What sandboxes of a stack are made of.
+pub(super) struct Made<'a> {
+    pub(super) stack: Stack<'a>,
+    pub(super) project: &'a str,
+    pub(super) image: &'a str,
+    pub(super) ports: &'a [u16],
+    pub(super) limits: &'a Limits,
+}
+
+impl CreateSandbox {
+    /// The body for a sandbox of this key and generation.
+    pub(super) fn new(made: &Made<'_>, key: &SandboxKey, generation: u32) -> Self {
+        let mut tags = labels(made.stack, key, generation);
+        tags.remove(LABEL_GENERATION);
+        Self {
+            project_id: made.project.to_owned(),
+            name: sandbox_name(made.stack.name, key, generation),
+            source: None,
+            image: Some(made.image.to_owned()).filter(|image| !image.is_empty()),
+            ports: made.ports.to_vec(),
+            timeout: session_ms(made.limits),
+            resources: Resources { vcpus: VCPUS },
+            persistent: true,
+            tags,
+            snapshot_expiration: 0,
+            keep_last_snapshots: KeepLastSnapshots {
+                count: KEPT_SNAPSHOTS,
+                expiration: 0,
+            },
+            network_policy: None,
+        }
+    }
+
+    /// The body for the sandbox that keeps a snapshot under its name: it runs nothing, and nothing reaches it.
+    pub(super) fn keeper(
+        made: &Made<'_>,
+        name: &SnapshotName,
+        of: &Sandbox,
+        snapshot: &str,
+    ) -> Self {
+        Self {
+            project_id: made.project.to_owned(),
+            name: name.to_string(),
+            source: None,
+            image: None,
+            ports: Vec::new(),
+            timeout: KEEPER_MS,
+            resources: Resources { vcpus: VCPUS },
+            persistent: true,
+            tags: of.tags.clone(),
+            snapshot_expiration: 0,
+            keep_last_snapshots: KeepLastSnapshots {
+                count: KEPT_SNAPSHOTS,
+                expiration: 0,
+            },
+            network_policy: None,
+        }
+        .from_snapshot(snapshot)
+    }
+
+    /// The same with the disk of a snapshot. An image would be refused beside it.
+    pub(super) fn from_snapshot(self, id: &str) -> Self {
+        Self {
+            image: None,
+            source: Some(Source::Snapshot {
+                snapshot_id: id.to_owned(),
+            }),
+            ..self
+        }
+    }
+}
+
+/// How long a session lives without work.
+pub(super) fn session_ms(limits: &Limits) -> u64 {
+    (u64::from(limits.auto_stop_min) * MINUTE_MS).min(SESSION_MS_MAX)
+}
+
+/// Whether a sandbox of this name is there to keep a snapshot, of whichever stack: its name is a [`SnapshotName`]'s.
+pub(super) fn is_keeper(name: &str) -> bool {
+    let (sandbox, stack) = name.rsplit_once('-').unwrap_or_default();
+    let at = sandbox.rsplit_once("-at").map(|(_, at)| at);
+    let is_number = |at: &str| !at.is_empty() && at.bytes().all(|b| b.is_ascii_digit());
+    !stack.is_empty() && stack.bytes().all(|b| b.is_ascii_hexdigit()) && at.is_some_and(is_number)
+}
+
+/// One page of `GET /v2/sandboxes`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Page {
+    /// The entries of this page.
+    #[serde(default)]
+    pub sandboxes: Vec<Sandbox>,
+    /// Where the next one begins.
+    #[serde(default)]
+    pub pagination: Pagination,
+}
+
+/// Where a listing goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Pagination {
+    /// None at the end.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// The answer of a stop.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct StoppedSession {
+    /// The session as it is now.
+    pub session: Session,
+}
+
+/// The answer of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct MadeSnapshot {
+    /// What was made.
+    pub snapshot: SnapshotId,
+}
+
+/// A snapshot, as far as it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct SnapshotId {
+    /// Vercel's id.
+    pub id: String,
+}
+
+/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
+/// the name decides, so that all who ask count alike.
+pub(super) fn older(listed: &[provider::Sandbox], own: &str) -> usize {
+    let made = |sandbox: &provider::Sandbox| (sandbox.created_ms, sandbox.name.clone());
+    let at = listed.iter().find(|one| one.name == own).map(made);
+    let is_older =
+        |one: &&provider::Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
+    listed.iter().filter(is_older).count()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bobbin_core::ids::ThreadKey;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_state_of_a_session_has_its_meaning() {
+        for (status, state) in [
+            ("pending", SandboxState::Provisioning),
+            ("running", SandboxState::Running),
+            ("stopped", SandboxState::Stopped),
+            ("stopping", SandboxState::Busy),
+            ("snapshotting", SandboxState::Busy),
+            ("hatching", SandboxState::Busy),
+        ] {
+            assert_eq!(state_of(status), state, "{status}");
+        }
+        for status in ["failed", "aborted"] {
+            let SandboxState::Broken {
+                recoverable,
+                reason,
+            } = state_of(status)
+            else {
+                panic!("{status}");
+            };
+            assert!(recoverable && reason.ends_with(status));
+        }
+    }
+
+    #[test]
+    fn a_sandbox_says_its_generation_by_its_name_and_where_it_takes_commands() {
+        let told: Told = serde_json::from_value(json!({
+            "sandbox": {"name": "bobbin-dev-0a-g12", "tags": {"bobbin": "dev"}, "createdAt": 1_700_000_000_123.0_f64,
+                "status": "running", "currentSessionId": "se_1", "persistent": true, "updatedAt": 1},
+            "session": {"id": "se_1", "status": "running", "cwd": "/vercel/sandbox", "timeout": 60000, "createdAt": 1000,
+                "startedAt": 2000},
+            "routes": [{"url": "https://x.vercel.run/?a=b", "subdomain": "x", "port": 4096}],
+        }))
+        .unwrap();
+        assert_eq!(told.session.as_ref().unwrap().ends_ms(), 62_000);
+        assert_eq!(Endpoint::from(&told.routes[0]).url, "https://x.vercel.run");
+        let found = provider::Sandbox::from(told);
+        assert_eq!(found.labels[LABEL_GENERATION], "12");
+        assert_eq!(found.created_ms, Some(1_700_000_000_123));
+        let (id, cwd) = placed(found.exec_base.as_deref().unwrap());
+        assert_eq!((id, cwd.as_str()), ("se_1", "/vercel/sandbox"));
+    }
+
+    #[test]
+    fn a_sandbox_that_keeps_a_snapshot_is_told_by_its_name() {
+        let dev = Stack {
+            name: "dev",
+            id: "a",
+        };
+        let key = ThreadKey::discord("1", "2").unwrap().sandbox();
+        let name = SnapshotName::new(dev, &key, 3, 1_700_000_000_123);
+        assert!(is_keeper(&name.to_string()));
+        assert!(!is_keeper(name.sandbox()));
+    }
+}

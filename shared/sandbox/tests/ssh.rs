@@ -1,0 +1,868 @@
+//! Sandboxes on SSH hosts, against Debian's own OpenSSH server on machines that the set-up script has made ready.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
+use bobbin_core::sandbox::SandboxState;
+use bobbin_http::{Hosts, Http};
+use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};
+use bobbin_sandbox::{ErrorKind, Output, Provider, Sandbox, SandboxSpec, SnapshotName};
+use tokio::time::{Instant, timeout};
+
+use self::host::{Host, key_of_kind, key_pair, lacks};
+
+#[path = "../../../tests/ssh/host.rs"]
+mod host;
+
+const AGENT_PORT: u16 = 4096;
+/// Answers each request with the path that was asked for, from the port that the sandbox has.
+const SERVER: &str = r#"
+import http.server, os
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = (os.environ.get("WHO", "agent") + " " + self.path).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+server = Server((os.environ.get("ADDRESS", "127.0.0.1"), int(os.environ["AGENT_PORT"])), Answer)
+open("ready", "w").close()
+server.serve_forever()
+"#;
+/// Starts it, and ends when it listens.
+const SERVE: &str = "rm -f ready; setsid python3 server.py >server.log 2>&1 </dev/null &\nuntil [ -e ready ]; do sleep 0.05; done";
+
+fn at(hosts: Vec<SshHost>, key: &str) -> SshSandboxes {
+    of_stack("this-one", hosts, key)
+}
+
+fn of_stack(stack_id: &str, hosts: Vec<SshHost>, key: &str) -> SshSandboxes {
+    let settings = SshSettings {
+        stack: "dev".to_owned(),
+        stack_id: stack_id.to_owned(),
+        hosts,
+        agent: AgentPort {
+            port: AGENT_PORT,
+            variable: "AGENT_PORT".to_owned(),
+        },
+    };
+    SshSandboxes::new(settings, key).unwrap()
+}
+
+fn key_of(thread: &str) -> SandboxKey {
+    ThreadKey::discord("1", thread).unwrap().sandbox()
+}
+
+fn name_of(thread: &str) -> String {
+    sandbox_name("dev", &key_of(thread), 1)
+}
+
+async fn ensure(provider: &SshSandboxes, thread: &str) -> Result<SandboxState, Failure> {
+    let secrets = BTreeMap::new();
+    let spec = SandboxSpec {
+        secrets: &secrets,
+        snapshot: None,
+    };
+    provider.ensure(&key_of(thread), 1, spec).await
+}
+
+async fn made(provider: &SshSandboxes, thread: &str) -> Sandbox {
+    assert_eq!(ensure(provider, thread).await, Ok(SandboxState::Running));
+    provider.find(&name_of(thread)).await.unwrap()
+}
+
+/// The host that a sandbox is on.
+fn host_of(sandbox: &Sandbox) -> &str {
+    sandbox
+        .exec_base
+        .as_deref()
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap()
+}
+
+async fn ran(provider: &SshSandboxes, sandbox: &Sandbox, script: &str) -> Output {
+    let time = Duration::from_secs(20);
+    let done = provider.exec(sandbox, script, &BTreeMap::new(), time).await;
+    done.unwrap()
+}
+
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+async fn got(provider: &SshSandboxes, name: &str, path: &str) -> Result<String, String> {
+    let endpoint = provider
+        .endpoint(name, AGENT_PORT)
+        .await
+        .map_err(|e| e.seen)?;
+    let http = Http::new(provider.base(), Hosts::Public).unwrap();
+    let request = http
+        .request(reqwest::Method::GET, &format!("{}{path}", endpoint.url))
+        .unwrap();
+    let answer = http.send(request).await.map_err(|e| e.to_string())?;
+    Ok(String::from_utf8(answer.body).unwrap())
+}
+
+/// The advice of a failure that no repeat mends.
+fn advice(failure: Failure) -> String {
+    match failure {
+        Failure::NonRecoverable { advice } => advice,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Skips a test where no machine can be made, and says so.
+macro_rules! machines {
+    () => {
+        if let Some(why) = lacks() {
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+    };
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_lives_from_its_making_to_its_end() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 3, &public);
+    let provider = at(vec![host.settings()], &key);
+    let name = name_of("2");
+    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Gone));
+
+    // Made once: a repeat, and another worker, find it.
+    let sandbox = made(&provider, "2").await;
+    assert_eq!(ensure(&provider, "2").await, Ok(SandboxState::Running));
+    let other_worker = at(vec![host.settings()], &key);
+    assert_eq!(ensure(&other_worker, "2").await, Ok(SandboxState::Running));
+    assert_eq!(
+        provider.list(None).await.unwrap(),
+        std::slice::from_ref(&sandbox)
+    );
+    assert_eq!(sandbox.owner(), Some((key_of("2"), 1)));
+    assert_eq!(host_of(&sandbox), "one");
+    let age_ms = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis()
+        .abs_diff(sandbox.created_ms.unwrap().into());
+    assert!(age_ms < 60_000, "{age_ms}");
+
+    // Commands: one stream of output, an exit status, an environment of their own, the script as input.
+    let env = BTreeMap::from([("WORD".to_owned(), "it's $HOME\nhere".to_owned())]);
+    let script = "printf '%s|' \"$WORD\"; echo complaint >&2; pwd; id -un; exit 7";
+    let told = provider
+        .exec(&sandbox, script, &env, Duration::from_secs(10))
+        .await;
+    assert_eq!(
+        told.unwrap(),
+        Output {
+            exit_code: 7,
+            text: format!("it's $HOME\nhere|complaint\n/var/lib/bobbin/1/disk/{name}\nbobbin-1\n"),
+        }
+    );
+    assert_eq!(ran(&provider, &sandbox, "echo \"$WORD\"").await.text, "\n");
+
+    // Files.
+    let files = vec![
+        ("project/a b.txt".to_owned(), b"one".to_vec()),
+        ("project/deep/er/b".to_owned(), vec![0, 255, 10]),
+        ("project/.hidden".to_owned(), Vec::new()),
+    ];
+    provider.put_files(&sandbox, files).await.unwrap();
+    let listed = provider.list_files(&sandbox, "project").await.unwrap();
+    assert_eq!(
+        listed,
+        BTreeMap::from([("a b.txt".to_owned(), 3), (".hidden".to_owned(), 0)])
+    );
+    let read = provider.get_file(&sandbox, "project/deep/er/b").await;
+    assert_eq!(read.unwrap(), [0, 255, 10]);
+    for missing in ["project/none", "project", "none/at/all"] {
+        let error = provider.get_file(&sandbox, missing).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound, "{missing}");
+    }
+    let error = provider.list_files(&sandbox, "none").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    for outside in ["/etc/passwd", "../x", "project/../../x"] {
+        let error = provider.get_file(&sandbox, outside).await.unwrap_err();
+        assert!(
+            error.seen.contains("below the sandbox's directory"),
+            "{error}"
+        );
+        let error = provider
+            .put_files(&sandbox, vec![(outside.to_owned(), Vec::new())])
+            .await
+            .unwrap_err();
+        assert!(
+            error.seen.contains("below the sandbox's directory"),
+            "{error}"
+        );
+    }
+
+    // A stop ends what was left running and keeps the directory.
+    let background = "setsid sleep 4000 >/dev/null 2>&1 </dev/null &\nnohup sh -c 'trap \"\" TERM; while :; do sleep 4000; done' >/dev/null 2>&1 </dev/null &";
+    ran(&provider, &sandbox, background).await;
+    let sleepers = || {
+        host.as_root("pgrep -u bobbin-1 -c sleep || true")
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(sleepers(), "2");
+    let too_late = provider.stop(&name, Instant::now()).await;
+    assert!(
+        matches!(too_late, Err(Failure::Wait { .. })),
+        "{too_late:?}"
+    );
+    assert_eq!(
+        provider.stop(&name, later()).await,
+        Ok(SandboxState::Stopped)
+    );
+    let others = "pgrep -u bobbin-1 -l | grep -v sshd || true";
+    assert_eq!(host.as_root(others), "");
+    assert_eq!(
+        provider.stop(&name, later()).await,
+        Ok(SandboxState::Stopped)
+    );
+    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Stopped));
+    // Who found it while it ran starts nothing in it now.
+    let refused = provider
+        .exec(
+            &sandbox,
+            "echo hello",
+            &BTreeMap::new(),
+            Duration::from_secs(5),
+        )
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused.failure, Failure::SandboxDown { .. }),
+        "{refused:?}"
+    );
+
+    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
+    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
+    let read = provider.get_file(&sandbox, "project/a b.txt").await;
+    assert_eq!(read.unwrap(), b"one");
+
+    // The end takes everything along, also what the sandbox's user has left elsewhere or made unwritable.
+    ran(
+        &provider,
+        &sandbox,
+        "mkdir -p locked/in; touch locked/in/x /tmp/left ../beside; chmod 0 locked",
+    )
+    .await;
+    assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(
+        provider.find(&name).await.unwrap_err().kind,
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        host.as_root("ls -A /var/lib/bobbin/1/disk /tmp"),
+        "/tmp:\n\n/var/lib/bobbin/1/disk:\n"
+    );
+    assert_eq!(provider.list(None).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sandboxes_of_one_host_neither_read_nor_see_each_others_secrets() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 3, &public);
+    let provider = at(vec![host.settings()], &key);
+    let (one, two) = (made(&provider, "2").await, made(&provider, "3").await);
+    let secret = vec![("secret".to_owned(), b"s3cret".to_vec())];
+    provider.put_files(&one, secret).await.unwrap();
+    // While a command with a secret runs, and while files are written.
+    let env = BTreeMap::from([("MODEL_API_KEY".to_owned(), "sk-very-secret".to_owned())]);
+    let holds = "setsid sleep 300 >/dev/null 2>&1 </dev/null & until false; do [ -e go ] && exit 0; sleep 0.05; done";
+    let time = Duration::from_secs(30);
+    let look = async {
+        let spied = ran(
+            &provider,
+            &two,
+            "grep -las 'sk-very-[s]ecret' /proc/*/cmdline /proc/*/environ 2>/dev/null; cat /var/lib/bobbin/1/disk/*/secret; ls /var/lib/bobbin/1 /var/lib/bobbin/registry; true",
+        );
+        let spied = spied.await;
+        // It can end what is its own, its login among that, and nothing else.
+        let kill = "setsid sh -c 'kill -9 -1' >/dev/null 2>&1 </dev/null & sleep 60";
+        let own_end = provider.exec(&two, kill, &BTreeMap::new(), time).await;
+        assert!(own_end.is_err(), "{own_end:?}");
+        ran(&provider, &one, "touch go").await;
+        spied
+    };
+    let (held, spied) = tokio::join!(provider.exec(&one, holds, &env, time), look);
+    assert_eq!(held.unwrap().exit_code, 0);
+    assert!(
+        !spied.text.contains("s3cret") && !spied.text.contains("/proc/"),
+        "{}",
+        spied.text
+    );
+    assert_eq!(
+        spied.text.matches("Permission denied").count(),
+        3,
+        "{}",
+        spied.text
+    );
+    assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep").trim(), "1");
+    // The registry is the control user's alone, so that no sandbox can pass itself off as another.
+    let forged = ran(&provider, &two, "touch /var/lib/bobbin/registry/9.x.running /var/lib/bobbin/host /var/lib/bobbin/2/.profile").await;
+    assert_eq!(
+        forged.text.matches("Permission denied").count(),
+        3,
+        "{}",
+        forged.text
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_reached_through_the_hosts_loopback_also_after_the_host_was_away() {
+    machines!();
+    let (key, public) = key_pair();
+    let mut host = Host::start("one", 2, &public);
+    let provider = at(vec![host.settings()], &key);
+    let (one, two) = (made(&provider, "2").await, made(&provider, "3").await);
+    for sandbox in [&one, &two] {
+        let files = vec![("server.py".to_owned(), SERVER.as_bytes().to_vec())];
+        provider.put_files(sandbox, files).await.unwrap();
+    }
+    let serve = |who: &str| format!("export WHO={who}\n{SERVE}");
+    assert!(
+        got(&provider, &one.name, "/x").await.is_err(),
+        "nobody listens"
+    );
+    ran(&provider, &one, &serve("first")).await;
+    ran(&provider, &two, &serve("second")).await;
+    assert_eq!(got(&provider, &one.name, "/x").await.unwrap(), "first /x");
+    assert_eq!(
+        got(&provider, &two.name, "/y?z=1").await.unwrap(),
+        "second /y?z=1"
+    );
+    // Many at once, over one login.
+    let many = (0..40).map(|at| {
+        let (provider, name) = (&provider, &one.name);
+        async move { got(provider, name, &format!("/{at}")).await.unwrap() }
+    });
+    for (at, answer) in futures::future::join_all(many).await.iter().enumerate() {
+        assert_eq!(*answer, format!("first /{at}"));
+    }
+    let error = provider.endpoint(&one.name, 8080).await.unwrap_err();
+    assert!(error.seen.contains("only port 4096"), "{error}");
+
+    // The machine goes down and comes back, with its directories and without its processes.
+    let before = provider.endpoint(&one.name, AGENT_PORT).await.unwrap();
+    host.restart();
+    assert!(got(&provider, &one.name, "/x").await.is_err());
+    ran(&provider, &one, &serve("again")).await;
+    assert_eq!(got(&provider, &one.name, "/x").await.unwrap(), "again /x");
+    let after = provider.endpoint(&one.name, AGENT_PORT).await.unwrap();
+    assert_eq!(before.url, after.url);
+
+    ran(&provider, &two, &serve("second")).await;
+    provider.stop(&one.name, later()).await.unwrap();
+    assert!(
+        got(&provider, &one.name, "/x")
+            .await
+            .unwrap_err()
+            .contains("not running")
+    );
+    assert_eq!(got(&provider, &two.name, "/x").await.unwrap(), "second /x");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_users_process_at_the_agents_port_is_told_nothing() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 2, &public);
+    let provider = at(vec![host.settings()], &key);
+    let (one, two) = (made(&provider, "2").await, made(&provider, "3").await);
+    let files = || vec![("server.py".to_owned(), SERVER.as_bytes().to_vec())];
+    provider.put_files(&one, files()).await.unwrap();
+    provider.put_files(&two, files()).await.unwrap();
+    let port = ran(&provider, &one, "echo $AGENT_PORT").await.text;
+    for address in ["127.0.0.1", "0.0.0.0"] {
+        let squat = format!("export WHO=thief ADDRESS={address} AGENT_PORT={port}\n{SERVE}");
+        ran(&provider, &two, &squat).await;
+        let told = got(&provider, &one.name, "/?password=1").await;
+        assert!(told.is_err(), "{told:?}");
+        provider.stop(&two.name, later()).await.unwrap();
+        provider.resume(&two.name).await.unwrap();
+    }
+    ran(&provider, &one, SERVE).await;
+    assert_eq!(got(&provider, &one.name, "/").await.unwrap(), "agent /");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_with_most_room_is_chosen_until_all_are_full() {
+    machines!();
+    let (key, public) = key_pair();
+    let (small, large) = (
+        Host::start("small", 1, &public),
+        Host::start("large", 3, &public),
+    );
+    // The setting is a bound of its own: of three slots two are to be used.
+    let mut bounded = large.settings();
+    bounded.sandboxes = 2;
+    let provider = at(vec![small.settings(), bounded], &key);
+    let mut places = Vec::new();
+    for thread in ["2", "3", "4"] {
+        places.push(host_of(&made(&provider, thread).await).to_owned());
+    }
+    // Of as much room, the first in the settings.
+    assert_eq!(places, ["large", "small", "large"]);
+    let full = advice(ensure(&provider, "5").await.unwrap_err());
+    assert_eq!(
+        full,
+        "Every SSH host is full: small has 1 of 1, large has 2 of 2. End a sandbox that nobody needs, or ask the operator for a further host."
+    );
+    assert_eq!(provider.list(None).await.unwrap().len(), 3);
+    let (ours, others) = (Tenant::discord("1"), Tenant::discord("2"));
+    assert_eq!(provider.list(Some(&others)).await.unwrap(), []);
+    assert_eq!(provider.count(&ours, None).await.unwrap(), 3);
+    assert_eq!(provider.count(&others, None).await.unwrap(), 0);
+    let before = provider.count(&ours, Some(&name_of("9"))).await.unwrap();
+    assert_eq!(before, 3, "one that is not listed yet is the last");
+
+    provider.destroy(&name_of("3")).await.unwrap();
+    assert_eq!(host_of(&made(&provider, "5").await), "small");
+    // In order of creation, of the same second by name.
+    let listed = provider.list(Some(&ours)).await.unwrap();
+    for (at, sandbox) in listed.iter().enumerate() {
+        let older = provider.count(&ours, Some(&sandbox.name)).await.unwrap();
+        assert_eq!(older, u32::try_from(at).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
+    machines!();
+    let (key, public) = key_pair();
+    let (mut one, two) = (
+        Host::start("one", 4, &public),
+        Host::start("two", 2, &public),
+    );
+    let provider = at(vec![one.settings(), two.settings()], &key);
+    let sandbox = made(&provider, "2").await;
+    assert_eq!(host_of(&sandbox), "one");
+    one.stop();
+    // It is not known to be gone, and is not made a second time while it is wanted as it was.
+    for seen in [
+        provider.observe(&sandbox.name).await,
+        provider.destroy(&sandbox.name).await,
+        provider.stop(&sandbox.name, later()).await,
+    ] {
+        let Err(Failure::Wait { seen, .. }) = seen else {
+            panic!("{seen:?}");
+        };
+        assert!(
+            seen.contains("the SSH host one cannot be reached"),
+            "{seen}"
+        );
+    }
+    let inside = provider
+        .exec(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(5))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(inside.failure, Failure::SandboxDown { .. }),
+        "{inside:?}"
+    );
+    // Others go on at the other host; a list says that it would not be whole.
+    assert_eq!(host_of(&made(&provider, "3").await), "two");
+    assert!(provider.list(None).await.is_err());
+    assert_eq!(
+        provider.count(&Tenant::discord("1"), None).await.unwrap(),
+        1
+    );
+
+    // Alone it is an outage, which is waited for.
+    let alone = at(vec![one.settings()], &key);
+    let seen = ensure(&alone, "4").await;
+    assert!(matches!(seen, Err(Failure::Outage { .. })), "{seen:?}");
+    let counted = alone.count(&Tenant::discord("1"), None).await.unwrap_err();
+    assert!(
+        matches!(counted.failure, Failure::Outage { .. }),
+        "{counted:?}"
+    );
+
+    one.restart();
+    assert_eq!(
+        provider.observe(&sandbox.name).await,
+        Ok(SandboxState::Running)
+    );
+    assert_eq!(provider.list(None).await.unwrap().len(), 2);
+    assert_eq!(
+        provider.destroy(&sandbox.name).await,
+        Ok(SandboxState::Gone)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_that_is_back() {
+    machines!();
+    let (key, public) = key_pair();
+    let (mut one, two) = (
+        Host::start("one", 4, &public),
+        Host::start("two", 2, &public),
+    );
+    let hosts = || vec![one.settings(), two.settings()];
+    // The answer to the first making is lost with the host.
+    assert_eq!(host_of(&made(&at(hosts(), &key), "2").await), "one");
+    let provider = at(hosts(), &key);
+    one.stop();
+    let again = made(&provider, "2").await;
+    assert_eq!(host_of(&again), "two");
+    ran(&provider, &again, "echo work >done").await;
+    one.restart();
+    // For a worker that knows nothing of all that, too.
+    let fresh = at(vec![one.settings(), two.settings()], &key);
+    assert_eq!(host_of(&fresh.find(&again.name).await.unwrap()), "two");
+    assert_eq!(fresh.count(&Tenant::discord("1"), None).await.unwrap(), 1);
+    assert_eq!(
+        fresh.list(None).await.unwrap(),
+        std::slice::from_ref(&again)
+    );
+    assert_eq!(
+        one.as_root("ls -A /var/lib/bobbin/registry /var/lib/bobbin/1/disk"),
+        "/var/lib/bobbin/1/disk:\n\n/var/lib/bobbin/registry:\n.lock\n"
+    );
+    assert_eq!(fresh.get_file(&again, "done").await.unwrap(), b"work\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_shows_another_key_is_told_nothing() {
+    machines!();
+    let (key, public) = key_pair();
+    let mut host = Host::start("one", 2, &public);
+    let pinned = host.settings();
+    let provider = at(vec![pinned.clone()], &key);
+    let sandbox = made(&provider, "2").await;
+    host.restart_with_another_key();
+    let said = advice(provider.observe(&sandbox.name).await.unwrap_err());
+    assert!(
+        said.starts_with("The SSH host one showed another host key than the pinned one: SHA256:"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Nothing was sent to it") && said.contains("ssh_hosts"),
+        "{said}"
+    );
+    let inside = provider
+        .exec(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(5))
+        .await
+        .unwrap_err();
+    assert!(inside.seen.contains("another host key"), "{inside}");
+    assert!(!host.log().contains("Accepted publickey"), "{}", host.log());
+    // One of another kind than all that it has.
+    let other_kind = SshHost {
+        host_key: key_of_kind("ecdsa").1,
+        ..pinned
+    };
+    let provider = at(vec![other_kind], &key);
+    let said = advice(provider.observe(&sandbox.name).await.unwrap_err());
+    assert!(said.contains("none of the pinned one's kind"), "{said}");
+    // The operator has looked, and pins the new one.
+    let provider = at(vec![host.settings()], &key);
+    assert_eq!(
+        provider.observe(&sandbox.name).await,
+        Ok(SandboxState::Running)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
+    machines!();
+    let (key, public) = key_pair();
+    let (stranger, _) = key_pair();
+    let host = Host::start("one", 1, &public);
+    for (key, says) in [
+        (
+            "",
+            "The key ssh_key is missing in the secret ProviderSecret.",
+        ),
+        (
+            "-----BEGIN NOTHING-----",
+            "The key for SSH hosts cannot be read",
+        ),
+        (
+            stranger.as_str(),
+            "The SSH host one refused the key for the user bobbin.",
+        ),
+    ] {
+        let provider = at(vec![host.settings()], key);
+        let found = provider.find("x").await.unwrap_err();
+        assert_eq!(found.kind, ErrorKind::KeyRefused);
+        let said = advice(ensure(&provider, "2").await.unwrap_err());
+        assert!(
+            said.starts_with(says) && said.contains("The operator"),
+            "{said}"
+        );
+        let counted = provider.count(&Tenant::discord("1"), None).await;
+        assert_eq!(counted.unwrap_err().kind, ErrorKind::KeyRefused);
+    }
+    // A key that was entered in one line.
+    use base64::Engine as _;
+    let line = base64::engine::general_purpose::STANDARD.encode(&key);
+    let provider = at(vec![host.settings()], &line);
+    assert_eq!(provider.list(None).await.unwrap(), []);
+    // The slot's own login is refused: the host was set up for another key once more, but not that user.
+    std::fs::write(host.folder("keys/bobbin-1"), "").unwrap();
+    let provider = at(vec![host.settings()], &key);
+    let said = advice(ensure(&provider, "2").await.unwrap_err());
+    assert!(
+        said.contains("refused the key for the user bobbin-1"),
+        "{said}"
+    );
+    assert_eq!(
+        provider.list(None).await.unwrap(),
+        [],
+        "the slot is given back"
+    );
+    // And one that is no host of ours at all.
+    std::fs::remove_file(host.folder("host")).unwrap();
+    let said = advice(ensure(&provider, "2").await.unwrap_err());
+    assert!(
+        said.contains("is not set up") && said.contains("bobbin sandbox host ssh"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_cut_off_at_any_moment_is_repaired_by_asking_again() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 2, &public);
+    let name = name_of("2");
+    let mut cut = 0;
+    for after_ms in (10..810).step_by(80) {
+        let after = Duration::from_millis(after_ms);
+        // Each is a worker of its own that ends in the middle; the next one knows nothing of it.
+        let worker = at(vec![host.settings()], &key);
+        cut += u32::from(timeout(after, ensure(&worker, "2")).await.is_err());
+        let provider = at(vec![host.settings()], &key);
+        let sandbox = made(&provider, "2").await;
+        assert_eq!(
+            provider.list(None).await.unwrap(),
+            std::slice::from_ref(&sandbox)
+        );
+        ran(
+            &provider,
+            &sandbox,
+            "echo kept >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &",
+        )
+        .await;
+
+        let worker = at(vec![host.settings()], &key);
+        cut += u32::from(timeout(after, worker.stop(&name, later())).await.is_err());
+        let provider = at(vec![host.settings()], &key);
+        assert_eq!(
+            settled(&provider, |p| p.stop(&name, later())).await,
+            SandboxState::Stopped
+        );
+        assert_eq!(
+            host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(),
+            "0"
+        );
+
+        let worker = at(vec![host.settings()], &key);
+        cut += u32::from(timeout(after, worker.resume(&name)).await.is_err());
+        let provider = at(vec![host.settings()], &key);
+        assert_eq!(
+            settled(&provider, |p| p.resume(&name)).await,
+            SandboxState::Running
+        );
+        assert_eq!(ran(&provider, &sandbox, "cat file").await.text, "kept\n");
+
+        let worker = at(vec![host.settings()], &key);
+        cut += u32::from(timeout(after, worker.destroy(&name)).await.is_err());
+        let provider = at(vec![host.settings()], &key);
+        // A look finishes what was begun.
+        let seen = settled(&provider, |p| p.observe(&name)).await;
+        assert!(
+            matches!(seen, SandboxState::Running | SandboxState::Gone),
+            "{seen:?}"
+        );
+        assert_eq!(
+            settled(&provider, |p| p.destroy(&name)).await,
+            SandboxState::Gone
+        );
+        assert_eq!(host.as_root("ls -A /var/lib/bobbin/registry /var/lib/bobbin/1/disk /var/lib/bobbin/2/disk | grep -v : ; true").trim(), ".lock");
+    }
+    assert!(cut > 10, "{cut} calls were cut off");
+}
+
+/// Asks until nobody else is at it: a script of the one that was cut off may still run on the host.
+async fn settled<'a, F>(
+    provider: &'a SshSandboxes,
+    ask: impl Fn(&'a SshSandboxes) -> F,
+) -> SandboxState
+where
+    F: Future<Output = Result<SandboxState, Failure>> + 'a,
+{
+    for _ in 0..20 {
+        match ask(provider).await {
+            Ok(state) => return state,
+            Err(Failure::Wait { .. }) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    panic!("it never settled");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_somebody_elses_is_never_touched() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 2, &public);
+    let ours = at(vec![host.settings()], &key);
+    let theirs = of_stack("another", vec![host.settings()], &key);
+    // A namesake of this stack, with a thread of the same key.
+    let sandbox = made(&theirs, "2").await;
+    ran(
+        &theirs,
+        &sandbox,
+        "echo theirs >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &",
+    )
+    .await;
+    for refused in [
+        ensure(&ours, "2").await,
+        ours.observe(&sandbox.name).await,
+        ours.stop(&sandbox.name, later()).await,
+        ours.resume(&sandbox.name).await,
+        ours.destroy(&sandbox.name).await,
+    ] {
+        let said = advice(refused.unwrap_err());
+        assert!(said.contains("was made by another stack"), "{said}");
+    }
+    assert!(ours.delete(&sandbox).await.is_err());
+    assert_eq!(ours.count(&Tenant::discord("1"), None).await.unwrap(), 0);
+    assert!(
+        ours.find(&sandbox.name)
+            .await
+            .unwrap()
+            .is_foreign("this-one")
+    );
+    assert_eq!(
+        host.as_root("cat /var/lib/bobbin/1/disk/*/file; pgrep -u bobbin-1 -c sleep"),
+        "theirs\n1\n"
+    );
+
+    // A slot that is free by the registry, and holds what nobody of ours has left there.
+    host.as_root("echo precious >/var/lib/bobbin/2/disk/.notes");
+    let said = advice(ensure(&ours, "3").await.unwrap_err());
+    assert_eq!(
+        said,
+        "The directory of the user bobbin-2 on the SSH host one holds what no sandbox of Bobbin's has left. It was left alone. The operator has to look at it and remove it."
+    );
+    assert_eq!(
+        host.as_root("cat /var/lib/bobbin/2/disk/.notes"),
+        "precious\n"
+    );
+    // With a further slot it is that one.
+    drop((ours, theirs));
+    let wide = Host::start("wide", 2, &public);
+    wide.as_root("echo precious >/var/lib/bobbin/1/disk/notes");
+    let provider = at(vec![wide.settings()], &key);
+    let sandbox = made(&provider, "3").await;
+    assert_eq!(ran(&provider, &sandbox, "id -un").await.text, "bobbin-2\n");
+    assert_eq!(
+        provider.destroy(&sandbox.name).await,
+        Ok(SandboxState::Gone)
+    );
+    assert_eq!(
+        wide.as_root("cat /var/lib/bobbin/1/disk/notes"),
+        "precious\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_bounded_in_time_and_in_what_it_prints() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 1, &public);
+    let provider = at(vec![host.settings()], &key);
+    let sandbox = made(&provider, "2").await;
+    let nothing = BTreeMap::new();
+    let endless = "trap '' TERM; while :; do sleep 600; done";
+    let over = provider
+        .exec(&sandbox, endless, &nothing, Duration::from_secs(1))
+        .await;
+    assert_eq!(over.unwrap_err().kind, ErrorKind::CommandTimeout);
+    assert_eq!(
+        host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(),
+        "0"
+    );
+    let flood = provider
+        .exec(&sandbox, "yes", &nothing, Duration::from_secs(20))
+        .await
+        .unwrap_err();
+    assert!(flood.seen.contains("more than 16777216 bytes"), "{flood}");
+    let large = provider.exec(
+        &sandbox,
+        "head -c 20000000 /dev/zero >large",
+        &nothing,
+        Duration::from_secs(20),
+    );
+    large.await.unwrap();
+    let read = provider.get_file(&sandbox, "large").await.unwrap_err();
+    assert!(read.seen.contains("more than 16777216 bytes"), "{read}");
+    let files = vec![
+        ("a".to_owned(), vec![0; 9_000_000]),
+        ("b".to_owned(), vec![0; 9_000_000]),
+    ];
+    let written = provider.put_files(&sandbox, files).await.unwrap_err();
+    assert!(
+        written.seen.contains("more than 16777216 bytes"),
+        "{written}"
+    );
+    // What is left running with the command's own output open holds nobody up.
+    let began = Instant::now();
+    let left = ran(&provider, &sandbox, "sleep 600 & echo started").await;
+    assert_eq!(left.text, "started\n");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_snapshot_is_promised_where_there_are_none() {
+    let (key, _) = key_pair();
+    let nowhere = SshHost {
+        name: "one".to_owned(),
+        address: "127.0.0.1".to_owned(),
+        port: 1,
+        host_key: key_pair().1,
+        user: "bobbin".to_owned(),
+        sandboxes: 1,
+    };
+    let provider = at(vec![nowhere], &key);
+    assert!(!provider.caps().snapshots);
+    let stack = bobbin_sandbox::labels::Stack {
+        name: "dev",
+        id: "this-one",
+    };
+    let name = SnapshotName::new(stack, &key_of("2"), 1, 5);
+    let said = advice(provider.snapshot(&name).await.unwrap_err().failure);
+    assert_eq!(said, "SSH hosts make no snapshots.");
+    assert_eq!(provider.snapshots().await.unwrap(), []);
+    let secrets = BTreeMap::new();
+    let spec = SandboxSpec {
+        secrets: &secrets,
+        snapshot: Some(&name),
+    };
+    let refused = provider.ensure(&key_of("2"), 1, spec).await;
+    assert!(
+        matches!(refused, Err(Failure::TurnFailed { .. })),
+        "{refused:?}"
+    );
+}

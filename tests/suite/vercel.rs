@@ -1,0 +1,73 @@
+//! A stack whose sandboxes run at the second provider: a conversation, the end of a sandbox's time in the middle of a turn,
+//! and a fresh start.
+
+use bobbin_core::limits::Limits;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::Phase;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::http;
+use bobbin_tests::limits::ANSWER_MS_MAX;
+use bobbin_tests::provider::Provider;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::run::trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![trial(
+        "embedded::vercel::a_conversation_goes_on_over_the_end_of_a_sandboxs_time",
+        conversation,
+    )]
+}
+
+async fn conversation() {
+    let stack = Stack::start(&Options {
+        parameters: json!({"Overrides": json!({"provider": "vercel"}).to_string()}),
+        ..Options::limits(quick())
+    });
+    let world = World::at_vercel(&stack);
+    let (mut talk, first) = world
+        .begin(Platform::Discord, "write: hello.txt Hello from the sandbox")
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let sandbox = talk.sandbox().await;
+    assert_eq!(sandbox.state, "started");
+    let file = world.provider.download(&sandbox, "hello.txt").await;
+    assert_eq!(file.as_deref().map(str::trim), Ok("Hello from the sandbox"));
+    let ready = &stack.ready;
+    let other = Provider::new(&http::client(), &ready.daytona_api, &ready.daytona_api_key);
+    assert_eq!(other.list().await, Ok(Vec::new()), "nothing at the other");
+
+    // Its time is over while the agent is at work: whatever becomes of that turn is told.
+    let second = talk.say("slow: 120 one two three four five six").await;
+    eventually(ANSWER_MS_MAX, "the second run is under way", async || {
+        let calls = world.model_calls().await?.len();
+        if calls >= 3 {
+            Ok(())
+        } else {
+            Err(format!("{calls} calls of the model"))
+        }
+    })
+    .await;
+    let time_ms = u64::from(Limits::DEFAULT.auto_stop_min) * 60_000;
+    world.provider.advance(time_ms).await.unwrap();
+    let outcome = talk.ended(&second).await.outcome;
+    assert!(
+        matches!(outcome, Outcome::Failed { .. } | Outcome::Lost),
+        "{outcome:?}"
+    );
+
+    // The disk was kept, and the same sandbox goes on in another session.
+    let third = talk.say("run: cat hello.txt").await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&third).await;
+    assert!(answer.contains("Hello from the sandbox"), "{answer}");
+    assert_eq!(talk.sandbox().await.name, sandbox.name);
+    assert_eq!(talk.session().await.sandbox.phase, Phase::Active);
+
+    talk.reset().await;
+    talk.finish().await;
+}
