@@ -123,7 +123,7 @@ async fn in_a_terminal_the_missing_keys_are_asked_for() {
         .run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)])
         .await;
     assert_eq!(stored.code, 0, "{}", stored.err);
-    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", ""];
+    let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", ""];
     let said = world.type_in("secrets", "leaves it out: ", &typed).await;
     assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
     assert!(!said.contains("Slack bot token ("), "it is known: {said}");
