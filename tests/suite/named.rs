@@ -225,8 +225,24 @@ async fn lived(world: World, platform: Platform) {
     .await;
     let answer = read.json()["turn"]["answer"].to_string();
     assert!(answer.contains("one word"), "{read:?}");
-    let destroyed = operate(&world, &["sandbox", "destroy", &second, "--yes"]).await;
-    assert_eq!(destroyed.code, 0, "{destroyed:?}");
+    let words = [
+        "sandbox",
+        "destroy",
+        &second,
+        "--yes",
+        "--snapshot",
+        "--json",
+    ];
+    let destroyed = operate(&world, &words).await;
+    assert_eq!(
+        (destroyed.code, &destroyed.json()["want"]),
+        (0, &json!("destroy")),
+        "{destroyed:?}"
+    );
+    let last = destroyed.json()["snapshot"].as_str().unwrap().to_owned();
+    assert_ne!(last, snapshot);
+    let deleted = operate(&world, &["sandbox", "snapshot", "--delete", &last]).await;
+    assert_eq!(deleted.code, 0, "it was kept: {deleted:?}");
     let deleted = operate(&world, &["sandbox", "snapshot", "--delete", &snapshot]).await;
     assert_eq!(deleted.code, 0, "{deleted:?}");
     let gone = operate(
@@ -273,7 +289,7 @@ async fn missing(world: World, platform: Platform) {
             .err
             .contains(&format!("There is no sandbox named {name} in "))
             && refused.err.contains(
-                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona);"
+                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona, vercel, ssh);"
             ),
         "{}",
         refused.err

@@ -19,7 +19,7 @@ pub type Scenario = (
 );
 
 /// Those that need the usual bounds.
-pub const USUAL: [Scenario; 3] = [
+pub const USUAL: [Scenario; 4] = [
     (
         "a_first_prompt_writes_its_file_and_a_follow_up_finds_it",
         |world, on| Box::pin(conversation(world, on)),
@@ -30,6 +30,10 @@ pub const USUAL: [Scenario; 3] = [
     (
         "two_threads_run_at_once_and_one_thread_never_twice",
         |world, on| Box::pin(parallel(world, on)),
+    ),
+    (
+        "a_name_is_won_once_and_three_threads_work_in_its_sandbox_by_turns",
+        |world, on| Box::pin(crate::share::in_turns(world, on)),
     ),
 ];
 /// Those that need an idle time of seconds.

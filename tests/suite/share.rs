@@ -1,5 +1,5 @@
-//! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, destroyed while a turn
-//! runs in one.
+//! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, worked in by turns,
+//! destroyed while a turn runs in one.
 
 use bobbin_core::decide::words;
 use bobbin_core::ids::{PostKind, SandboxName, post_key};
@@ -103,6 +103,72 @@ async fn connected(world: &World, platform: Platform) -> Talk<'_> {
     let told = told(&talk, &id).await;
     assert!(told.contains("frontend"), "{told}");
     talk
+}
+
+/// Asks for this name for the thread's sandbox; whether it got it.
+async fn gets_name(talk: &Talk<'_>, name: &SandboxName) -> bool {
+    let options = json!({"name": name.as_str()});
+    let words = format!("sandbox name {name}");
+    let id = wants(talk, "sandbox-name", &options, &words).await;
+    let said = told(talk, &id).await;
+    let got = said.contains(&format!("is called {name} now"));
+    assert!(got || said.contains(&words::name_taken(name)), "{said}");
+    got
+}
+
+/// Two threads want one name at the same time and one gets it; three work in its sandbox, which has no repository, one after
+/// the other; it is deleted for all of them.
+pub async fn in_turns(world: World, platform: Platform) {
+    let (first, turn) = world.begin(platform, "echo: the first thread").await;
+    assert_eq!(first.ended(&turn).await.outcome, Outcome::Answered);
+    let (second, turn) = world.begin(platform, "echo: the second thread").await;
+    assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
+    let name = format!("team-{}", first.thread.key.short_hash());
+    let name: SandboxName = name.parse().unwrap();
+    let got = tokio::join!(gets_name(&first, &name), gets_name(&second, &name));
+    let (mut owner, mut second) = match got {
+        (true, false) => (first, second),
+        (false, true) => (second, first),
+        both => panic!("not one of them got the name: {both:?}"),
+    };
+    let (mut third, turn) = world.begin(platform, "echo: the third thread").await;
+    assert_eq!(third.ended(&turn).await.outcome, Outcome::Answered);
+    for talk in [&second, &third] {
+        let options = json!({"name": name.as_str()});
+        let words = format!("sandbox connect {name}");
+        let id = wants(talk, "sandbox-connect", &options, &words).await;
+        let told = told(talk, &id).await;
+        assert!(told.contains(&words::connected(&name, true)), "{told}");
+    }
+
+    let slow = owner.say("slow: 12 one two three four").await;
+    owner.running(&slow).await;
+    let writes = ["second", "third"].map(|who| format!("run: echo {who} >> turns.txt"));
+    let turns = [
+        second.say(&writes[0]).await,
+        third.say(&writes[1]).await,
+    ];
+    for talk in [&second, &third] {
+        let waits = |one: &ChatMessage| one.text.contains("another thread");
+        talk.see(ANSWER_MS_MAX, "who waits sees for whom", waits)
+            .await;
+    }
+    assert_eq!(owner.ended(&slow).await.outcome, Outcome::Answered);
+    for (talk, turn) in [(&second, &turns[0]), (&third, &turns[1])] {
+        assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
+    }
+    let read = owner.say("run: sort turns.txt").await;
+    assert_eq!(owner.ended(&read).await.outcome, Outcome::Answered);
+    let answer = owner.answer(&read).await;
+    assert!(answer.contains("second\nthird"), "{answer}");
+
+    wants(&owner, "sandbox-destroy", &json!({}), "sandbox destroy").await;
+    let asked = whispered(&owner, "3 threads work in it").await;
+    owner.press(&asked, "Destroy").await;
+    for talk in [&owner, &second, &third] {
+        let told = |one: &ChatMessage| one.text.contains("have been deleted by");
+        talk.see(ANSWER_MS_MAX, "each thread is told", told).await;
+    }
 }
 
 async fn shared(platform: Platform) {

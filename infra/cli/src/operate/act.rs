@@ -92,7 +92,20 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
         )
         .into());
     }
-    carried(stack, want, &chosen, ends_turns, act.wait_ms).await
+    if !what.snapshot {
+        return carried(stack, want, &chosen, ends_turns, act.wait_ms).await;
+    }
+    let kept = carried(stack, Operation::Snapshot, &chosen, false, act.wait_ms).await?;
+    if kept.status != Status::Done {
+        eprintln!("The sandbox is not destroyed: there is no snapshot of it yet.");
+        return Ok(kept);
+    }
+    eprintln!("{}", kept.text);
+    // What has changed meanwhile is looked at anew.
+    let chosen = sandbox::chosen(stack, &act.sandbox, act.tenant.as_ref()).await?;
+    let mut destroyed = carried(stack, want, &chosen, ends_turns, act.wait_ms).await?;
+    destroyed.json["snapshot"] = kept.json["snapshot"].clone();
+    Ok(destroyed)
 }
 
 /// Asks for it and waits for what comes of it.

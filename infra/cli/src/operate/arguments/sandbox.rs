@@ -120,6 +120,9 @@ pub struct Destroy {
     /// Do not ask: what is lost is known
     #[arg(short, long)]
     pub yes: bool,
+    /// Keep what its disk holds before, as a snapshot; without that one it stays
+    #[arg(long)]
+    pub snapshot: bool,
 }
 
 #[derive(Debug, Args)]
