@@ -144,10 +144,7 @@ pub async fn in_turns(world: World, platform: Platform) {
     let slow = owner.say("slow: 12 one two three four").await;
     owner.running(&slow).await;
     let writes = ["second", "third"].map(|who| format!("run: echo {who} >> turns.txt"));
-    let turns = [
-        second.say(&writes[0]).await,
-        third.say(&writes[1]).await,
-    ];
+    let turns = [second.say(&writes[0]).await, third.say(&writes[1]).await];
     for talk in [&second, &third] {
         let waits = |one: &ChatMessage| one.text.contains("another thread");
         talk.see(ANSWER_MS_MAX, "who waits sees for whom", waits)
