@@ -166,7 +166,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
 }
 
 /// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
-fn before_a_wish(
+pub(super) fn before_a_wish(
     session: &mut Session,
     (by, standing): (&Person, &Membership),
     context: &Context<'_>,

@@ -113,16 +113,11 @@ const fn expired(session: &Session) -> &'static str {
 /// What a reset needs next.
 pub(super) fn reset(
     session: &mut Session,
-    (by, standing): (&Person, &Membership),
+    asker: (&Person, &Membership),
     context: &Context<'_>,
 ) -> Next {
     let message = context.delivery.message;
-    if let Err(refusal) = context.settings.admit(standing, &by.id) {
-        return notice(session, &refusal.to_string(), context);
-    }
-    if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
-    {
+    if let Some(next) = share::before_a_wish(session, asker, context) {
         return next;
     }
     if record::has_ended(session, &message.id) {
@@ -157,13 +152,13 @@ pub(super) fn reset(
         }
         Phase::Destroying => match lease::delete(session, context) {
             Some(next) => next,
-            None => reset(session, (by, standing), context),
+            None => reset(session, asker, context),
         },
         _ => {
             begin_destroying(session, "reset by a person", context);
             match lease::delete(session, context) {
                 Some(next) => next,
-                None => reset(session, (by, standing), context),
+                None => reset(session, asker, context),
             }
         }
     }
