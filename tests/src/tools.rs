@@ -1,8 +1,13 @@
 //! Other people's programs that tests need, installed by version and hash into the project's cache.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
 
 use crate::binaries;
 use crate::limits::INSTALL_MS_MAX;
@@ -62,6 +67,35 @@ pub fn node(name: &str, package: &Path) -> Result<PathBuf, String> {
         ];
         run(Command::new("npm").args(npm).current_dir(folder))
     })
+}
+
+/// A program that runs a script and has nothing of this process's environment but where programs and its home are.
+pub fn script(program: impl AsRef<OsStr>) -> tokio::process::Command {
+    let mut script = tokio::process::Command::new(program);
+    let kept = ["PATH", "HOME"].into_iter();
+    script
+        .env_clear()
+        .envs(kept.filter_map(|name| Some((name, std::env::var_os(name)?))))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    script
+}
+
+/// Runs a [`script`] with what it is given, as JSON on its standard input, and answers what it found.
+///
+/// # Panics
+/// When it does not end well, with what it said.
+pub async fn found<T: DeserializeOwned>(script: &mut tokio::process::Command, given: &Value) -> T {
+    let mut child = script.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
 /// Runs a command to its end.

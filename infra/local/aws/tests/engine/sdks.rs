@@ -1,13 +1,11 @@
 //! The engine behind AWS's own SDKs for Python and JavaScript, and every raw answer against AWS's own model of it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use bobbin_local_aws::Keys;
 use bobbin_tests::tools;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use crate::support::Stack;
@@ -43,27 +41,8 @@ async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
         "stack": "test",
     });
     given[extra.0] = extra.1;
-    let mut child = script
-        .env_clear()
-        .envs(
-            ["PATH", "HOME"]
-                .into_iter()
-                .filter_map(|name| Some((name, std::env::var_os(name)?))),
-        )
-        .env("AWS_EC2_METADATA_DISABLED", "true")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+    script.env("AWS_EC2_METADATA_DISABLED", "true");
+    tools::found(&mut script, &given).await
 }
 
 fn strings(names: &Value) -> Vec<&str> {
@@ -78,7 +57,7 @@ fn strings(names: &Value) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws_documents() {
     let python = tools::python("aws-sdk-python", &sdk().join("requirements.txt")).unwrap();
-    let mut script = Command::new(python.join("python"));
+    let mut script = tools::script(python.join("python"));
     script.arg("-B").arg(sdk().join("walk.py"));
     let found = walk(script, ("packages", Value::Null)).await;
     assert_eq!(found.faults, Vec::<String>::new());
@@ -125,7 +104,7 @@ async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws
 #[tokio::test(flavor = "multi_thread")]
 async fn awss_javascript_sdk_finds_what_aws_documents() {
     let packages = tools::node("aws-sdk-javascript", &sdk()).unwrap();
-    let mut script = Command::new("node");
+    let mut script = tools::script("node");
     script.arg(sdk().join("walk.mjs"));
     let found = walk(script, ("packages", json!(packages))).await;
     assert_eq!(found.faults, Vec::<String>::new());

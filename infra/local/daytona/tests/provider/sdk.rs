@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, ThreadKey};
@@ -13,8 +12,6 @@ use bobbin_sandbox::labels::Stack;
 use bobbin_sandbox::{ErrorKind, Provider as _, SandboxSpec, SnapshotName, SnapshotState};
 use bobbin_tests::tools;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 
 use crate::world::{KEY, World, wait_for};
 
@@ -69,29 +66,12 @@ async fn ready(client: &DaytonaSandboxes, name: &SnapshotName) {
 async fn walk(given: Value) -> Value {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
     let python = tools::python("daytona-sdk-python", &sdk.join("requirements.txt")).unwrap();
-    let mut child = Command::new(python.join("python"))
+    let mut script = tools::script(python.join("python"));
+    script
         .arg("-B")
         .arg(sdk.join("snapshots.py"))
-        .env_clear()
-        .envs(
-            ["PATH", "HOME"]
-                .into_iter()
-                .filter_map(|name| Some((name, std::env::var_os(name)?))),
-        )
-        .env("DAYTONA_USE_DEPRECATED_POLLING", "true")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+        .env("DAYTONA_USE_DEPRECATED_POLLING", "true");
+    tools::found(&mut script, &given).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

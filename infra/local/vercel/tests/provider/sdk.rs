@@ -1,39 +1,18 @@
 //! Vercel's own client finds what its user expects.
 
 use std::path::Path;
-use std::process::Stdio;
 
 use bobbin_tests::tools;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
 
 use crate::world::{PROJECT, TEAM, TOKEN, World};
 
 /// Runs the script with what it is given, and answers what it found.
 async fn walk(given: Value) -> Value {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
-    let mut child = Command::new("node")
-        .arg(sdk.join("walk.mjs"))
-        .env_clear()
-        .envs(
-            ["PATH", "HOME"]
-                .into_iter()
-                .filter_map(|name| Some((name, std::env::var_os(name)?))),
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let mut script = tools::script("node");
+    script.arg(sdk.join("walk.mjs"));
+    tools::found(&mut script, &given).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
