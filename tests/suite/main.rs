@@ -18,6 +18,7 @@ mod named;
 mod observe;
 mod operate;
 mod own_keys;
+mod places;
 mod promises;
 mod protocol;
 mod run;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         observe::trials(),
         upgrade::trials(),
         vercel::trials(),
+        places::trials(),
         waiting::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.

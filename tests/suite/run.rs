@@ -85,6 +85,8 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("chat", &CHAT),
         ("brisk", &BRISK),
         ("operated", &crate::operate::OPERATED),
+        ("kept", &crate::places::KEPT),
+        ("brief", &crate::places::BRIEF),
     ] {
         if let Some(stack) = shared.running() {
             if failed {
@@ -98,6 +100,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         }
         trouble.extend(shared.end().err());
     }
+    crate::places::end();
     trouble.extend(crate::emulated::end(failed).err());
     if trouble.is_empty() {
         Ok(())

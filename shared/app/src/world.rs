@@ -11,7 +11,7 @@ use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::{self, Metrics, Unit};
-use bobbin_cloud::secrets::{Keys, Secret};
+use bobbin_cloud::secrets::Keys;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -35,26 +35,10 @@ use bobbin_sandbox::Provider;
 use tokio::time::timeout;
 
 use crate::catalogue;
-use crate::providers::Providers;
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use crate::tenants::Tenants;
 
-/// The sandbox side, from configuration and keys.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
-    let key = |secret: &Secret| secret.expose().to_owned();
-    let models = ModelKeys {
-        anthropic: key(&keys.worker.anthropic_api_key),
-        openai: key(&keys.worker.openai_api_key),
-        openrouter: key(&keys.worker.openrouter_api_key),
-    };
-    let providers = Providers::new(&config.into(), &keys.provider)?;
-    sandboxes_with(config, keys, providers.configured(), models, None)
-}
-
-/// The same at this provider and with these model keys, which are those of a tenant where one is named.
+/// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.
@@ -546,7 +530,9 @@ impl Live {
                 AgentOptions::default()
             }
         };
-        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
+        let providers = self.parts.tenants.set_up().names();
+        let providers = providers.map(str::to_owned).collect();
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used, providers).await;
         offer
     }
 }

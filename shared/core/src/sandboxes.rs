@@ -45,6 +45,9 @@ pub struct Listed {
     pub waiting: usize,
     /// Its snapshots, newest last.
     pub snapshots: Vec<KeptSnapshot>,
+    /// That its provider makes no snapshots, and why, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_snapshots: Option<String>,
     /// Somebody wants it destroyed: nothing begins in it any more.
     pub closing: bool,
     /// What was wanted of it last, and what came of it.
@@ -68,8 +71,18 @@ impl Listed {
             in_use: record.in_use.iter().map(|one| one.thread.clone()).collect(),
             waiting: record.waiting.len(),
             snapshots: record.snapshots.clone(),
+            no_snapshots: None,
             closing: record.closing.is_some(),
             operated: record.operated.last().cloned(),
+        }
+    }
+
+    /// The same, where its provider makes no snapshots, and says why.
+    #[must_use]
+    pub fn without_snapshots(self, why: Option<String>) -> Self {
+        Self {
+            no_snapshots: why,
+            ..self
         }
     }
 
@@ -139,6 +152,7 @@ impl Listed {
             1 => facts.push("1 snapshot".to_owned()),
             n => facts.push(format!("{n} snapshots")),
         }
+        facts.extend(self.no_snapshots.clone());
         facts
     }
 
@@ -179,9 +193,12 @@ impl Listed {
 
     /// Why an operation would come to nothing, as the record stands now.
     #[must_use]
-    pub const fn pointless(&self, want: Operation) -> Option<&'static str> {
+    pub fn pointless(&self, want: Operation) -> Option<&str> {
         if self.closing {
             return Some("it is being destroyed");
+        }
+        if want == Operation::Snapshot && self.no_snapshots.is_some() {
+            return self.no_snapshots.as_deref();
         }
         match (want, self.phase) {
             // What had only a name left gives that up.

@@ -8,7 +8,7 @@ mod direct;
 mod listing;
 
 pub use direct::{DirectSwitch, SWITCHES_MAX};
-pub use listing::{change as change_words, listing};
+pub use listing::{change as change_words, listing, places};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ use crate::glance::Glance;
 use crate::ids::{Ms, SandboxName};
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
-use crate::schema::Kept;
+use crate::sandboxes::Beside;
+use crate::schema::{self, Kept, Shape};
 use crate::selection::Selection;
 
 /// Channels that have defaults of their own.
@@ -121,6 +122,8 @@ pub enum Kind {
     Model,
     /// The agent that a turn runs with.
     Agent,
+    /// The provider that a new sandbox is made at.
+    Provider,
 }
 
 /// A list of the settings.
@@ -148,6 +151,16 @@ pub enum NotChanged {
 }
 
 impl Settings {
+    /// The stored form.
+    ///
+    /// # Errors
+    /// The encoder's; every field has a JSON form.
+    pub fn encode(&self) -> Result<String, serde_json::Error> {
+        let is_new = self.audit.iter().any(|made| made.change.is_of_providers());
+        let number = if is_new { 2 } else { 1 };
+        schema::write_at(Shape::Settings, number, self, &self.kept)
+    }
+
     /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
     ///
     /// # Errors
@@ -268,13 +281,37 @@ impl Settings {
     }
 }
 
+impl Change {
+    /// Whether it is about a default provider, which a worker of before there were any cannot read.
+    #[must_use]
+    pub fn is_of_providers(&self) -> bool {
+        matches!(
+            self,
+            Self::Default {
+                of: Kind::Provider,
+                ..
+            }
+        )
+    }
+}
+
 impl Kind {
+    /// Whatever a default can be of, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Repo, Self::Model, Self::Agent, Self::Provider];
+
     /// The value without white space around it, if it can be one.
     ///
     /// # Errors
     /// [`NotChanged::Unusable`].
     pub fn usable(self, value: &str) -> Result<String, NotChanged> {
         let value = value.trim();
+        let unusable = || {
+            let shown = crate::text::shorten(&crate::text::one_line(value), 60);
+            NotChanged::Unusable(shown, self.words())
+        };
+        if self == Self::Provider {
+            return Beside::Provider.usable(value).map_err(|_| unusable());
+        }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+~".contains(c);
         let fits = !value.is_empty()
             && value.len() <= VALUE_BYTES_MAX
@@ -285,13 +322,13 @@ impl Kind {
             Self::Model => value
                 .split_once('/')
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
-            Self::Agent => !value.contains('/'),
+            Self::Agent | Self::Provider => !value.contains('/'),
         };
         if fits && shaped {
-            return Ok(value.to_owned());
+            Ok(value.to_owned())
+        } else {
+            Err(unusable())
         }
-        let shown = crate::text::shorten(&crate::text::one_line(value), 60);
-        Err(NotChanged::Unusable(shown, self.words()))
     }
 
     const fn words(self) -> &'static str {
@@ -299,14 +336,28 @@ impl Kind {
             Self::Repo => "a repository: name it as owner/name, or as an https address",
             Self::Model => "a model: name it as provider/model",
             Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
+            Self::Provider => "a provider: name one that is set up here, for example daytona",
         }
     }
 
-    fn set(self, selection: &mut Selection, value: Option<String>) {
+    /// What of a choice is of this kind.
+    #[must_use]
+    pub const fn of(self, selection: &Selection) -> &Option<String> {
+        match self {
+            Self::Repo => &selection.repo,
+            Self::Model => &selection.model,
+            Self::Agent => &selection.agent,
+            Self::Provider => &selection.provider,
+        }
+    }
+
+    /// Makes this value what of a choice is of this kind.
+    pub fn set(self, selection: &mut Selection, value: Option<String>) {
         match self {
             Self::Repo => selection.repo = value,
             Self::Model => selection.model = value,
             Self::Agent => selection.agent = value,
+            Self::Provider => selection.provider = value,
         }
     }
 }
@@ -362,6 +413,9 @@ pub struct Catalogue {
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
+    /// Providers of sandboxes that are set up here, the configured one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
     /// What turns have used, newest first.
     pub recent: Recent,
     /// How sandboxes with a name stood when they were last written. Whose names those are is said elsewhere.
@@ -454,10 +508,11 @@ impl Catalogue {
     /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
     #[must_use]
     pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
-        let (recent, offered): (_, &[String]) = match kind {
+        let (recent, offered): (&[String], &[String]) = match kind {
             Kind::Repo => (&self.recent.repos, &[]),
             Kind::Model => (&self.recent.models, &self.models),
             Kind::Agent => (&self.recent.agents, &self.agents),
+            Kind::Provider => (&[], &self.providers),
         };
         let typed = typed.trim().to_lowercase();
         let mut seen = BTreeSet::new();
@@ -639,6 +694,14 @@ mod tests {
         }
         assert!(Kind::Model.usable("gpt").is_err());
         assert!(Kind::Agent.usable("build").is_ok());
+        assert_eq!(Kind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
+        assert_eq!(
+            Kind::Provider
+                .usable("my cloud")
+                .expect_err("two words")
+                .to_string(),
+            "`my cloud` cannot be used as a provider: name one that is set up here, for example daytona."
+        );
     }
 
     #[test]

@@ -106,7 +106,8 @@ fn a_member_sees_their_runs_what_waits_for_them_and_the_defaults() {
          *Repository:* `acme/api`\n\
          *Model:* none, as its operator has set it up\n\
          *Agent:* none, as its operator has set it up\n\
-         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model` or `agent:plan` before its words.)"
+         *Sandbox provider:* none, as its operator has set it up\n\
+         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model`, `agent:plan` or `provider:name` before its words.)"
     );
 }
 
