@@ -39,12 +39,12 @@ pub struct Tenants {
     /// None where tenants have no keys of their own.
     seal: Option<Seal>,
     /// Those beside the stack's first ones, with the sealed keys that they were made of.
-    made: Mutex<HashMap<Place, Made>>,
+    made: Mutex<HashMap<ClientsFor, Made>>,
 }
 
 /// Where sandboxes are, and with whose keys.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct ClientsFor {
     /// None: with the stack's keys alone.
     tenant: Option<Tenant>,
     /// In the tenant's own account.
@@ -203,7 +203,7 @@ impl Tenants {
             return Ok(Arc::clone(&self.stack));
         }
         let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
-        let place = Place {
+        let place = ClientsFor {
             tenant: (!stored.is_empty() || own).then(|| tenant.clone()),
             own,
             provider: elsewhere.map(str::to_owned),
@@ -229,7 +229,7 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(&self, place: &Place, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
+    fn made(&self, place: &ClientsFor, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
         let own = place.own;
         let of = |key: Key| {
             opened
@@ -268,7 +268,7 @@ impl Tenants {
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Made>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClientsFor, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

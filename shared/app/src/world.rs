@@ -393,7 +393,7 @@ impl World for Live {
                 Err(error) => Event::Failed(error.failure()),
             },
             Effect::ListOptions { generation, used } => {
-                Event::OptionsListed(self.survey(target, *generation, used).await)
+                Event::OptionsListed(self.list_options(target, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
                 let group = sandbox.group();
@@ -529,11 +529,16 @@ impl Live {
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn survey(&self, target: Target<'_>, generation: u32, used: &Selection) -> AgentOptions {
+    async fn list_options(
+        &self,
+        target: Target<'_>,
+        generation: u32,
+        used: &Selection,
+    ) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes(thread, false).await?;
-            sandboxes.offer(target.sandbox, generation).await
+            sandboxes.options(target.sandbox, generation).await
         };
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,

@@ -96,7 +96,8 @@ pub struct SetupLink {
     /// The person who asked for the link, and is told what came of it.
     pub by: Person,
     /// As what they counted there.
-    pub standing: Membership,
+    #[serde(rename = "standing")]
+    pub membership: Membership,
     /// How they are told what came of it.
     pub reply: Reply,
     /// The link works until then.

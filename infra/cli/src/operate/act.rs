@@ -269,7 +269,7 @@ async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
             name: OPERATOR.to_owned(),
         },
         reply: Reply::Nobody,
-        standing: Membership::default(),
+        membership: Membership::default(),
         want: Want::Halt { turn: turn.clone() },
     };
     let sent = queues.send(&Body::Control(control)).await;

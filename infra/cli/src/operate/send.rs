@@ -132,7 +132,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
             snapshot: what.sandbox_snapshot.clone(),
             in_common: false,
         },
-        standing: Membership {
+        membership: Membership {
             channel: channel.clone(),
             operates: true,
             ..Membership::default()

@@ -6,7 +6,7 @@ use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::Loaded;
 use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
@@ -133,7 +133,7 @@ pub(super) fn entry_item(
     entry: &Entry,
     expires_at_ms: Ms,
 ) -> Result<Item, StoreError> {
-    let body = schema::write(Shape::Entry, entry, &Kept::default())
+    let body = schema::write(Shape::Entry, entry, &UnknownFields::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
     item.insert(ENTRY.to_owned(), s(body));

@@ -168,10 +168,10 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
 /// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
 pub(super) fn before_a_wish(
     session: &mut Session,
-    (by, standing): (&Person, &Membership),
+    (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Option<Next> {
-    if let Err(refusal) = context.settings.admit(standing, &by.id) {
+    if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return Some(teardown::notice(session, &refusal.to_string(), context));
     }
     session.turn.as_ref()?;

@@ -6,7 +6,7 @@ use std::hash::BuildHasher as _;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, TurnId};
 use bobbin_core::message::{Body, Message, NewSandbox, Work};
-use bobbin_core::sandboxes::Beside;
+use bobbin_core::sandboxes::SandboxOption;
 use bobbin_core::settings::Kind;
 use bobbin_sandbox::{SnapshotName, SnapshotState};
 use serde::Serialize;
@@ -164,7 +164,9 @@ async fn wanted(
         }
         if new.snapshot.is_none() {
             new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
-                Beside::Snapshot.usable(word).map_err(|bad| bad.to_string())
+                SandboxOption::Snapshot
+                    .usable(word)
+                    .map_err(|bad| bad.to_string())
             })?;
         }
     }
