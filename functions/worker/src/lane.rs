@@ -8,7 +8,7 @@ use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
-use bobbin_app::{dead, opening, overview};
+use bobbin_app::{clients, dead, opening, overview};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -70,12 +70,12 @@ impl Worker {
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
-        let sandboxes = Arc::new(world::sandboxes(&config, &keys)?);
+        let sandboxes = Arc::new(clients::sandboxes(&config, &keys)?);
         let parts = Parts {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
-            chat: Arc::new(world::chat(&config, &keys)?),
+            chat: Arc::new(clients::chat(&config, &keys)?),
             tenants: Arc::new(Tenants::new(&aws, &config, &keys, Arc::clone(&sandboxes))),
             sandboxes,
             metrics: Metrics::new(&config.stack),
@@ -125,9 +125,9 @@ impl Worker {
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
         let (aws, config) = (&self.aws, &self.config);
-        let sandboxes = Arc::new(world::sandboxes(config, keys)?);
+        let sandboxes = Arc::new(clients::sandboxes(config, keys)?);
         Ok(Parts {
-            chat: Arc::new(world::chat(config, keys)?),
+            chat: Arc::new(clients::chat(config, keys)?),
             tenants: Arc::new(Tenants::new(aws, config, keys, Arc::clone(&sandboxes))),
             sandboxes,
             ..parts.clone()

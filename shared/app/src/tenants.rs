@@ -26,7 +26,7 @@ use bobbin_sandbox::{ErrorKind, Provider};
 use crate::model_keys::{self, KeyState, ModelProvider};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
-use crate::{providers, world};
+use crate::{clients, providers};
 
 /// Tenants whose clients are kept in memory; beyond these they are made again when needed.
 const MADE_MAX: usize = 100;
@@ -264,7 +264,7 @@ impl Tenants {
             (false, _) => self.providers()?.named(place.provider.as_deref())?,
         };
         let tenant = place.tenant.as_ref();
-        let made = world::sandboxes_with(&self.config, &self.keys, account, models, tenant);
+        let made = clients::sandboxes_with(&self.config, &self.keys, account, models, tenant);
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Refusal;
 use crate::glance::Glance;
 use crate::ids::{Ms, SandboxName};
+use crate::keys::Key;
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
 use crate::schema::UnknownFields;
@@ -148,6 +149,19 @@ pub enum NotChanged {
 }
 
 impl Settings {
+    /// The tenant's own key of a provider, if it has one.
+    #[must_use]
+    pub fn own_key(&self, key: Key) -> Option<&OwnKey> {
+        self.own_keys.get(key.provider()?)
+    }
+
+    /// Whose credentials the next sandbox is made with: the fingerprint of the tenant's own key, or none for the stack's.
+    #[must_use]
+    pub fn sandbox_credentials(&self) -> Option<String> {
+        let own = self.own_key(Key::DaytonaApiKey)?;
+        Some(own.fingerprint.clone())
+    }
+
     /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
     ///
     /// # Errors

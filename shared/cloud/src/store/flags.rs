@@ -10,7 +10,7 @@ use bobbin_core::session::{ControlFlags, Queued};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::items::{SESSION, key};
+use super::layout::{SESSION, key};
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 

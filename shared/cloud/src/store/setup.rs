@@ -10,7 +10,7 @@ use bobbin_core::ids::Ms;
 use bobbin_core::own_keys::{SetupLink, StoredLink};
 use bobbin_core::schema::{self, Shape, UnknownFields};
 
-use super::items::ITEM;
+use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, number, s, text};
 

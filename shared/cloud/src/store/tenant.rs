@@ -12,7 +12,7 @@ use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::items::ITEM;
+use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
