@@ -1,6 +1,6 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, prompt, record, teardown, tell, words};
+use super::{Context, Next, choose, notice, prompt, record, tell, words};
 use crate::ids::TurnId;
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
@@ -28,7 +28,7 @@ pub(super) fn next(
         }
     }
     if !session.observed.noticed {
-        return teardown::notice(session, words::DEAD_LETTER, context);
+        return notice::once(session, words::DEAD_LETTER, context);
     }
     let outcome = Outcome::Failed {
         reason: words::DEAD_LETTER.to_owned(),

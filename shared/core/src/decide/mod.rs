@@ -10,6 +10,7 @@ mod choose;
 mod dead_letter;
 mod failed;
 mod lease;
+mod notice;
 pub mod operate;
 pub mod orphan;
 mod outage;
