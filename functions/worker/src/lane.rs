@@ -8,7 +8,7 @@ use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
-use bobbin_app::{dead, opening, overview};
+use bobbin_app::{clients, dead, opening, overview};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -28,7 +28,7 @@ use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::schema::Unreadable;
-use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
+use bobbin_core::signals::{CONTROL_AGE, DEAD_LETTER_TOLD, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
 
 use crate::receipt::Receipt;
@@ -75,7 +75,7 @@ impl Worker {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
-            chat: Arc::new(world::chat(&config, &keys)?),
+            chat: Arc::new(clients::chat(&config, &keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
             metrics: Metrics::new(&config.stack),
@@ -127,7 +127,7 @@ impl Worker {
         let (aws, config) = (&self.aws, &self.config);
         let tenants = Arc::new(Tenants::new(aws, config, keys)?);
         Ok(Parts {
-            chat: Arc::new(world::chat(config, keys)?),
+            chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
             ..parts.clone()
@@ -190,14 +190,10 @@ impl Worker {
             Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
             Err(error) => {
                 world::count_failure(&self.metrics, &error);
-                let limits = &self.config.limits;
-                Err(match error.failure() {
-                    Failure::Newer { seen } => Verdict::newer(seen, receipt.receive, limits),
-                    _ => Verdict::Hold {
-                        delay_ms: limits.outage_backoff(receipt.receive),
-                        why: error.to_string(),
-                    },
-                })
+                let given_back = receipt
+                    .arrival()
+                    .given_back(&error.failure(), &self.config.limits);
+                Err(given_back)
             }
         }
     }
@@ -224,8 +220,8 @@ impl Worker {
         let mut body = body.clone();
         match outside {
             Ok(outside) => {
-                if let Some(standing) = body.standing_mut() {
-                    standing.outside = outside;
+                if let Some(membership) = body.membership_mut() {
+                    membership.outside = outside;
                 }
             }
             // Nobody is let in because they could not be asked about.
@@ -234,8 +230,8 @@ impl Worker {
                 if let Some(held) = receipt.arrival().held(&failure, limits.telling_ms, limits) {
                     return receipt.conclude(held).await;
                 }
-                if let Some(standing) = body.standing_mut() {
-                    standing.outside = Some(Outside::Unread);
+                if let Some(membership) = body.membership_mut() {
+                    membership.outside = Some(Outside::Unread);
                 }
             }
         }
@@ -331,8 +327,8 @@ impl Worker {
                 let parts = self.parts().await;
                 let lane = self.lane(&parts);
                 let id = id.into();
-                let buried = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
-                let verdict = buried.await;
+                let told = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
+                let verdict = told.await;
                 receipt.conclude(verdict).await
             }
             // Not a thread's: nobody waits for it.
@@ -351,8 +347,8 @@ impl Worker {
     ) -> Verdict {
         if self.queues.is_dead(&receipt.queue_url) {
             if receipt.receive == 1 {
-                let buried = (BURIED, Unit::Count, 1);
-                parts.metrics.put(&[buried], now_ms());
+                let told = (DEAD_LETTER_TOLD, Unit::Count, 1);
+                parts.metrics.put(&[told], now_ms());
             }
             return dead::tell(&self.lane(parts), body, receipt.arrival()).await;
         }

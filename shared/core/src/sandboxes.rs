@@ -9,6 +9,7 @@ use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::message::Operation;
 use crate::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
+use crate::settings::Kind;
 use crate::text::{one_line, shorten, span};
 
 /// Sandboxes of one page in a chat: with four buttons each they fit into a message of either platform.
@@ -17,6 +18,8 @@ pub const PAGE_SANDBOXES: usize = 5;
 const WORD_UNITS_MAX: usize = 80;
 /// Characters (UTF-16 units) of what an operation came to grief of.
 const TROUBLE_UNITS_MAX: usize = 160;
+/// Bytes of the name of a snapshot.
+const SNAPSHOT_BYTES_MAX: usize = 200;
 /// For how long it is said what became of the last operation, in milliseconds.
 const TOLD_MS: u64 = 60 * 60_000;
 
@@ -316,7 +319,7 @@ pub struct Page {
 
 /// Where a list is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ListContext {
     /// Where it was asked.
     pub thread: ThreadKey,
     /// It is a thread, and not only a channel.
@@ -328,7 +331,7 @@ pub struct Place {
 impl Page {
     /// This page of all of them; the last one where there are fewer.
     #[must_use]
-    pub fn of(mut all: Vec<Listed>, page: usize, place: Place, now_ms: Ms) -> Self {
+    pub fn of(mut all: Vec<Listed>, page: usize, place: ListContext, now_ms: Ms) -> Self {
         sort(&mut all);
         let total = all.len();
         let pages = total.div_ceil(PAGE_SANDBOXES).max(1);
@@ -442,7 +445,7 @@ pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
 
 /// A choice that somebody typed beside a sandbox's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
+pub enum SandboxOption {
     /// The provider of a new sandbox.
     Provider,
     /// The snapshot that a new sandbox begins with.
@@ -457,34 +460,29 @@ pub struct Unusable {
     what: &'static str,
 }
 
-impl Beside {
+impl SandboxOption {
     /// The choice in the form in which it can be used.
     ///
     /// # Errors
     /// [`Unusable`], in words for the person.
     pub fn usable(self, typed: &str) -> Result<String, Unusable> {
         let typed = typed.trim();
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let of_name = |c: char| plain(c) || matches!(c, '.' | ':' | '/' | '@');
-        let fits = |units_max: usize| !typed.is_empty() && typed.len() <= units_max;
-        let (fits, what) = match self {
+        let of_name = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
+        let (usable, what) = match self {
             Self::Provider => (
-                fits(40) && typed.chars().all(plain),
+                Kind::Provider.usable(typed).ok(),
                 "a provider: take one of those that /sandbox-list shows",
             ),
             Self::Snapshot => (
-                fits(200) && typed.chars().all(of_name),
+                ((1..=SNAPSHOT_BYTES_MAX).contains(&typed.len()) && typed.chars().all(of_name))
+                    .then(|| typed.to_owned()),
                 "a snapshot: take a name as the provider shows it",
             ),
         };
-        if fits {
-            return Ok(match self {
-                Self::Provider => typed.to_ascii_lowercase(),
-                Self::Snapshot => typed.to_owned(),
-            });
-        }
-        let shown = shorten(&one_line(typed), 60);
-        Err(Unusable { shown, what })
+        usable.ok_or_else(|| Unusable {
+            shown: shorten(&one_line(typed), 60),
+            what,
+        })
     }
 }
 
@@ -523,8 +521,8 @@ mod tests {
         Listed::of(&thread("2").sandbox(), record)
     }
 
-    fn place() -> Place {
-        Place {
+    fn place() -> ListContext {
+        ListContext {
             thread: thread("2"),
             in_thread: true,
             here: None,
@@ -633,18 +631,18 @@ mod tests {
     #[test]
     fn a_provider_or_snapshot_that_cannot_be_one_is_refused_with_what_one_looks_like() {
         assert_eq!(
-            Beside::Provider.usable(" Daytona ").as_deref(),
+            SandboxOption::Provider.usable(" Daytona ").as_deref(),
             Ok("daytona")
         );
         assert_eq!(
-            Beside::Snapshot.usable("bobbin/a:1").as_deref(),
+            SandboxOption::Snapshot.usable("bobbin/a:1").as_deref(),
             Ok("bobbin/a:1")
         );
-        let refused = Beside::Provider.usable("a b").expect_err("a space");
+        let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),
             "\"a b\" cannot be a provider: take one of those that /sandbox-list shows"
         );
-        assert!(Beside::Snapshot.usable("").is_err());
+        assert!(SandboxOption::Snapshot.usable("").is_err());
     }
 }

@@ -22,4 +22,5 @@ pub mod random;
 pub mod relay;
 pub mod serve;
 pub mod settings;
+pub mod stand_in;
 mod tls;

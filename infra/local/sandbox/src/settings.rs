@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bobbin_local_breakpoint::Breakpoints;
 
 use crate::machine::{MachineError, MachineSettings};
-use crate::outbound::StandIn;
+use crate::stand_in::StandIn;
 
 /// Time in each state of transition where nobody names one.
 const TRANSITION_MS: u64 = 50;
