@@ -86,7 +86,7 @@ impl Place {
     }
 
     /// Begins a thread that works here.
-    pub async fn begin(self, world: &World, lines: &str) -> (Talk<'_>, String) {
+    pub async fn begin<'w>(self, world: &'w World, lines: &str) -> (Talk<'w>, String) {
         let (text, mark) = marked(lines);
         let text = format!("provider:{} {text}", self.word());
         world.begin_marked(Platform::Slack, &text, &mark).await
