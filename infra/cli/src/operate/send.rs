@@ -219,6 +219,7 @@ async fn look_at_sandbox(
     tenant: &Tenant,
     wants: &Selection,
 ) -> Result<(), CommandError> {
+    stack.has_provider(wants.provider.as_deref()).await?;
     let found = match &wants.sandbox {
         Some(name) => {
             let found = stack.store.name(tenant, name).await;

@@ -108,6 +108,37 @@ impl Stack {
         Ok(names)
     }
 
+    /// Refuses a provider that this stack does not have.
+    ///
+    /// # Errors
+    /// Which it has, or that the keys cannot be read.
+    pub async fn has_provider(&self, name: Option<&str>) -> Result<(), CommandError> {
+        let Some(name) = name else {
+            return Ok(());
+        };
+        let names = self.provider_names().await?;
+        if names.iter().any(|one| one == name) {
+            return Ok(());
+        }
+        Err(CommandError::not_found(format!(
+            "There is no provider named {name} in this stack; these are set up: {}. Nothing was done.",
+            names.join(", ")
+        )))
+    }
+
+    /// What of snapshots a provider lacks, a line for each that makes none.
+    ///
+    /// # Errors
+    /// As [`Stack::provider`].
+    pub async fn lacking(&self) -> Result<Vec<String>, CommandError> {
+        let mut lines = Vec::new();
+        for name in self.provider_names().await? {
+            let caps = self.provider_named(Some(&name)).await?.caps();
+            lines.extend(caps.snapshots().err().map(|why| format!("{name}: {why}")));
+        }
+        Ok(lines)
+    }
+
     /// The provider of this name, without one the configured one.
     ///
     /// # Errors
