@@ -198,7 +198,10 @@ fn every_element_of_a_home_is_understood_when_it_is_pressed() {
             understood.push(taken.note);
         }
     }
-    assert_eq!(understood, ["stop", "config", "config", "config", "config", "config"]);
+    assert_eq!(
+        understood,
+        ["stop", "config", "config", "config", "config", "config"]
+    );
 }
 
 #[test]
