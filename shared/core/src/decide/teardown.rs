@@ -89,7 +89,14 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         Phase::Destroyed if session.observed.sandbox.is_some() => {
             destroy(session, Some(expired(session)), context)
         }
-        Phase::Active | Phase::Resuming | Phase::Paused | Phase::Creating => {
+        Phase::Creating | Phase::Resuming => {
+            let due_at_ms = session.sandbox.due_at_ms;
+            record::arm(session, context);
+            // A thread may look often while it is on its way up, and puts off nobody's look at it.
+            session.sandbox.due_at_ms = due_at_ms;
+            Next::Done
+        }
+        Phase::Active | Phase::Paused => {
             record::arm(session, context);
             Next::Done
         }
