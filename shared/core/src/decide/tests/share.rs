@@ -563,6 +563,32 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
 }
 
 #[test]
+fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_own_sweep() {
+    let world = shared(None);
+    world.with(|s| {
+        let down = || Failure::SandboxDown {
+            seen: "no answer".to_owned(),
+        };
+        s.fail.insert("follow", (0..4).map(|_| down()).collect());
+        s.fail.insert("end_run", (0..900).map(|_| down()).collect());
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(record(&world).stray.is_some());
+    // Somebody brought it up again, and is gone since.
+    world.with(|s| {
+        let due_at_ms = s.now_ms + Limits::DEFAULT.create_ms;
+        let sandbox = &mut s.record.as_mut().unwrap().sandbox;
+        (sandbox.phase, sandbox.due_at_ms) = (Phase::Resuming, Some(due_at_ms));
+    });
+    for look in 0..=Limits::DEFAULT.create_ms / Limits::DEFAULT.stop_ms {
+        later(&world, Limits::DEFAULT.stop_ms);
+        let sweep = work(&format!("s{look}"), Work::Sweep);
+        deliver_until_done(&world, &sweep, 1);
+    }
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+}
+
+#[test]
 fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
     let world = shared(None);
     let key = thread().sandbox();
