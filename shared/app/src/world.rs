@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
@@ -36,6 +35,7 @@ use tokio::time::timeout;
 
 use crate::catalogue;
 use crate::providers::Providers;
+use crate::runtimes::RuntimeMode;
 use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use crate::tenants::Tenants;
 
@@ -78,13 +78,14 @@ pub(crate) fn sandboxes_with(
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let runtime = OpenCodeRuntime::new(&ModelSettings {
+    let mode = RuntimeMode::named(&config.runtime_mode)?;
+    let runtime = mode.runtime(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: models,
     })?;
-    Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
+    Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }
 
 /// The chats, from configuration and keys.

@@ -1,7 +1,7 @@
 //! The HTTP API: the session API of sandbox-agent at 79bb441, and what is ours beyond it.
 //!
-//! Ours: `turn` and `attachments` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
-//! `directory`, `agentSessionId` and `title` of a session, `wait` of events, `GET …/turns/{turn}`, `POST …/cancel`,
+//! Ours: `turn`, `attachments`, `model` and `agentMode` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
+//! `directory`, `agentSessionId`, `title` and `instructions` of a session and the `asks` that wait in it, `wait` of events, `GET …/turns/{turn}`, `POST …/cancel`,
 //! `POST …/terminate`, and `/opencode/*`.
 //!
 //! Promised: every error is a `application/problem+json` that says what to do next and holds no secret.

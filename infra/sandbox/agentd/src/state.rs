@@ -31,6 +31,9 @@ pub(crate) struct Created {
     /// A title where the agent keeps one.
     #[serde(default)]
     pub(crate) title: Option<String>,
+    /// What the agent is told beside the prompts, where it has a place for that: OpenCode, Claude Code and Codex have.
+    #[serde(default)]
+    pub(crate) instructions: Option<String>,
     pub(crate) at_ms: u64,
 }
 
@@ -65,6 +68,9 @@ pub(crate) struct Prompt {
     /// The model of this turn, where it is not the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
+    /// The mode of this turn, where it is not the session's. OpenCode alone changes it between turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<String>,
 }
 
 /// A file of the sandbox that goes with a prompt.

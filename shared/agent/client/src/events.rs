@@ -40,15 +40,35 @@ impl EventStream {
             if let Some(text) = self.waiting.pop_front() {
                 return serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon);
             }
-            let chunk = tokio::time::timeout(SILENCE_MAX, self.response.chunk()).await;
-            let Ok(Ok(Some(bytes))) = chunk else {
-                return Err(ClientError::StreamEnded);
-            };
-            let events = self
-                .sse
-                .push(&bytes)
-                .map_err(|_| ClientError::StreamEnded)?;
-            self.waiting.extend(events);
+            self.take_in().await?;
         }
+    }
+
+    /// All events that have come, after the next bytes: none where those were only a sign of life. May be dropped and called
+    /// again.
+    ///
+    /// # Errors
+    /// As [`EventStream::next`].
+    pub async fn hear(&mut self) -> Answered<Vec<UniversalEvent>> {
+        if self.waiting.is_empty() {
+            self.take_in().await?;
+        }
+        let texts = self.waiting.drain(..);
+        texts
+            .map(|text| serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon))
+            .collect()
+    }
+
+    async fn take_in(&mut self) -> Answered<()> {
+        let chunk = tokio::time::timeout(SILENCE_MAX, self.response.chunk()).await;
+        let Ok(Ok(Some(bytes))) = chunk else {
+            return Err(ClientError::StreamEnded);
+        };
+        let events = self
+            .sse
+            .push(&bytes)
+            .map_err(|_| ClientError::StreamEnded)?;
+        self.waiting.extend(events);
+        Ok(())
     }
 }

@@ -78,12 +78,18 @@ impl AgentClient {
         } else {
             Hosts::Public
         };
-        Ok(Self {
-            http: Http::new(base, hosts)?,
+        Ok(Self::over(Http::new(base, hosts)?, base, token))
+    }
+
+    /// The same over connections that are at hand; where they lead is their guard's to say.
+    #[must_use]
+    pub fn over(http: Http, base: &str, token: &str) -> Self {
+        Self {
+            http,
             base: base.trim_end_matches('/').to_owned(),
             token: token.to_owned(),
             headers: Vec::new(),
-        })
+        }
     }
 
     /// The same daemon through something in front of it that wants headers of its own.

@@ -54,6 +54,9 @@ pub struct CreateSession {
     /// Ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// What the agent is told beside the prompts, where it has a place for that. Ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
 }
 
 /// A session that was made.
@@ -100,6 +103,9 @@ pub struct SessionInfo {
     pub model: Option<String>,
     /// Where it works. Ours.
     pub directory: Option<String>,
+    /// Ids of the asks that wait in it. Ours.
+    #[serde(default)]
+    pub asks: Vec<String>,
 }
 
 /// A message.
@@ -116,6 +122,9 @@ pub struct Message {
     /// The model of this turn. Ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The mode of this turn; OpenCode alone changes it between turns. Ours.
+    #[serde(rename = "agentMode", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
 }
 
 /// A file that goes with a message.

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bobbin_http::{Guard, Hosts, Http};
 use futures::TryStreamExt;
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::problem::json as answer;
@@ -47,8 +48,14 @@ pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Re
         }
         Err(missing) => return Err(missing.into()),
     };
-    let endpoint = api.host.opencode.endpoint(&agent, &api.host).await;
-    let endpoint = endpoint.map_err(|down| Problem::upstream(down.message))?;
+    // Whoever asks may go away while the server starts (a look at its health is short): it goes on starting.
+    let host = Arc::clone(&api.host);
+    let started = tokio::spawn(async move { host.opencode.endpoint(&agent, &host).await });
+    let endpoint = match started.await {
+        Ok(Ok(endpoint)) => endpoint,
+        Ok(Err(down)) => return Err(Problem::upstream(down.message)),
+        Err(broken) => return Err(Problem::upstream(broken.to_string())),
+    };
     let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
     let (head, body) = request.into_parts();
     let upstream = http

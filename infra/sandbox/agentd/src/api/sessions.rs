@@ -45,6 +45,8 @@ pub(super) struct CreateSession {
     agent_session_id: Option<String>,
     /// Ours: a title where the agent keeps one.
     title: Option<String>,
+    /// Ours: what the agent is told beside the prompts.
+    instructions: Option<String>,
 }
 
 pub(super) async fn create(
@@ -150,6 +152,7 @@ async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
         directory: directory(body.directory.as_deref())?,
         resumes: body.agent_session_id,
         title: body.title,
+        instructions: body.instructions,
         at_ms: now_ms(),
     })
 }
@@ -200,6 +203,7 @@ fn info(id: &str, created: &Created, state: &crate::state::State, count: u64) ->
         "ended": state.is_terminated,
         "eventCount": count,
         "directory": created.directory,
+        "asks": state.asks().map(crate::state::Ask::id).collect::<Vec<_>>(),
     });
     let optional = [
         ("agentSessionId", &state.agent_session),

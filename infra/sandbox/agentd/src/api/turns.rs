@@ -15,6 +15,7 @@ use crate::limits::ID_BYTES_MAX;
 use crate::state::{Acceptance, Answer, Ask, Attachment, Ended, Phase, Prompt, State as Session};
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Message {
     message: String,
     /// Ours: the same id again is the same turn.
@@ -24,6 +25,8 @@ pub(super) struct Message {
     attachments: Vec<Attachment>,
     /// Ours: the model of this turn.
     model: Option<String>,
+    /// Ours: the mode of this turn.
+    agent_mode: Option<String>,
 }
 
 pub(super) async fn message(
@@ -61,6 +64,7 @@ pub(super) async fn message(
         text: body.message,
         attachments: body.attachments,
         model: body.model,
+        mode: body.agent_mode,
     };
     let outcome = match session.prompt(turn, prompt).await? {
         Acceptance::Accepted => "Accepted",
@@ -80,10 +84,11 @@ pub(super) async fn turn(
     Path((session, turn)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
-    let last_event = session.progress().borrow().last_event;
-    let mut body = described(&turn, &*session.state().await);
+    let state = session.state().await;
+    let mut body = described(&turn, &state);
     body["turn"] = json!(turn);
-    body["lastEvent"] = json!(last_event);
+    // While nobody writes, so that a turn that has ended is never told with fewer events than it had.
+    body["lastEvent"] = json!(session.progress().borrow().last_event);
     Ok(answer(&body))
 }
 

@@ -150,6 +150,10 @@ impl Protocol for Claude {
             ("--resume", self.resumes.as_deref()),
             ("--model", self.model.as_deref()),
             ("--permission-mode", plans.then_some("plan")),
+            (
+                "--append-system-prompt",
+                launch.created.instructions.as_deref(),
+            ),
         ];
         for (name, value) in options {
             if let Some(value) = value {

@@ -21,6 +21,7 @@ pub(super) struct Codex {
     permission_mode: PermissionMode,
     plans: bool,
     model: Option<String>,
+    instructions: Option<String>,
     resumes: Option<String>,
     thread: Option<String>,
     /// The id of the last request.
@@ -46,6 +47,7 @@ impl Codex {
             plans: created.permission_mode == PermissionMode::Plan
                 || created.agent_mode.as_deref() == Some("plan"),
             model: created.model.clone(),
+            instructions: created.instructions.clone(),
             resumes: launch.agent_session.clone(),
             thread: None,
             requests: THREAD,
@@ -75,6 +77,9 @@ impl Codex {
         });
         if let Some(model) = &self.model {
             params["model"] = json!(model);
+        }
+        if let Some(instructions) = &self.instructions {
+            params["developerInstructions"] = json!(instructions);
         }
         let method = match &self.resumes {
             Some(thread) => {

@@ -282,8 +282,11 @@ impl Session {
         if let Some(variant) = &self.launch.created.variant {
             body["variant"] = json!(variant);
         }
-        if let Some(agent) = agent(&self.launch) {
+        if let Some(agent) = prompt.mode.as_deref().or(agent(&self.launch)) {
             body["agent"] = json!(agent);
+        }
+        if let Some(instructions) = &self.launch.created.instructions {
+            body["system"] = json!(instructions);
         }
         body
     }

@@ -50,7 +50,8 @@ fn described(name: &str, said: &Value) -> Value {
 
 fn text(value: &Value) -> String {
     let text = value.as_str();
-    text.unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    text.unwrap_or_else(|| panic!("no text: {value}"))
+        .to_owned()
 }
 
 impl Agent {
