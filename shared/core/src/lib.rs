@@ -34,6 +34,7 @@ pub mod overview;
 pub mod own_keys;
 pub mod person;
 pub mod ports;
+pub mod reply;
 pub mod run;
 pub mod sandbox;
 pub mod sandboxes;

@@ -72,7 +72,8 @@ pub struct Limits {
     /// Prompts that may wait in one thread.
     pub thread_queue: usize,
     /// How often the sweeper looks for records whose sandbox the provider does not list.
-    pub look_ms: u64,
+    #[serde(alias = "look_ms")]
+    pub reconcile_ms: u64,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
     /// Ended turns remembered in the session for deduplication.
@@ -215,7 +216,7 @@ impl Limits {
         refusals: 15,
         tenant_sandboxes: 100,
         thread_queue: 20,
-        look_ms: 10 * MINUTE_MS,
+        reconcile_ms: 10 * MINUTE_MS,
         ledger_ms: 30 * 24 * 60 * MINUTE_MS,
         ended_turns: 40,
         timeline: 20,

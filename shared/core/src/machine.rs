@@ -103,7 +103,7 @@ pub enum Machine {
     /// Before the first read.
     Start,
     /// A run was ended; before the control flags are read once more.
-    Look {
+    Reread {
         /// What is known so far.
         known: Box<Known>,
         /// How the run ended.
@@ -141,7 +141,7 @@ impl Machine {
     #[must_use]
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
         let next = match self {
-            Self::Start | Self::Look { .. } | Self::Overtaken { .. } => return Step::Read,
+            Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
             Self::Write {
                 known, decision, ..
             } => {
@@ -188,8 +188,8 @@ impl Machine {
                 };
                 Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
-            (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, failure, "read"),
-            (Self::Look { mut known, cause }, Outcome::Loaded(found)) => {
+            (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, &failure, "read"),
+            (Self::Reread { mut known, cause }, Outcome::Loaded(found)) => {
                 if let Ok(found) = found {
                     known.flags = found.flags;
                 }
@@ -247,10 +247,10 @@ impl Machine {
                 Self::decided(known, *cause, now, delivery)
             }
             (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
-                unrecorded(delivery, failure, "read")
+                unrecorded(delivery, &failure, "read")
             }
             (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
-                unrecorded(delivery, failure, "written")
+                unrecorded(delivery, &failure, "written")
             }
             (Self::Act { known, next }, came) => match (*next, came) {
                 (Next::Do(effect), Outcome::Done(event)) => {
@@ -294,7 +294,7 @@ impl Machine {
             // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
             // quicker than the next look at them. One that came to its own end was not.
             Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
-                Self::Look {
+                Self::Reread {
                     known,
                     cause: Box::new(cause),
                 }
@@ -366,19 +366,12 @@ fn newer(delivery: &Delivery<'_>, seen: String) -> Machine {
 
 /// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
 /// refuses comes to its end by the queue's count, and is told then.
-fn unrecorded(delivery: &Delivery<'_>, failure: Failure, what: &str) -> Machine {
+fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str) -> Machine {
+    let why = format!("the record could not be {what}: {failure:?}");
     let Delivery {
         limits, receive, ..
     } = delivery;
-    let delay_ms = match &failure {
-        Failure::Newer { seen } => return newer(delivery, seen.clone()),
-        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => {
-            limits.outage_backoff(*receive).max(*after_ms)
-        }
-        _ => limits.backoff(*receive),
-    };
-    let why = format!("the record could not be {what}: {failure:?}");
-    Machine::End(hold(delay_ms, &why))
+    Machine::End(Verdict::given_back(failure, why, *receive, limits))
 }
 
 #[cfg(test)]

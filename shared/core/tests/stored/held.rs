@@ -23,7 +23,7 @@ enum Met {
     Performing,
 }
 
-struct Place {
+struct Scene {
     met: Met,
     saved: Mutex<u32>,
     performed: Mutex<u32>,
@@ -35,7 +35,7 @@ fn newer() -> Failure {
     }
 }
 
-impl World for Place {
+impl World for Scene {
     fn now_ms(&self) -> Ms {
         1_000
     }
@@ -67,7 +67,7 @@ impl World for Place {
 
 /// The verdict on a prompt, what was saved and what was done.
 fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
-    let place = Place {
+    let place = Scene {
         met,
         saved: Mutex::new(0),
         performed: Mutex::new(0),
