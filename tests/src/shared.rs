@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stack::{Options, Stack, words};
 
@@ -10,6 +10,8 @@ use crate::stack::{Options, Stack, words};
 pub struct Shared {
     limits: fn() -> Value,
     stand_in_agent: bool,
+    /// How agents are run in its sandboxes; none: as by default.
+    runtime_mode: Option<&'static str>,
     slot: Mutex<Slot>,
 }
 
@@ -26,6 +28,7 @@ impl Shared {
         Self {
             limits,
             stand_in_agent: false,
+            runtime_mode: None,
             slot: Mutex::new(Slot::Unused),
         }
     }
@@ -36,6 +39,18 @@ impl Shared {
         Self {
             limits,
             stand_in_agent: true,
+            runtime_mode: None,
+            slot: Mutex::new(Slot::Unused),
+        }
+    }
+
+    /// The same with agents that are run so.
+    #[must_use]
+    pub const fn in_mode(limits: fn() -> Value, mode: &'static str) -> Self {
+        Self {
+            limits,
+            stand_in_agent: false,
+            runtime_mode: Some(mode),
             slot: Mutex::new(Slot::Unused),
         }
     }
@@ -49,6 +64,9 @@ impl Shared {
         if let Slot::Unused = *slot {
             let options = Options {
                 stand_in_agent: self.stand_in_agent,
+                parameters: self
+                    .runtime_mode
+                    .map_or(Value::Null, |mode| json!({"SandboxRuntimeMode": mode})),
                 ..Options::limits((self.limits)())
             };
             let started = std::panic::catch_unwind(|| Stack::start(&options));

@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod fuzz;
 mod manners;
+mod modes;
 mod named;
 mod observe;
 mod operate;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         upgrade::trials(),
         vercel::trials(),
         waiting::trials(),
+        modes::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.
         operate::trials(),
