@@ -19,6 +19,7 @@ mod named;
 mod observe;
 mod operate;
 mod own_keys;
+mod places;
 mod promises;
 mod proofs;
 mod protocol;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         observe::trials(),
         upgrade::trials(),
         vercel::trials(),
+        places::trials(),
         waiting::trials(),
         modes::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to

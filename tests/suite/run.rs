@@ -86,6 +86,8 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("brisk", &BRISK),
         ("compat", &crate::modes::COMPAT),
         ("operated", &crate::operate::OPERATED),
+        ("kept", &crate::places::KEPT),
+        ("brief", &crate::places::BRIEF),
     ] {
         if let Some(stack) = shared.running() {
             if failed {
@@ -99,6 +101,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         }
         trouble.extend(shared.end().err());
     }
+    crate::places::end();
     trouble.extend(crate::emulated::end(failed).err());
     if trouble.is_empty() {
         Ok(())

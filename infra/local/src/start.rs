@@ -10,6 +10,7 @@ use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::Chat;
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
+use bobbin_local_sandbox::settings::RunSettings;
 
 use crate::STACK;
 use crate::containers::{self, Containers, Relay};
@@ -190,17 +191,25 @@ impl Start<'_> {
         ControlKey::from(self.keys.control_key.clone())
     }
 
+    /// What both providers are told of this machine.
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, model_api: &str) -> RunSettings {
+        RunSettings {
+            tools,
+            reachable: containers::port(model_api).into_iter().collect(),
+            git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
+            breakpoints: self.breakpoints.clone(),
+            also_on: self.containers.and_then(|it| it.address),
+            also_named: self.also_named(),
+            ..own
+        }
+    }
+
     async fn provider(&mut self, tools: Vec<PathBuf>, model_api: &str) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
-        settings.tools = tools;
-        settings.reachable = containers::port(model_api).into_iter().collect();
-        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
-        settings.breakpoints = self.breakpoints.clone();
-        settings.also_on = self.containers.and_then(|it| it.address);
-        settings.also_named = self.also_named();
+        settings.run = self.run_settings(settings.run, tools, model_api);
         let provider = Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
@@ -228,12 +237,7 @@ impl Start<'_> {
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
-        settings.tools = tools;
-        settings.reachable = containers::port(model_api).into_iter().collect();
-        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
-        settings.breakpoints = self.breakpoints.clone();
-        settings.also_on = self.containers.and_then(|it| it.address);
-        settings.also_named = self.also_named();
+        settings.run = self.run_settings(settings.run, tools, model_api);
         bobbin_local_vercel::Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))

@@ -5,30 +5,14 @@ use std::sync::Arc;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::{Keys, Secret};
+use bobbin_cloud::secrets::Keys;
 use bobbin_core::ids::Tenant;
 use bobbin_sandbox::Provider;
 
-use crate::providers::Providers;
 use crate::runtimes::RuntimeMode;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
-/// The sandbox side, from configuration and keys.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
-    let key = |secret: &Secret| secret.expose().to_owned();
-    let models = ModelKeys {
-        anthropic: key(&keys.worker.anthropic_api_key),
-        openai: key(&keys.worker.openai_api_key),
-        openrouter: key(&keys.worker.openrouter_api_key),
-    };
-    let providers = Providers::new(&config.into(), &keys.provider)?;
-    sandboxes_with(config, keys, providers.configured(), models, None)
-}
-
-/// The same at this provider and with these model keys, which are those of a tenant where one is named.
+/// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.

@@ -357,6 +357,7 @@ impl Worker {
                 }
                 let now_ms = inner.now_ms;
                 let seen = inner.with(self.place, self.at(), |here, home, dice| {
+                    home.extend(follow.generation, now_ms);
                     here.follow(home, follow, now_ms, dice)
                 });
                 if let Some(event) = seen {
