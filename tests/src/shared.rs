@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stack::{Options, Stack, words};
 
@@ -18,6 +18,8 @@ enum How {
     Limits(fn() -> Value),
     /// The same with the stand-in for OpenCode.
     StandIn(fn() -> Value),
+    /// The same with agents that are run in this mode.
+    Mode(fn() -> Value, &'static str),
     /// In every respect as it says.
     Whole(fn() -> Options),
 }
@@ -28,6 +30,10 @@ impl How {
             Self::Limits(limits) => Options::limits(limits()),
             Self::StandIn(limits) => Options {
                 stand_in_agent: true,
+                ..Options::limits(limits())
+            },
+            Self::Mode(limits, mode) => Options {
+                parameters: json!({"SandboxRuntimeMode": mode}),
                 ..Options::limits(limits())
             },
             Self::Whole(options) => options(),
@@ -52,6 +58,12 @@ impl Shared {
     #[must_use]
     pub const fn with_stand_in_agent(limits: fn() -> Value) -> Self {
         Self::with(How::StandIn(limits))
+    }
+
+    /// The same with agents that are run so.
+    #[must_use]
+    pub const fn in_mode(limits: fn() -> Value, mode: &'static str) -> Self {
+        Self::with(How::Mode(limits, mode))
     }
 
     /// One that is started as this says, once somebody needs it.

@@ -15,7 +15,7 @@ pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 
-fn brisk() -> Value {
+pub fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
     limits["follow_window_ms"] = json!(3_000);
@@ -84,6 +84,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("common", &COMMON),
         ("chat", &CHAT),
         ("brisk", &BRISK),
+        ("compat", &crate::modes::COMPAT),
         ("operated", &crate::operate::OPERATED),
         ("kept", &crate::places::KEPT),
         ("brief", &crate::places::BRIEF),

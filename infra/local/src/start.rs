@@ -14,7 +14,7 @@ use bobbin_local_sandbox::settings::RunSettings;
 
 use crate::STACK;
 use crate::containers::{self, Containers, Relay};
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, wants_daemon};
 use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
 use crate::functions;
 use crate::ingress_proxy::IngressProxy;
@@ -89,7 +89,11 @@ pub async fn start(
         containers.check().await?;
         start.notes.push(containers.exposed());
     }
-    let tools = start.agent().await?;
+    let mut tools = vec![start.agent().await?];
+    if wants_daemon(options) {
+        start.print_step("the daemon of the sandboxes");
+        tools.push(functions::daemon(root, state_dir, options.no_build).await?);
+    }
     shutdown.check()?;
     let binaries = start.functions().await?;
     shutdown.check()?;
@@ -188,9 +192,9 @@ impl Start<'_> {
     }
 
     /// What both providers are told of this machine.
-    fn run_settings(&self, own: RunSettings, tools: PathBuf, model_api: &str) -> RunSettings {
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, model_api: &str) -> RunSettings {
         RunSettings {
-            tools: vec![tools],
+            tools,
             reachable: containers::port(model_api).into_iter().collect(),
             git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
             breakpoints: self.breakpoints.clone(),
@@ -200,7 +204,7 @@ impl Start<'_> {
         }
     }
 
-    async fn provider(&mut self, tools: PathBuf, model_api: &str) -> Result<Provider, String> {
+    async fn provider(&mut self, tools: Vec<PathBuf>, model_api: &str) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
@@ -224,7 +228,7 @@ impl Start<'_> {
     /// The second provider. How it confines sandboxes is said by the first: it is the same machine.
     async fn vercel(
         &self,
-        tools: PathBuf,
+        tools: Vec<PathBuf>,
         model_api: &str,
     ) -> Result<bobbin_local_vercel::Provider, String> {
         let mut settings = bobbin_local_vercel::Settings::new(

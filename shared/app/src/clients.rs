@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
@@ -10,6 +9,7 @@ use bobbin_cloud::secrets::Keys;
 use bobbin_core::ids::Tenant;
 use bobbin_sandbox::Provider;
 
+use crate::runtimes::RuntimeMode;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
 /// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named.
@@ -36,13 +36,14 @@ pub(crate) fn sandboxes_with(
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let runtime = OpenCodeRuntime::new(&ModelSettings {
+    let mode = RuntimeMode::named(&config.runtime_mode)?;
+    let runtime = mode.runtime(&ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: models,
     })?;
-    Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
+    Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }
 
 /// The chats, from configuration and keys.

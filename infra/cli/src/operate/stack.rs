@@ -234,6 +234,11 @@ impl Stack {
         self.target.discord_api()
     }
 
+    /// How agents are run in its sandboxes.
+    pub fn runtime_mode(&self) -> &str {
+        self.parameter("SandboxRuntimeMode")
+    }
+
     /// The model of turns that choose none.
     pub fn model(&self) -> &str {
         self.parameter("Model")
