@@ -228,6 +228,16 @@ impl Provider {
         self.call(method, &url, body).await?.ok().map(drop)
     }
 
+    /// Has a stopped sandbox at Daytona archived, as it does itself with one that rests for long.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn archive(&self, sandbox: &Sandbox) -> Result<(), String> {
+        let url = format!("{}/sandbox/{}/archive", self.api, sandbox.name);
+        let answer = self.call(Method::POST, &url, &Value::Null).await?;
+        answer.ok().map(drop)
+    }
+
     /// Loses a sandbox, as a provider may: it is gone, and nobody was asked.
     ///
     /// # Errors

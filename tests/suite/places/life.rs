@@ -55,6 +55,13 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials.push(beside(
+        "places::daytona::one_that_was_archived_is_restored_by_a_message",
+        || {
+            block_on(restored(KEPT.get()));
+            Ok(())
+        },
+    ));
+    trials.push(beside(
         "places::vercel::a_route_that_answers_somebody_elses_page_is_no_answer_of_the_agent",
         || {
             block_on(strange_page(KEPT.get()));
@@ -165,6 +172,29 @@ async fn orphaned(stack: Arc<Stack>, place: Place) {
         }
     })
     .await;
+}
+
+/// Daytona moves the disk of one that rests for long elsewhere, and back when it is started.
+async fn restored(stack: Arc<Stack>) {
+    let place = Place::Daytona;
+    let world = place.world(&stack);
+    let (mut talk, first) = place.begin(&world, "echo: put away").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    swept(&talk, Phase::Paused).await;
+    let sandbox = talk.sandbox().await;
+    world.provider.archive(&sandbox).await.unwrap();
+    eventually(ANSWER_MS_MAX, "it is archived", async || {
+        match talk.sandbox().await.state.as_str() {
+            "archived" => Ok(()),
+            other => Err(other.to_owned()),
+        }
+    })
+    .await;
+    let second = talk.say("echo: and back").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    assert_eq!(talk.sandbox().await.name, sandbox.name);
+    assert_eq!(talk.session().await.sandbox.generation, 1);
+    talk.finish().await;
 }
 
 /// The route of a session that has ended may be somebody else's by now.
