@@ -45,6 +45,8 @@ static PERMITS: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
 struct Agent {
     word: &'static str,
     is_stand_in: bool,
+    /// How it is run in the sandboxes.
+    mode: &'static str,
     /// Kill points a platform without `BOBBIN_KILLS`.
     sample: usize,
     at_once: usize,
@@ -54,6 +56,7 @@ struct Agent {
 const REAL: Agent = Agent {
     word: "with_opencode",
     is_stand_in: false,
+    mode: "opencode",
     sample: 4,
     at_once: KILLS_AT_ONCE,
 };
@@ -61,8 +64,16 @@ const REAL: Agent = Agent {
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
+    mode: "opencode",
     sample: 12,
     at_once: STAND_IN_KILLS_AT_ONCE,
+};
+
+/// The same in a session of the daemon's own, where a prompt has another way to its agent.
+const NATIVE: Agent = Agent {
+    word: "natively_with_a_stand_in",
+    mode: "native",
+    ..STAND_IN
 };
 
 /// Where the worker is killed.
@@ -95,7 +106,7 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    [REAL, STAND_IN]
+    [REAL, STAND_IN, NATIVE]
         .map(|agent| {
             let name = format!(
                 "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
@@ -118,6 +129,7 @@ fn limits() -> Value {
 async fn kills(agent: Agent) {
     let stack = Stack::start(&Options {
         stand_in_agent: agent.is_stand_in,
+        parameters: json!({"SandboxRuntimeMode": agent.mode}),
         ..Options::limits(limits())
     });
     let world = World::of(&stack);

@@ -800,6 +800,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         follow_until_ms: world.now_ms() + limits.follow_window_ms,
         model: "m",
         providers: &["anthropic".to_owned()],
+        runtime: None,
         limits: &limits,
         split: |text| vec![text.to_owned()],
     };
