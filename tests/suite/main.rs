@@ -21,6 +21,7 @@ mod observe;
 mod operate;
 mod own_keys;
 mod promises;
+mod proofs;
 mod protocol;
 mod run;
 mod scenarios;
@@ -55,8 +56,6 @@ fn main() -> ExitCode {
         deployment::trials(),
         translated::trials(),
         costs::trials(),
-        protocol::trials(),
-        fuzz::trials(),
         direct::trials(),
         discord::trials(),
         surface::trials(),
@@ -89,6 +88,9 @@ fn main() -> ExitCode {
         security::trials(),
         setup::trials(),
         share::trials(),
+        // Begun first, and waited for last.
+        protocol::trials(),
+        fuzz::trials(),
     ]
     .into_iter()
     .flatten()
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
             eprintln!("a test failed at {place}");
         }
     }));
+    proofs::begin(&arguments);
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
     if let Err(why) = ended {

@@ -20,7 +20,7 @@ use super::promises::{self, Fact};
 use super::state::{nothing_due, settled};
 use super::transitions::Transition;
 use super::world::World;
-use crate::run::beside;
+use crate::proofs::proof;
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;
@@ -294,11 +294,11 @@ fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> 
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        beside(
+        proof(
             "protocol::chaos::every_seeded_history_keeps_the_promises",
             || all(history, SEEDS, &MET),
         ),
-        beside(
+        proof(
             "protocol::chaos::forty_threads_in_six_shared_sandboxes_keep_the_promises",
             || all(shared_history, SHARED_SEEDS, &shared::MET),
         ),
