@@ -40,12 +40,12 @@ async fn fetched(agents: &[&str]) -> String {
     std::fs::create_dir_all(&home).unwrap();
     let state = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(&home, state.path().join("agents")).unwrap();
-    let daemon = Embedded::start(&EmbeddedOptions {
+    let options = EmbeddedOptions {
         program: Some(binaries::folder().join("bobbin-agentd")),
         state: state.path().to_owned(),
         ..EmbeddedOptions::default()
-    });
-    let daemon = daemon.await.unwrap();
+    };
+    let daemon = Embedded::start(&options).await.unwrap();
     for agent in agents {
         daemon.client().install(agent).await.unwrap();
     }
@@ -101,10 +101,9 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
         talk.press(&ask, button).await;
         let ended = talk.ended(&turn).await.outcome;
         assert!(!is_done || ended == Outcome::Answered, "{name}: {ended:?}");
-        let file = world
-            .provider
-            .download(&talk.sandbox().await, &format!("{name}.txt"));
-        assert_eq!(file.await.is_ok(), is_done, "{name}");
+        let (sandbox, path) = (talk.sandbox().await, format!("{name}.txt"));
+        let file = world.provider.download(&sandbox, &path).await;
+        assert_eq!(file.is_ok(), is_done, "{name}");
     }
     let again = talk.say("ask: touch always.txt").await;
     assert_eq!(talk.ended(&again).await.outcome, Outcome::Answered);

@@ -12,7 +12,7 @@ pub(crate) const PLANNERS: [&str; 2] = ["claude", "codex"];
 /// That mode.
 pub(crate) const PLAN: &str = "plan";
 
-/// What was chosen, read: `claude`, `claude/plan`, `opencode`, or a mode of OpenCode's own such as `plan`.
+/// What was chosen, read: `claude`, `claude:plan`, `opencode`, or a mode of OpenCode's own such as `plan`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice<'a> {
     pub(crate) agent: &'a str,
@@ -27,7 +27,7 @@ impl<'a> Choice<'a> {
                 mode: None,
             };
         };
-        let (name, mode) = match chosen.split_once('/') {
+        let (name, mode) = match chosen.split_once(':') {
             Some((name, mode)) => (name, Some(mode)),
             None => (chosen, None),
         };
@@ -92,16 +92,16 @@ mod tests {
             (None, "opencode", None),
             (Some("opencode"), "opencode", None),
             (Some("plan"), "opencode", Some("plan")),
-            (Some("opencode/plan"), "opencode", Some("plan")),
+            (Some("opencode:plan"), "opencode", Some("plan")),
             (Some("my-reviewer"), "opencode", Some("my-reviewer")),
             (Some("claude"), "claude", None),
-            (Some("codex/plan"), "codex", Some("plan")),
+            (Some("codex:plan"), "codex", Some("plan")),
         ] {
             assert_eq!(Choice::read(chosen), Choice { agent, mode }, "{chosen:?}");
         }
         assert_eq!(Choice::read(Some("plan")).of_session(), None);
-        assert_eq!(Choice::read(Some("claude/plan")).of_session(), Some("plan"));
-        assert_eq!(Choice::read(Some("claude/plan")).of_turn(), None);
+        assert_eq!(Choice::read(Some("claude:plan")).of_session(), Some("plan"));
+        assert_eq!(Choice::read(Some("claude:plan")).of_turn(), None);
     }
 
     #[test]

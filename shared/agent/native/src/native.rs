@@ -109,7 +109,7 @@ impl NativeAgent {
         for name in OTHERS.into_iter().filter(|name| installed(name)) {
             names.push(name.to_owned());
             if PLANNERS.contains(&name) {
-                names.push(format!("{name}/{PLAN}"));
+                names.push(format!("{name}:{PLAN}"));
             }
         }
         Ok(names)

@@ -281,7 +281,7 @@ fn session(stage: Stage) -> Session {
         }),
         ended: ended.collect(),
         due_at_ms: Some(T + 1_800_000),
-        agent: Some("claude/plan".to_owned()),
+        agent: Some("claude:plan".to_owned()),
         briefed: Some("ses_1".into()),
         fresh_since_ms: T - 5_000,
         checked_options: Some(CheckedOptions {
