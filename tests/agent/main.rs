@@ -126,6 +126,9 @@ async fn main() -> std::io::Result<()> {
         .route("/session/{session}/prompt_async", post(prompt))
         .with_state(agent);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    // As the real one says it: who starts it on a free port waits for this line.
+    let address = listener.local_addr()?;
+    println!("opencode server listening on http://{address}");
     axum::serve(listener, router).await
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::run::{COMMON, on, trial};
 use crate::scenarios::Scenario;
 
-const ALL: [Scenario; 7] = [
+pub const ALL: [Scenario; 7] = [
     ("one_question_is_answered_by_a_button", |world, on| {
         Box::pin(button(world, on))
     }),

@@ -1,6 +1,7 @@
 //! All end-to-end tests in one program: one start of the stack serves many of them, and it is ended after the last.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod artifacts;
 mod asks;
 mod browser;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         places::trials(),
         waiting::trials(),
         modes::trials(),
+        agents::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.
         operate::trials(),

@@ -4,28 +4,50 @@ use std::sync::Arc;
 
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 
+use crate::asks;
 use crate::run::{brisk, on, trial};
-use crate::scenarios::{ASKED, IDLE, USUAL};
+use crate::scenarios::{ASKED, IDLE, SLICED, Scenario, USUAL};
 
 /// The daemon stands in front of OpenCode, and what is idle is paused soon.
 pub static COMPAT: Shared = Shared::in_mode(brisk, "compat");
+/// Agents are run in sessions of the daemon's own.
+pub static NATIVE: Shared = Shared::in_mode(brisk, "native");
 
 /// What is not about agents, and is so often enough.
-const ELSEWHERE: &str = "a_name_is_won_once";
+const ELSEWHERE: [&str; 2] = ["a_name_is_won_once", "two_threads_run_at_once"];
+/// Of the asks what an agent is told: the other forms are the chats' own.
+const OF_ASKS: [&str; 2] = [
+    "one_question_is_answered_by_a_button",
+    "a_permission_shows_the_command_and_what_always_covers",
+];
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for platform in Platform::ALL {
+    let all = || {
         let all = USUAL.into_iter().chain(ASKED).chain(IDLE);
-        for (name, scenario) in all.filter(|(name, _)| !name.starts_with(ELSEWHERE)) {
-            let name = format!("embedded::compat::{}::{name}", platform.word());
-            trials.push(on(&COMPAT, &name, async move |world| {
+        all.filter(|(name, _)| !ELSEWHERE.iter().any(|one| name.starts_with(one)))
+    };
+    // What the chats make of a turn does not depend on the way to the same server: each takes its half.
+    for ((name, scenario), platform) in all().zip(Platform::ALL.into_iter().cycle()) {
+        let name = format!("embedded::compat::{}::{name}", platform.word());
+        trials.push(on(&COMPAT, &name, async move |world| {
+            scenario(world, platform).await
+        }));
+    }
+    for platform in Platform::ALL {
+        let asked = asks::ALL
+            .into_iter()
+            .filter(|(name, _)| OF_ASKS.contains(name));
+        for (name, scenario) in all().chain(SLICED).chain(asked).chain([DENIED]) {
+            let name = format!("embedded::native::{}::{name}", platform.word());
+            trials.push(on(&NATIVE, &name, async move |world| {
                 scenario(world, platform).await
             }));
         }
@@ -34,8 +56,17 @@ pub fn trials() -> Vec<Trial> {
         "embedded::compat::a_thread_goes_on_in_its_session_when_the_stack_changes_its_mode_and_changes_it_back",
         changed,
     ));
+    trials.push(trial(
+        "embedded::native::a_thread_keeps_the_way_it_began_with_and_a_turn_that_was_cut_goes_on",
+        kept,
+    ));
     trials
 }
+
+const DENIED: Scenario = (
+    "what_a_person_refuses_is_not_done_and_the_run_goes_on",
+    |world, on| Box::pin(denied(world, on)),
+);
 
 fn in_mode(mode: &str) -> Options {
     Options {
@@ -81,4 +112,55 @@ async fn changed() {
         assert_eq!(ours.and_then(|call| call.session_id.clone()), own, "{mode}");
         stack.end().unwrap();
     }
+}
+
+async fn denied(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "ask: echo it ran > denied.txt\necho: after it")
+        .await;
+    let ask = talk
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
+            one.button("Deny").is_some()
+        })
+        .await;
+    talk.press(&ask, "Deny").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let sandbox = talk.sandbox().await;
+    let made = world.provider.download(&sandbox, "denied.txt").await;
+    assert!(made.is_err(), "it ran: {made:?}");
+    talk.finish().await;
+}
+
+/// A sandbox that began in one mode goes on in it whatever the stack's mode is by then; and a run that was cut with its
+/// sandbox's processes is sent once more.
+async fn kept() {
+    let stack = Stack::start(&in_mode("native"));
+    let folder = Arc::clone(stack.folder());
+    let world = World::of(&stack);
+    let (mut talk, first) = world
+        .begin(Platform::Slack, "write: keep.txt said before")
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let before = talk.session().await;
+    assert_eq!(before.sandbox.runtime.as_deref(), Some("native"));
+    let slow = talk.say("slow: 15 one two three four five").await;
+    talk.running(&slow).await;
+    stack.end().unwrap();
+
+    let stack = Stack::start_in(&folder, &in_mode("opencode"));
+    let world = World::of(&stack);
+    let mut after = talk.again(&world);
+    assert_eq!(after.ended(&slow).await.outcome, Outcome::Answered);
+    let turn = after.say("run: cat keep.txt").await;
+    assert_eq!(after.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = after.answer(&turn).await;
+    assert!(answer.contains("said before"), "{answer}");
+    let session = after.session().await;
+    assert_eq!(session.agent_session, before.agent_session);
+    assert_eq!(session.sandbox.runtime.as_deref(), Some("native"));
+    // Another thread of the same stack is run as the stack is now.
+    let (other, first) = world.begin(Platform::Slack, "echo: hello").await;
+    assert_eq!(other.ended(&first).await.outcome, Outcome::Answered);
+    assert_eq!(other.session().await.sandbox.runtime, None);
+    stack.end().unwrap();
 }

@@ -85,6 +85,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("chat", &CHAT),
         ("brisk", &BRISK),
         ("compat", &crate::modes::COMPAT),
+        ("native", &crate::modes::NATIVE),
         ("operated", &crate::operate::OPERATED),
         ("kept", &crate::places::KEPT),
         ("brief", &crate::places::BRIEF),

@@ -233,7 +233,7 @@ async fn paused(world: World, platform: Platform) {
 }
 
 /// Lets the sweeper look until the idle sandbox is paused.
-async fn pause(talk: &Talk<'_>) {
+pub async fn pause(talk: &Talk<'_>) {
     let paused = async || {
         let phase = talk.world.session(&talk.thread.key).await?.sandbox.phase;
         if phase == Phase::Paused {

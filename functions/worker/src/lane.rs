@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
+use bobbin_app::runtimes::RuntimeMode;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
@@ -45,6 +46,8 @@ pub struct Worker {
     aws: Aws,
     queues: Queues,
     secrets: WorkerSecrets,
+    /// How agents are run in the sandboxes that begin.
+    runtime: RuntimeMode,
     metrics: Metrics,
     /// The keys that are in use, and the clients that hold them.
     present: Mutex<(Keys, Parts)>,
@@ -84,6 +87,7 @@ impl Worker {
         };
         Ok(Self {
             queues: Queues::new(&aws, &config),
+            runtime: RuntimeMode::named(&config.runtime_mode)?,
             aws,
             secrets,
             metrics: parts.metrics.clone(),
@@ -423,6 +427,7 @@ impl Worker {
                 .min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             providers: sandboxes.providers(),
+            runtime: self.runtime.recorded(),
             limits,
             split: Chats::split(&message.thread),
         };

@@ -16,6 +16,15 @@ const FUNCTIONS: [(&str, &str); 3] = [
 /// The daemon that runs agents in a sandbox.
 const DAEMON: &str = "bobbin-agentd";
 
+/// The folder of the state folder that it is put into.
+const TOOLS: &str = "tools";
+
+/// Whether sandboxes of this state folder may have begun with the daemon.
+#[must_use]
+pub fn has_daemon(state_dir: &Path) -> bool {
+    state_dir.join(TOOLS).join(DAEMON).is_file()
+}
+
 /// A folder with the daemon alone, for sandboxes to read: the folder that it is built into holds much more.
 ///
 /// # Errors
@@ -29,7 +38,7 @@ pub async fn daemon(root: &Path, state_dir: &Path, no_build: bool) -> Result<Pat
     if !program.is_file() {
         return Err(missing(&program, DAEMON));
     }
-    let place = state_dir.join("tools");
+    let place = state_dir.join(TOOLS);
     let unusable = |e: std::io::Error| format!("{} cannot be used: {e}", place.display());
     std::fs::create_dir_all(&place).map_err(unusable)?;
     let own = place.join(DAEMON);

@@ -31,7 +31,8 @@ Usage: cargo run -- [OPTIONS]
 From the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY for a real model (BOBBIN_MODEL picks
 it, as provider/model), DAYTONA_API_KEY for real sandboxes, DISCORD_APPLICATION_ID, DISCORD_PUBLIC_KEY,
 DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
-platforms, BOBBIN_AGENT_DIR for a folder with a program `opencode` in place of the installed one, BOBBIN_GIT_MIRROR for a folder
+platforms, BOBBIN_AGENT_DIR for folders with agents' programs (`opencode` among them) in place of the installed one,
+SANDBOX_RUNTIME_MODE for how agents are run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
 of repositories (owner/name) that stand in for those of github.com, BOBBIN_LOG for more words.";
 
 /// How the stack is to be started.

@@ -89,8 +89,9 @@ pub async fn start(
         containers.check().await?;
         start.notes.push(containers.exposed());
     }
-    let mut tools = vec![start.agent().await?];
-    if wants_daemon(options) {
+    let mut tools = start.agent().await?;
+    // Sandboxes of an earlier start go on with what they began with.
+    if wants_daemon(options) || functions::has_daemon(state_dir) {
         start.print_step("the daemon of the sandboxes");
         tools.push(functions::daemon(root, state_dir, options.no_build).await?);
     }
@@ -155,17 +156,17 @@ impl Start<'_> {
         self.containers.map(|it| it.host.clone())
     }
 
-    /// The folder with the agent's program, which is installed where none is named.
-    async fn agent(&mut self) -> Result<PathBuf, String> {
-        if let Some(folder) = std::env::var_os("BOBBIN_AGENT_DIR") {
-            return Ok(PathBuf::from(folder));
+    /// The folders with agents' programs; OpenCode is installed where none is named.
+    async fn agent(&mut self) -> Result<Vec<PathBuf>, String> {
+        if let Some(folders) = std::env::var_os("BOBBIN_AGENT_DIR") {
+            return Ok(std::env::split_paths(&folders).collect());
         }
         let cache = self.root.join(".bobbin/cache");
         let opencode = opencode::install(&cache, |line| self.print_step(line))
             .await
             .map_err(|e| failed("The agent could not be got", &e, "OpenCode comes by npm: check the network and that npm works, or set BOBBIN_AGENT_DIR to a folder that holds a program `opencode`."))?;
         self.notes.extend(opencode.warnings.iter().cloned());
-        Ok(opencode.bin_dir)
+        Ok(vec![opencode.bin_dir])
     }
 
     /// The functions' programs, built where that is wanted; none without AWS.

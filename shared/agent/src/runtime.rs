@@ -216,10 +216,12 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn options(&self) -> AgentResult<AgentOptions>;
 
     /// The session of a thread in this workspace: the known one, else the newest that bears the thread's name, else a new one.
+    /// Of the kind of agent that was chosen, where a server runs several.
     async fn ensure_session(
         &self,
         thread: &ThreadKey,
         known: Option<&AgentSessionId>,
+        agent: Option<&str>,
     ) -> AgentResult<AgentSessionId>;
 
     /// Hands a prompt over. Accepted is not yet begun.

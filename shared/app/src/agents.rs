@@ -6,22 +6,29 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::{Agent, Refresh, Runtime};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::sandbox_password;
+use bobbin_core::limits::Limits;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 
 use crate::runtimes::RuntimeMode;
 
-/// A runtime for who starts no server: it has no model key.
+/// A runtime for who starts no server: it has no model key. It is that of a sandbox whose record says this, in a stack that is
+/// configured so.
 ///
 /// # Errors
 /// What is wrong with the mode's or the model's name.
-pub fn listening(mode: &str, model: &str) -> Result<Arc<dyn Runtime>, String> {
-    RuntimeMode::named(mode)?.runtime(&ModelSettings {
+pub fn listening(
+    configured: &str,
+    recorded: Option<&str>,
+    model: &str,
+) -> Result<Arc<dyn Runtime>, String> {
+    let models = ModelSettings {
         model: model.to_owned(),
         models: Vec::new(),
         model_base_url: None,
         keys: ModelKeys::default(),
-    })
+    };
+    RuntimeMode::of(configured, recorded)?.runtime(&models, &Limits::DEFAULT)
 }
 
 /// The agent of the sandbox with this name. Nothing is asked of it yet.

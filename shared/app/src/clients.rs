@@ -12,7 +12,8 @@ use bobbin_sandbox::Provider;
 use crate::runtimes::RuntimeMode;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
-/// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named.
+/// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named, for sandboxes
+/// whose records name this runtime.
 ///
 /// # Errors
 /// A sentence that names the setting that cannot be used.
@@ -21,7 +22,7 @@ pub(crate) fn sandboxes_with(
     keys: &Keys,
     provider: Arc<dyn Provider>,
     models: ModelKeys,
-    keys_of: Option<&Tenant>,
+    (keys_of, recorded): (Option<&Tenant>, Option<&str>),
 ) -> Result<Sandboxes, String> {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let settings = SandboxSettings {
@@ -36,13 +37,14 @@ pub(crate) fn sandboxes_with(
         slack_bot_token: some(keys.worker.slack_bot_token.expose()),
         limits: config.limits.clone(),
     };
-    let mode = RuntimeMode::named(&config.runtime_mode)?;
-    let runtime = mode.runtime(&ModelSettings {
+    let models = ModelSettings {
         model: config.model.clone(),
         models: config.models.clone(),
         model_base_url: some(&config.model_base_url),
         keys: models,
-    })?;
+    };
+    let mode = RuntimeMode::of(&config.runtime_mode, recorded)?;
+    let runtime = mode.runtime(&models, &config.limits)?;
     Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }
 

@@ -257,8 +257,13 @@ impl Sandboxes {
                 self.check_server(target.sandbox, *generation, *within_ms)
                     .await
             }
-            AgentEffect::FindAgentSession { generation, known } => {
-                self.find_session(target, *generation, known.as_ref()).await
+            AgentEffect::FindAgentSession {
+                generation,
+                known,
+                agent,
+            } => {
+                let (known, agent) = (known.as_ref(), agent.as_deref());
+                self.find_session(target, *generation, known, agent).await
             }
             AgentEffect::Attach {
                 generation,

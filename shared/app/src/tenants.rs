@@ -53,6 +53,8 @@ struct ClientsFor {
     own: bool,
     /// None: at the configured provider.
     provider: Option<String>,
+    /// None: with the first runtime.
+    runtime: Option<String>,
 }
 
 type Made = (Vec<String>, Arc<Sandboxes>);
@@ -67,7 +69,8 @@ impl Tenants {
         let providers = Providers::new(&config.into(), &keys.provider)?;
         let of_stack = |_: Key, stack: &Secret| stack.expose().to_owned();
         let models = model_keys(keys, of_stack);
-        let stack = clients::sandboxes_with(config, keys, providers.configured(), models, None)?;
+        let stack =
+            clients::sandboxes_with(config, keys, providers.configured(), models, (None, None))?;
         Ok(Self {
             seal: (!arn.is_empty()).then(|| Seal::new(aws, arn)),
             config: config.clone(),
@@ -171,8 +174,10 @@ impl Tenants {
             Some(session) => session.sandbox.credentials.is_some(),
             None => settings.sandbox_credentials().is_some(),
         };
-        let provider = session.and_then(|session| session.sandbox.provider.as_deref());
-        self.of(tenant, settings, own, provider).await
+        let sandbox = session.map(|session| &session.sandbox);
+        let provider = sandbox.and_then(|sandbox| sandbox.provider.as_deref());
+        let runtime = sandbox.and_then(|sandbox| sandbox.runtime.as_deref());
+        self.of(tenant, settings, own, (provider, runtime)).await
     }
 
     /// Name of the provider that sandboxes are made at where nothing else is said.
@@ -188,7 +193,8 @@ impl Tenants {
     }
 
     /// The sandboxes of a tenant: in its own account, or in the stack's at this provider, without a name at the configured one.
-    /// At a provider by name that knows no accounts of tenants' own it is the stack's.
+    /// At a provider by name that knows no accounts of tenants' own it is the stack's. With the runtime of this name, or the
+    /// first one.
     ///
     /// # Errors
     /// What to do when a key does not open or is not there, that KMS does not answer, or that there is no such provider.
@@ -197,7 +203,7 @@ impl Tenants {
         tenant: &Tenant,
         settings: &Settings,
         own: bool,
-        provider: Option<&str>,
+        (provider, runtime): (Option<&str>, Option<&str>),
     ) -> Result<Arc<Sandboxes>, Failure> {
         let own = own && provider.is_none_or(|name| name == providers::OF_TENANTS);
         let elsewhere = provider.filter(|name| !own && *name != self.configured());
@@ -207,7 +213,7 @@ impl Tenants {
             .filter(needed)
             .filter_map(|key| Some((key, settings.own_key(key)?)))
             .collect();
-        if !own && stored.is_empty() && elsewhere.is_none() {
+        if !own && stored.is_empty() && elsewhere.is_none() && runtime.is_none() {
             return Ok(self.of_stack());
         }
         let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
@@ -215,6 +221,7 @@ impl Tenants {
             tenant: (!stored.is_empty() || own).then(|| tenant.clone()),
             own,
             provider: elsewhere.map(str::to_owned),
+            runtime: runtime.map(str::to_owned),
         };
         if let Some((of, sandboxes)) = self.lock().get(&place)
             && *of == sealed
@@ -266,8 +273,8 @@ impl Tenants {
             }
             (false, _) => self.providers.named(place.provider.as_deref())?,
         };
-        let tenant = place.tenant.as_ref();
-        let made = clients::sandboxes_with(&self.config, &self.keys, account, models, tenant);
+        let of = (place.tenant.as_ref(), place.runtime.as_deref());
+        let made = clients::sandboxes_with(&self.config, &self.keys, account, models, of);
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 

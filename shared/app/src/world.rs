@@ -402,9 +402,16 @@ impl Live {
                 .is_some_and(|session| session.sandbox.credentials.is_some())
         };
         let provider = self.provider(is_new);
+        let runtime = {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            recorded
+                .as_ref()
+                .and_then(|session| session.sandbox.runtime.clone())
+        };
+        let at = (provider.as_deref(), runtime.as_deref());
         self.parts
             .tenants
-            .of(&thread.tenant(), &settings, own, provider.as_deref())
+            .of(&thread.tenant(), &settings, own, at)
             .await
     }
 

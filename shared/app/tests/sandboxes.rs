@@ -612,6 +612,7 @@ async fn is_answered(scene: &mut Scene, turn: &str) {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        agent: None,
     });
     let Event::AgentSession { id } = scene.perform(find).await else {
         panic!("a session")
@@ -710,6 +711,7 @@ async fn a_thread_keeps_its_session(scene: &mut Scene) {
         Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known,
+            agent: None,
         })
     };
     let Event::AgentSession { id } = scene.perform(find(None)).await else {
@@ -822,6 +824,7 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: Some(scene.session.clone().into()),
+        agent: None,
     });
     assert!(matches!(
         scene.perform(find).await,
@@ -1608,6 +1611,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        agent: None,
     });
     assert_eq!(
         scene.perform(find).await,
@@ -1810,6 +1814,7 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
         .perform(Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known: None,
+            agent: None,
         }))
         .await;
     let Event::AgentSession { id } = found else {

@@ -108,6 +108,7 @@ impl Scene {
         let find = AgentEffect::FindAgentSession {
             generation: GENERATION,
             known: None,
+            agent: None,
         };
         match self.perform(Effect::Agent(find)).await {
             Event::AgentSession { id } => id,

@@ -67,6 +67,8 @@ pub struct Delivery<'a> {
     pub model: &'a str,
     /// Providers whose models can be chosen: there is a key for them.
     pub providers: &'a [String],
+    /// What runs agents in sandboxes that begin now, as their records say it.
+    pub runtime: Option<&'a str>,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.

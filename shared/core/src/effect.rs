@@ -140,12 +140,14 @@ pub enum AgentEffect {
         /// How long it may take.
         within_ms: u64,
     },
-    /// The OpenCode session: the known id, else by title, else a new one. Answers `AgentSession`.
+    /// The thread's session with the agent: the known id, else by title, else a new one. Answers `AgentSession`.
     FindAgentSession {
         /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The id on record.
         known: Option<AgentSessionId>,
+        /// What was chosen as the agent of the turn: not every one goes on in every session.
+        agent: Option<String>,
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {

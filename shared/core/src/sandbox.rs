@@ -82,6 +82,9 @@ pub struct SandboxRecord {
     /// The provider that runs it; none: the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// What runs agents in this generation, by the name that the worker knows it by; none: what it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     /// The snapshot that a generation begins with; none: the stack's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
@@ -194,7 +197,8 @@ impl SandboxRecord {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        let number = match &self.name {
+        // A worker that does not know of other runtimes leaves such a sandbox to one that does.
+        let number = match &self.runtime {
             Some(_) => Shape::Sandbox.reads(),
             None => Shape::Sandbox.writes(),
         };

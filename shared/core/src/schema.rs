@@ -85,8 +85,8 @@ impl Shape {
         match self {
             // With 3: a thread that works in another sandbox than its own.
             Self::Record => 3,
-            // With 2: a sandbox that has a name.
-            Self::Sandbox => 2,
+            // With 2: a sandbox that has a name. With 3: one whose agents are run otherwise than by the first runtime.
+            Self::Sandbox => 3,
             // With 2: a default provider was changed.
             Self::Settings => 2,
             Self::Mark
@@ -106,9 +106,8 @@ impl Shape {
     #[must_use]
     pub const fn writes(self) -> u32 {
         match self {
-            Self::Record => 2,
-            Self::Sandbox
-            | Self::Mark
+            Self::Record | Self::Sandbox => 2,
+            Self::Mark
             | Self::Entry
             | Self::Patch
             | Self::Settings

@@ -58,6 +58,10 @@ pub struct Session {
     /// What the present sandbox's agent was last found to offer what a turn runs with.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "surveyed")]
     pub checked_options: Option<CheckedOptions>,
+    /// The agent that somebody chose in this thread, where sandboxes have several: its turns go on with it until another is
+    /// chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
@@ -517,6 +521,7 @@ impl Session {
             briefed: None,
             fresh_since_ms: 0,
             checked_options: None,
+            agent: None,
             shown: Vec::new(),
             link: None,
             agent_generation: None,

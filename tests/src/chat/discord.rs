@@ -94,7 +94,15 @@ impl Discord {
     /// # Errors
     /// When it was not accepted.
     pub async fn start(&self, prompt: &str) -> Result<(Thread, String), String> {
-        let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": prompt}});
+        self.start_with(&json!({"prompt": prompt})).await
+    }
+
+    /// The same with these options.
+    ///
+    /// # Errors
+    /// When it was not accepted.
+    pub async fn start_with(&self, options: &Value) -> Result<(Thread, String), String> {
+        let act = json!({"type": "command", "name": "sandbox", "options": options});
         let acted = self.act(&act).await?;
         if acted.outcome["kind"] != "deferred" {
             return Err(format!("/sandbox was answered with {}", acted.outcome));

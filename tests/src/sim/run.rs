@@ -232,6 +232,7 @@ impl World {
                     follow_until_ms: now_ms + limits.follow_window_ms,
                     model: "m",
                     providers: &[],
+                    runtime: None,
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };

@@ -59,6 +59,30 @@ impl World {
         (talk, turn)
     }
 
+    /// Begins a conversation with an agent that is chosen with its first prompt.
+    ///
+    /// # Panics
+    /// As [`World::begin`].
+    pub async fn begin_with(
+        &self,
+        platform: Platform,
+        agent: &str,
+        lines: &str,
+    ) -> (Talk<'_>, String) {
+        let (text, mark) = marked(lines);
+        let started = match platform {
+            Platform::Discord => {
+                let options = json!({"prompt": text, "agent": agent});
+                self.discord.start_with(&options).await
+            }
+            Platform::Slack => self.slack.start(&format!("agent:{agent} {text}")).await,
+        };
+        let (thread, turn) =
+            started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));
+        let talk = self.talk(platform, thread, &turn, &mark);
+        (talk, turn)
+    }
+
     /// The conversation in a thread whose first prompt is this turn.
     #[must_use]
     pub fn talk(&self, platform: Platform, thread: Thread, turn: &str, mark: &str) -> Talk<'_> {
@@ -170,7 +194,21 @@ impl Talk<'_> {
         self.say_marked(&text, &mark).await
     }
 
-    /// The same with a text that [`marked`] has made.
+    /// A further prompt, with an agent that is chosen with it; answers its turn.
+    ///
+    /// # Panics
+    /// When it was not accepted.
+    pub async fn say_as(&mut self, agent: &str, lines: &str) -> String {
+        let (text, mark) = marked(lines);
+        let options = json!({"prompt": text, "agent": agent});
+        let turn = self
+            .sent("say", &options, &format!("agent:{agent} {text}"))
+            .await;
+        self.accepted.push(Accepted::prompt(&turn, &mark));
+        turn
+    }
+
+    /// The same as [`Talk::say`] with a text that [`marked`] has made.
     ///
     /// # Panics
     /// As [`Talk::say`].

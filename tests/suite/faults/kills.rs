@@ -48,6 +48,8 @@ struct Agent {
     is_stand_in: bool,
     /// Where its sandboxes are.
     place: Place,
+    /// How it is run in them, where that is not as by default.
+    mode: Option<&'static str>,
     /// Kill points a platform without `BOBBIN_KILLS`.
     sample: usize,
     at_once: usize,
@@ -58,6 +60,7 @@ const REAL: Agent = Agent {
     word: "with_opencode",
     is_stand_in: false,
     place: Place::Daytona,
+    mode: None,
     sample: 4,
     at_once: KILLS_AT_ONCE,
 };
@@ -66,6 +69,7 @@ const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
     place: Place::Daytona,
+    mode: None,
     sample: 12,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
@@ -83,6 +87,24 @@ const AT_SSH: Agent = Agent {
     at_once: KILLS_AT_ONCE,
     ..STAND_IN
 };
+
+/// The same in a session of the daemon's own, where a prompt has another way to its agent.
+const NATIVE: Agent = Agent {
+    word: "natively_with_a_stand_in",
+    mode: Some("native"),
+    ..STAND_IN
+};
+
+impl Agent {
+    fn options(self) -> Options {
+        let mut options = self.place.options(limits());
+        options.stand_in_agent = self.is_stand_in;
+        if let Some(mode) = self.mode {
+            options.parameters = json!({"SandboxRuntimeMode": mode});
+        }
+        options
+    }
+}
 
 /// Where the worker is killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +136,7 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    [REAL, STAND_IN, AT_VERCEL, AT_SSH]
+    [REAL, STAND_IN, AT_VERCEL, AT_SSH, NATIVE]
         .map(|agent| {
             let name = format!(
                 "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
@@ -138,10 +160,7 @@ fn limits() -> Value {
 }
 
 async fn kills(agent: Agent) {
-    let stack = Stack::start(&Options {
-        stand_in_agent: agent.is_stand_in,
-        ..agent.place.options(limits())
-    });
+    let stack = Stack::start(&agent.options());
     let world = agent.place.world(&stack);
     let mut points = Vec::new();
     let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;

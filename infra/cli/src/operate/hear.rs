@@ -28,6 +28,8 @@ struct Run {
     sandbox: String,
     /// The provider that the record names.
     at: Option<String>,
+    /// The runtime that it names.
+    runtime: Option<String>,
     session: AgentSessionId,
     message: String,
     further: Vec<String>,
@@ -72,6 +74,7 @@ impl<'a> Ear<'a> {
                 prompted.generation,
             ),
             at: session.sandbox.provider.clone(),
+            runtime: session.sandbox.runtime.clone(),
             session: agent.clone(),
             message: prompted.ids.message.clone(),
             further: turn.further(),
@@ -128,7 +131,11 @@ impl<'a> Ear<'a> {
             }
         };
         self.provider = Some((run.at.clone(), Arc::clone(&provider)));
-        let runtime = agents::listening(self.stack.runtime_mode(), self.stack.model())?;
+        let runtime = agents::listening(
+            self.stack.runtime_mode(),
+            run.runtime.as_deref(),
+            self.stack.model(),
+        )?;
         let key = self.stack.stack_key().await.map_err(|e| e.message)?;
         let agent = agents::connect(&provider, &*runtime, &run.sandbox, key.expose());
         let agent = agent.await.map_err(|failure| failure.to_string())?;

@@ -100,7 +100,10 @@ impl OpenCode {
     }
 
     /// The files that a prompt's run has changed.
-    pub(super) async fn changes(
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn changes(
         &self,
         session: &str,
         message: &str,

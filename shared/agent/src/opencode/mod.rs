@@ -27,7 +27,7 @@ mod tests;
 pub use answer::{conclude, reason_of, turn_of};
 pub use client::{ANSWER_BYTES_MAX, OpenCode, Via};
 pub use event::Event;
-pub use request::{CORRELATION, VERSION};
+pub use request::{CORRELATION, VERSION, session_title};
 pub use run::{Run, Snapshot};
 pub use seam::OpenCodeRuntime;
 pub use sse::Sse;

@@ -138,6 +138,7 @@ impl Agent for OpenCodeAgent {
         &self,
         thread: &ThreadKey,
         known: Option<&AgentSessionId>,
+        _agent: Option<&str>,
     ) -> AgentResult<AgentSessionId> {
         if let Some(id) = known {
             match self.client.session(id).await {

@@ -340,6 +340,7 @@ pub struct ToolRef {
 /// A permission that is asked for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Permission {
+    /// Its id at OpenCode.
     pub id: String,
     /// Session that asks: a subagent's own.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
@@ -364,9 +365,12 @@ pub struct Permission {
 /// Questions of the agent, asked together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Question {
+    /// Its id at OpenCode.
     pub id: String,
+    /// Session that asks: a subagent's own.
     #[serde(rename = "sessionID", default, deserialize_with = "lenient")]
     pub session_id: String,
+    /// In the order in which they are asked.
     #[serde(default, deserialize_with = "lenient")]
     pub questions: Vec<QuestionItem>,
 }

@@ -246,7 +246,11 @@ impl Lane<'_> {
         }
         let mut used = 0;
         for (own, provider) in places {
-            let counted = match self.tenants.of(tenant, settings, own, provider).await {
+            let counted = match self
+                .tenants
+                .of(tenant, settings, own, (provider, None))
+                .await
+            {
                 Ok(sandboxes) => sandboxes.living(tenant).await,
                 // What does not open is used by nobody.
                 Err(Failure::NonRecoverable { .. }) => continue,

@@ -14,9 +14,10 @@ impl Sandboxes {
         target: Target<'_>,
         generation: u32,
         known: Option<&AgentSessionId>,
+        chosen: Option<&str>,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let found = agent.ensure_session(target.thread, known).await;
+        let found = agent.ensure_session(target.thread, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
     }

@@ -123,9 +123,9 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
     });
     let agent = runtime(&models(&scene.model)).connect(http, endpoint, &password, refresh);
     let agent = agent.in_workspace(&workspace);
-    let session = agent.ensure_session(&thread, None).await.unwrap();
+    let session = agent.ensure_session(&thread, None, None).await.unwrap();
     assert_eq!(
-        agent.ensure_session(&thread, None).await.as_ref(),
+        agent.ensure_session(&thread, None, None).await.as_ref(),
         Ok(&session)
     );
     Worker {
@@ -216,6 +216,7 @@ async fn session(scene: &Scene) -> String {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        agent: None,
     });
     match scene.perform(find).await {
         Event::AgentSession { id } => id.to_string(),
@@ -469,17 +470,20 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
 
     // A session belongs to its workspace: a thread that works elsewhere gets another one there.
     let common = one.agent.in_workspace(&Workspace::Common);
-    let elsewhere = common.ensure_session(&one.thread, None).await.unwrap();
+    let elsewhere = common
+        .ensure_session(&one.thread, None, None)
+        .await
+        .unwrap();
     assert_ne!(elsewhere, one.session);
     let moved = two
         .agent
-        .ensure_session(&one.thread, Some(&one.session))
+        .ensure_session(&one.thread, Some(&one.session), None)
         .await
         .unwrap();
     assert!(moved != one.session && moved != elsewhere);
     assert_eq!(
         one.agent
-            .ensure_session(&one.thread, Some(&one.session))
+            .ensure_session(&one.thread, Some(&one.session), None)
             .await,
         Ok(one.session.clone())
     );
@@ -496,6 +500,6 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     while slow_run.observe().await != Ok(RunState::Stopped) {
         assert!(Instant::now() < bound, "the run outlived its server");
     }
-    let kept = one.agent.ensure_session(&one.thread, None).await;
+    let kept = one.agent.ensure_session(&one.thread, None, None).await;
     assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
 }

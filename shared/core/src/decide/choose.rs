@@ -32,7 +32,10 @@ pub(super) fn selection(
                 .map_err(|unusable| unusable.to_string())?;
         }
     }
-    let chosen = asked_for(prompt, context);
+    let mut chosen = asked_for(prompt, context);
+    if let (true, None, Some(kept)) = (has_agents(session, context), &wants.agent, &session.agent) {
+        chosen.agent = Some(kept.clone());
+    }
     if let Some(model) = &chosen.model
         && model != context.delivery.model
         && let Some((provider, _)) = model.split_once('/')
@@ -55,6 +58,23 @@ pub(super) fn selection(
         },
     };
     Ok(Selection { repo, ..chosen })
+}
+
+/// Whether the thread's sandbox has several agents, or the one that it would get now.
+fn has_agents(session: &Session, context: &Context<'_>) -> bool {
+    match session.sandbox.phase {
+        Phase::Destroyed | Phase::Error => context.delivery.runtime.is_some(),
+        _ => session.sandbox.runtime.is_some(),
+    }
+}
+
+/// Notes the agent that a turn's author chose for the thread.
+pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
+    if let Some(agent) = &prompt.wants.agent
+        && has_agents(session, context)
+    {
+        session.agent = Some(agent.trim().to_owned());
+    }
 }
 
 /// What was asked for and what is the default, before it is judged.

@@ -53,7 +53,10 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     let waited = context.flags.queued.get(&context.delivery.message.id);
     let card = waited.and_then(|queued| queued.card.clone());
     let (selection, refusal) = match choose::selection(session, prompt, context) {
-        Ok(selection) => (selection, None),
+        Ok(selection) => {
+            choose::keep_agent(session, prompt, context);
+            (selection, None)
+        }
         Err(words) => (choose::asked_for(prompt, context), Some(words)),
     };
     let message = context.delivery.message;

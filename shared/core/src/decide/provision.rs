@@ -137,6 +137,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
     session.sandbox.credentials = context.settings.sandbox_credentials();
+    session.sandbox.runtime = context.delivery.runtime.map(str::to_owned);
     record::leave(session);
     if let Some(turn) = &session.turn {
         let chosen = &turn.selection;
@@ -258,6 +259,10 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     act(Effect::Agent(AgentEffect::FindAgentSession {
         generation: session.sandbox.generation,
         known: session.agent_session.clone(),
+        agent: session
+            .turn
+            .as_ref()
+            .and_then(|turn| turn.selection.agent.clone()),
     }))
 }
 

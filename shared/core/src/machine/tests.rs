@@ -48,6 +48,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
         follow_until_ms: NOW.visible_until_ms,
         model: "anthropic/m",
         providers: &[],
+        runtime: None,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     })

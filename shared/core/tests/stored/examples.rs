@@ -284,6 +284,7 @@ fn session(stage: Stage) -> Session {
         }),
         ended: ended.collect(),
         due_at_ms: Some(T + 1_800_000),
+        agent: Some("claude:plan".to_owned()),
         briefed: Some("ses_1".into()),
         fresh_since_ms: T - 5_000,
         checked_options: Some(CheckedOptions {
@@ -344,6 +345,7 @@ fn shared() -> SandboxRecord {
 fn sandbox(phase: Phase) -> SandboxRecord {
     SandboxRecord {
         version: 5,
+        runtime: None,
         phase,
         phase_since_ms: T,
         generation: 2,
@@ -422,10 +424,15 @@ fn sandboxes() -> Vec<(&'static str, String)> {
     let of = |phase: Phase| (phase.word(), sandbox(phase).encode());
     let new = ("new", SandboxRecord::new(T).encode());
     let shared = ("shared", shared().encode());
+    let native = SandboxRecord {
+        runtime: Some("native".to_owned()),
+        ..sandbox(Phase::Active)
+    };
+    let native = ("native", native.encode());
     Phase::ALL
         .into_iter()
         .map(of)
-        .chain([shared, new])
+        .chain([shared, native, new])
         .collect()
 }
 

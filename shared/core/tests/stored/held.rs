@@ -88,6 +88,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         follow_until_ms: 90_000,
         model: "anthropic/m",
         providers: &["anthropic".to_owned()],
+        runtime: None,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     };

@@ -347,6 +347,7 @@ impl Driver {
             follow_until_ms: NOW,
             model: "",
             providers: &[],
+            runtime: None,
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         }

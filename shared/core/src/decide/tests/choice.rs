@@ -181,6 +181,55 @@ fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tena
 }
 
 #[test]
+fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_chose() {
+    let agents = |world: &Fake| {
+        let wishes = [
+            Some("claude"),
+            None,
+            Some("claude:plan"),
+            None,
+            Some("opencode"),
+            None,
+        ];
+        for (number, agent) in wishes.into_iter().enumerate() {
+            let message = asked(&format!("m{number}"), wants(None, None, agent));
+            deliver_until_done(world, &message, 1);
+        }
+        let ran = |(_, agent): &(String, Option<String>)| agent.clone().unwrap_or_default();
+        world.with(|s| s.ran_with.iter().map(ran).collect::<Vec<_>>())
+    };
+    let native = Fake::new();
+    native.with(|s| s.runtime = Some("native"));
+    assert_eq!(
+        agents(&native),
+        [
+            "claude",
+            "claude",
+            "claude:plan",
+            "claude:plan",
+            "opencode",
+            "opencode"
+        ]
+    );
+    // The sandbox goes on with what it began with, whatever the stack does by now.
+    native.with(|s| s.runtime = None);
+    deliver_until_done(&native, &asked("m9", Selection::default()), 1);
+    native.with(|s| {
+        assert_eq!(
+            s.record.as_ref().unwrap().sandbox.runtime.as_deref(),
+            Some("native")
+        );
+        assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("opencode"));
+    });
+    // A mode of the one agent that there is, is each turn's own, as it always was.
+    let one = Fake::new();
+    assert_eq!(
+        agents(&one),
+        ["claude", "", "claude:plan", "", "opencode", ""]
+    );
+}
+
+#[test]
 fn a_redelivery_goes_on_with_what_the_turn_began_with() {
     let world = Fake::new();
     default_of(&world, Kind::Model, None, "anthropic/before");

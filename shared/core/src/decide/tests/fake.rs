@@ -90,6 +90,8 @@ pub(super) struct State {
     pub(super) offer: AgentOptions,
     /// What turns were said to use.
     pub(super) used: Vec<Selection>,
+    /// What runs agents in sandboxes that begin now.
+    pub(super) runtime: Option<&'static str>,
     /// Model and agent of each prompt that the agent was given.
     pub(super) ran_with: Vec<(String, Option<String>)>,
     /// What lies in the folder of files to be shown, and what the turns change.
@@ -800,6 +802,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         follow_until_ms: world.now_ms() + limits.follow_window_ms,
         model: "m",
         providers: &["anthropic".to_owned()],
+        runtime: world.with(|s| s.runtime),
         limits: &limits,
         split: |text| vec![text.to_owned()],
     };

@@ -1,0 +1,96 @@
+//! Tries of one prompt. The daemon runs a turn's id once and no more, so a prompt whose run was cut (the sandbox stopped
+//! under it) is sent again under another id, which follows from the first one: whoever sends it a third time means the second.
+
+use bobbin_agent_client::{Answered, TurnState, TurnStatus};
+
+/// Tries of one prompt. Whoever decides gives up long before.
+const TRIES_MAX: u32 = 20;
+
+/// The id of the n-th try, from 1.
+fn id(message: &str, number: u32) -> String {
+    match number {
+        0 | 1 => message.to_owned(),
+        number => format!("{message}_{number}"),
+    }
+}
+
+/// The newest try of a prompt that the daemon knows, or else its first, which is not seen there.
+pub(crate) struct Newest {
+    /// Its turn's id.
+    pub(crate) turn: String,
+    pub(crate) status: TurnStatus,
+    number: u32,
+}
+
+impl Newest {
+    /// The turn to be sent next: this one, if it was not cut.
+    pub(crate) fn next(&self, message: &str) -> String {
+        match self.status.state {
+            TurnState::Lost => id(message, self.number + 1),
+            _ => self.turn.clone(),
+        }
+    }
+}
+
+/// Finds the newest try; `look` asks the daemon about one turn. One call, unless a try was cut.
+pub(crate) async fn newest<F>(message: &str, look: impl Fn(String) -> F) -> Answered<Newest>
+where
+    F: Future<Output = Answered<TurnStatus>>,
+{
+    let turn = id(message, 1);
+    let status = look(turn.clone()).await?;
+    let mut newest = Newest {
+        turn,
+        status,
+        number: 1,
+    };
+    while newest.status.state == TurnState::Lost && newest.number < TRIES_MAX {
+        let number = newest.number + 1;
+        let turn = id(message, number);
+        let status = look(turn.clone()).await?;
+        if status.state == TurnState::NotSeen {
+            break;
+        }
+        newest = Newest {
+            turn,
+            status,
+            number,
+        };
+    }
+    Ok(newest)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn status(state: &str) -> TurnStatus {
+        serde_json::from_value(json!({"state": state, "lastEvent": 0})).unwrap()
+    }
+
+    async fn of(states: &[&str]) -> (String, String) {
+        let look = |turn: String| {
+            let number = match turn.split_once('_').unwrap().1.split_once('_') {
+                Some((_, number)) => number.parse::<usize>().unwrap(),
+                None => 1,
+            };
+            std::future::ready(Ok(status(states.get(number - 1).unwrap_or(&"not_seen"))))
+        };
+        let newest = newest("msg_a", look).await.unwrap();
+        (newest.turn.clone(), newest.next("msg_a"))
+    }
+
+    #[tokio::test]
+    async fn only_a_try_that_was_cut_is_followed_by_another() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(of(&["not_seen"]).await, pair("msg_a", "msg_a"));
+        assert_eq!(of(&["running"]).await, pair("msg_a", "msg_a"));
+        assert_eq!(of(&["failed"]).await, pair("msg_a", "msg_a"));
+        assert_eq!(of(&["lost"]).await, pair("msg_a", "msg_a_2"));
+        assert_eq!(of(&["lost", "done"]).await, pair("msg_a_2", "msg_a_2"));
+        assert_eq!(of(&["lost", "lost"]).await, pair("msg_a_2", "msg_a_3"));
+    }
+}

@@ -1,0 +1,153 @@
+//! How the daemon of a sandbox is called: by the endpoint at hand, and once more by a fresh one.
+
+use std::future::Future;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bobbin_agent::{AgentError, AgentErrorKind, Missed, Refresh};
+use bobbin_agent_client::{AgentClient, Answered, ClientError};
+use bobbin_core::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::failure::Failure;
+use bobbin_http::{Http, HttpError};
+
+/// The daemon of one sandbox.
+#[derive(Clone)]
+pub(crate) struct Daemon {
+    http: Http,
+    endpoint: Arc<RwLock<Endpoint>>,
+    token: String,
+    refresh: Refresh,
+}
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Client(ClientError),
+    NoEndpoint(NoEndpoint),
+}
+
+impl Daemon {
+    pub(crate) fn new(http: Http, endpoint: Endpoint, token: &str, refresh: Refresh) -> Self {
+        Self {
+            http,
+            endpoint: Arc::new(RwLock::new(endpoint)),
+            token: token.to_owned(),
+            refresh,
+        }
+    }
+
+    /// The client of the endpoint at hand.
+    pub(crate) fn client(&self) -> AgentClient {
+        let endpoint = self.endpoint.read().unwrap_or_else(PoisonError::into_inner);
+        let headers = endpoint.headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), value.clone()));
+        AgentClient::over(self.http.clone(), &endpoint.url, &self.token)
+            .with_headers(headers.collect())
+    }
+
+    /// Makes a call, and where the endpoint may be to blame once more with a fresh one: every call of ours bears a repeat.
+    pub(crate) async fn call<T, F>(&self, call: impl Fn(AgentClient) -> F) -> Result<T, Trouble>
+    where
+        F: Future<Output = Answered<T>>,
+    {
+        match call(self.client()).await {
+            Err(error) if is_of_the_endpoint(&error) => {
+                let fresh = (self.refresh)().await.map_err(Trouble::NoEndpoint)?;
+                *self
+                    .endpoint
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner) = fresh;
+                call(self.client()).await.map_err(Trouble::Client)
+            }
+            answered => answered.map_err(Trouble::Client),
+        }
+    }
+}
+
+/// Whether a fresh endpoint may help: what answered, if anything did, was not the daemon.
+fn is_of_the_endpoint(error: &ClientError) -> bool {
+    match error {
+        ClientError::Http(error) => !matches!(
+            error,
+            HttpError::Refused { .. } | HttpError::TooLarge { .. }
+        ),
+        ClientError::Refused { kind, .. } => kind.is_empty(),
+        ClientError::NotADaemon => true,
+        ClientError::NotStarted(_) | ClientError::StreamEnded => false,
+    }
+}
+
+impl Trouble {
+    pub(crate) fn is_kind(&self, kind: &str) -> bool {
+        matches!(self, Self::Client(error) if error.is_kind(kind))
+    }
+
+    /// The daemon did nothing of it.
+    pub(crate) fn is_certain(&self) -> bool {
+        match self {
+            Self::Client(ClientError::Http(error)) => error.is_unsent(),
+            // A proxy's 5xx may come after the request was passed on, and so may its "took too long".
+            Self::Client(ClientError::Refused { status, kind, .. }) => {
+                !kind.is_empty() || matches!(status, 300..=407 | 409..=499)
+            }
+            Self::Client(_) => false,
+            Self::NoEndpoint(_) => true,
+        }
+    }
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<Trouble> for AgentError {
+    fn from(trouble: Trouble) -> Self {
+        let error = match trouble {
+            Trouble::NoEndpoint(none) => {
+                let kind = if none.is_gone {
+                    AgentErrorKind::Final
+                } else {
+                    AgentErrorKind::Other
+                };
+                return Self {
+                    kind,
+                    failure: none.failure.clone(),
+                    seen: none.to_string(),
+                };
+            }
+            Trouble::Client(error) => error,
+        };
+        let seen = error.to_string();
+        match &error {
+            ClientError::Http(HttpError::Refused { .. }) => Self {
+                kind: AgentErrorKind::Final,
+                failure: Failure::NonRecoverable {
+                    advice: format!(
+                        "The sandbox's address cannot be used: {seen}. The operator has to check the provider's address in the parameter Overrides."
+                    ),
+                },
+                seen,
+            },
+            ClientError::Refused { kind, .. } if kind == "session_not_found" => {
+                Failure::SessionMissing.into()
+            }
+            ClientError::Refused { kind, status, .. } if !kind.is_empty() && *status != 401 => {
+                Failure::TurnFailed { reason: seen }.into()
+            }
+            _ => Failure::SandboxDown {
+                seen: format!("the sandbox's daemon does not answer: {seen}"),
+            }
+            .into(),
+        }
+    }
+}
+
+impl From<Trouble> for Missed {
+    fn from(trouble: Trouble) -> Self {
+        Self {
+            certain: trouble.is_certain(),
+            error: trouble.into(),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+#![allow(clippy::unwrap_used)]
+
+use bobbin_core::card::StepState;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Events of a session, numbered, of these turns.
+fn fold(events: &[(Option<&str>, Value)]) -> Fold {
+    let mut fold = Fold::new("s", "/work/project");
+    fold.of(&["t1".to_owned()]);
+    for (number, (turn, data)) in events.iter().enumerate() {
+        let event = json!({
+            "id": number + 1, "seq": number + 1, "timestamp": "2026-11-24T00:00:00Z", "sessionId": "s", "agent": "a",
+            "turn": turn, "data": data,
+        });
+        fold.take(&serde_json::from_value(event).unwrap());
+    }
+    fold
+}
+
+fn said(id: &str, metadata: Value, parts: Value) -> Value {
+    json!({"message": {"role": "assistant", "id": id, "metadata": metadata, "parts": parts}})
+}
+
+fn text(text: &str) -> Value {
+    json!([{"type": "text", "text": text}])
+}
+
+#[test]
+fn words_grow_are_replaced_and_taken_back_and_the_last_ones_are_the_answer() {
+    let fold = fold(&[
+        (Some("t0"), said("m0", json!({}), text("of another turn"))),
+        (
+            Some("t1"),
+            json!({"message": {"role": "user", "id": "u", "parts": [{"type": "text", "text": "do it"}]}}),
+        ),
+        (
+            Some("t1"),
+            said("m1", json!({"part": "p1", "delta": true}), text("Hel")),
+        ),
+        (
+            Some("t1"),
+            said("m1", json!({"part": "p1", "delta": true}), text("lo")),
+        ),
+        (
+            Some("t1"),
+            said("m1", json!({"part": "p1"}), text("Hello.")),
+        ),
+        (Some("t1"), said("m1", json!({"part": "p2"}), text("Gone."))),
+        (Some("t1"), said("m1", json!({"part": "p2"}), json!([]))),
+        (
+            Some("t1"),
+            said("m2", json!({"summary": true}), text("What was said.")),
+        ),
+        (
+            Some("t1"),
+            said(
+                "m3",
+                json!({"part": "p1", "synthetic": true}),
+                text("Not for people."),
+            ),
+        ),
+        (
+            Some("t1"),
+            said("m3", json!({"part": "p2", "delta": true}), text("Done.")),
+        ),
+    ]);
+    assert_eq!(fold.words(), ["Hello.", "Done."]);
+    assert_eq!(fold.text(), "Done.");
+    assert_eq!(fold.messages(), 3);
+}
+
+#[test]
+fn an_event_that_is_told_twice_counts_once() {
+    let mut fold = fold(&[(
+        Some("t1"),
+        said("m1", json!({"part": "p1", "delta": true}), text("one")),
+    )]);
+    let again = json!({
+        "id": 1, "seq": 1, "timestamp": "2026-11-24T00:00:00Z", "sessionId": "s", "agent": "a", "turn": "t1",
+        "data": said("m1", json!({"part": "p1", "delta": true}), text("one")),
+    });
+    fold.take(&serde_json::from_value(again).unwrap());
+    assert_eq!(fold.text(), "one");
+}
+
+#[test]
+fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
+    let call = |id: &str, name: &str, input: Value| {
+        said(
+            "m",
+            json!({"part": id}),
+            json!([{"type": "tool_call", "id": id, "name": name, "input": input}]),
+        )
+    };
+    let fold = fold(&[
+        (
+            Some("t1"),
+            call("c1", "Bash", json!({"command": "cargo test"})),
+        ),
+        (
+            Some("t1"),
+            json!({"message": {"role": "user", "parts": [{"type": "tool_result", "id": "c1", "output": "secret", "is_error": true}]}}),
+        ),
+        (
+            Some("t1"),
+            call(
+                "c2",
+                "Write",
+                json!({"file_path": "/work/project/src/a.rs", "content": "long"}),
+            ),
+        ),
+        (
+            Some("t1"),
+            json!({"message": {"role": "user", "parts": [{"type": "tool_result", "id": "c2", "output": ""}]}}),
+        ),
+        (
+            Some("t1"),
+            call(
+                "c3",
+                "fileChange",
+                json!({"changes": [{"path": "/work/project/b.rs"}]}),
+            ),
+        ),
+    ]);
+    let (steps, earlier) = fold.steps(false);
+    let shown: Vec<(&str, StepState)> = steps
+        .iter()
+        .map(|step| (step.text.as_str(), step.state))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("Ran `cargo test`", StepState::Failed),
+            ("Wrote src/a.rs", StepState::Done),
+            ("Editing b.rs", StepState::Running),
+        ]
+    );
+    assert_eq!(earlier, 0);
+    let (over, _) = fold.steps(true);
+    assert_eq!(over[2].text, "Edited b.rs");
+}
+
+#[test]
+fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer_waits() {
+    let asked = json!({"permissionAsked": {
+        "id": "0-7", "sessionId": "own", "permission": "Bash", "patterns": ["Bash(rm:*)"], "always": ["rm"],
+        "tool": {"messageId": "m", "callId": "c1"},
+    }});
+    let call = said(
+        "m",
+        json!({"part": "c1"}),
+        json!([{"type": "tool_call", "id": "c1", "name": "Bash", "input": {"command": "rm -r x"}}]),
+    );
+    let events = [(Some("t1"), call), (Some("t1"), asked)];
+    let mut open = fold(&events);
+    let [
+        (
+            name,
+            About::Permission {
+                subject, always, ..
+            },
+        ),
+    ] = &open.asks()[..]
+    else {
+        panic!("one permission")
+    };
+    assert_eq!((subject.as_str(), always.len()), ("rm -r x", 1));
+    assert!(name.starts_with("ask_") && name.len() == 30, "{name}");
+    assert_ne!(*name, asks::name("another session", "0-7"));
+    open.keep_asks(&BTreeSet::new());
+    assert!(open.asks().is_empty());
+
+    let closed = json!({"askClosed": {"id": "0-7"}, "raw": {}});
+    let [one, two] = events;
+    assert!(fold(&[one, two, (Some("t1"), closed)]).asks().is_empty());
+}
+
+#[test]
+fn usage_is_of_the_run_however_an_agent_counts() {
+    let usage = |scope: Value, total: u64, cost: f64| json!({"usage": {"scope": scope, "totalTokens": total, "costUsd": cost}, "raw": {}});
+    let by_message = fold(&[
+        (Some("t1"), usage(json!({"message": "m1"}), 5, 0.5)),
+        (Some("t1"), usage(json!({"message": "m1"}), 10, 1.0)),
+        (Some("t1"), usage(json!({"message": "m2"}), 20, 0.0)),
+        (Some("t1"), usage(json!("context"), 999, 9.0)),
+    ]);
+    let used = by_message.usage_so_far();
+    assert_eq!((used.tokens, used.cost_micro_usd), (30, 1_000_000));
+    let by_session = fold(&[
+        (Some("t0"), usage(json!("session"), 100, 1.0)),
+        (Some("t1"), usage(json!("session"), 150, 1.5)),
+    ]);
+    let used = by_session.usage_so_far();
+    assert_eq!((used.tokens, used.cost_micro_usd), (50, 500_000));
+}
+
+#[test]
+fn a_failure_is_told_in_words_for_people() {
+    let fold = fold(&[(
+        Some("t1"),
+        json!({"error": {"message": "Incorrect API key provided.", "kind": "APIError", "details": {"statusCode": 401}}}),
+    )]);
+    assert_eq!(
+        fold.trouble(),
+        Some(
+            "The model's provider refused the key: Incorrect API key provided. The operator has to check the model key."
+        )
+    );
+}

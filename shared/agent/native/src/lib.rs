@@ -1,0 +1,18 @@
+//! Agents of any kind in a sandbox, run by its daemon (`bobbin-agentd`) and seen through universal events.
+//!
+//! Promised: a prompt has one id in the daemon, which runs it once however often it is sent; what decides is the daemon's
+//! record of the turn, and what its events tell only makes a card livelier. A turn that was cut when the sandbox stopped is
+//! sent again as a further try of the same prompt, by whoever decides that. Deliberately absent: the prompts' images (agents
+//! read them from the sandbox's disk, where they are, and are told their names), and the list of what a turn changed, which no
+//! agent but OpenCode keeps.
+
+mod asks;
+mod attempt;
+mod choice;
+mod daemon;
+mod fold;
+mod native;
+mod runtime;
+mod watch;
+
+pub use runtime::NativeRuntime;

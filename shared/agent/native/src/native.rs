@@ -1,0 +1,393 @@
+//! The daemon of a sandbox as an [`Agent`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_agent::opencode::models::Models;
+use bobbin_agent::opencode::{OpenCode, session_title};
+use bobbin_agent::{Agent, AgentError, AgentResult, Missed, RunWatch, Submission};
+use bobbin_agent_client::{AgentClient, CreateSession, Message, Reply, SessionInfo, TurnState};
+use bobbin_core::ask::{About, Choice as Said};
+use bobbin_core::changes::Change;
+use bobbin_core::effect::Sending;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey, digest};
+use bobbin_core::run::PromptState;
+use bobbin_core::settings::AgentOptions;
+use bobbin_core::workspace::Workspace;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::asks;
+use crate::attempt::{self, Newest};
+use crate::choice::{Choice, DEFAULT, OTHERS, PLAN, PLANNERS};
+use crate::daemon::{Daemon, Trouble};
+use crate::watch::Watch;
+
+/// A daemon that is only taken to run is given this long for one attempt.
+const ATTEMPT_MS_MAX: u64 = 5_000;
+/// Who ends a turn waits this long for it to come, or to end, looking this often.
+const END_MS_MAX: u64 = 20_000;
+const LOOK_MS: u64 = 250;
+/// How the ids of OpenCode's own sessions begin.
+const OPENCODE_SESSION: &str = "ses_";
+
+/// The daemon, asked about one workspace.
+#[derive(Clone)]
+pub(crate) struct NativeAgent {
+    pub(crate) daemon: Daemon,
+    /// OpenCode's own API, through the daemon: what it offers, and what a turn has changed.
+    pub(crate) opencode: OpenCode,
+    pub(crate) models: Arc<Models>,
+    pub(crate) instructions: Arc<str>,
+    /// None: the daemon's own.
+    pub(crate) directory: Option<String>,
+}
+
+impl std::fmt::Debug for NativeAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NativeAgent")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NativeAgent {
+    /// The session of a thread with an agent in this workspace: what it is called follows from these, so that a repeat
+    /// makes none, and a thread that changes its agent finds an earlier conversation with it.
+    fn session(&self, thread: &ThreadKey, choice: Choice<'_>) -> String {
+        let directory = self.directory.as_deref().unwrap_or_default();
+        let mode = choice.of_session().unwrap_or_default();
+        let of = digest(&["native-session", &thread.to_string(), directory, mode]);
+        format!("{}-{}", choice.agent, &of[..12])
+    }
+
+    async fn newest(&self, session: &str, message: &str) -> Result<Newest, Trouble> {
+        let look = |client: AgentClient| async move {
+            attempt::newest(message, |turn: String| {
+                let client = client.clone();
+                async move { client.turn(session, &turn).await }
+            })
+            .await
+        };
+        self.daemon.call(look).await
+    }
+
+    /// Tells the daemon to end a turn; one that it does not know is as good as ended.
+    async fn cancel_turn(&self, session: &str, turn: &str) -> Result<(), Trouble> {
+        let call = |client: AgentClient| async move { client.cancel(session, turn).await };
+        match self.daemon.call(call).await {
+            Err(trouble) if trouble.is_kind("not_found") => Ok(()),
+            told => told,
+        }
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionInfo>, Trouble> {
+        let call = |client: AgentClient| async move { client.sessions().await };
+        self.daemon.call(call).await
+    }
+
+    /// Ends what runs of these prompts. Whether nothing of them does.
+    async fn end_all(&self, session: &str, messages: &[String]) -> Result<bool, Trouble> {
+        let mut is_quiet = true;
+        for message in messages {
+            let newest = self.newest(session, message).await?;
+            if is_open(newest.status.state) {
+                is_quiet = false;
+                self.cancel_turn(session, &newest.turn).await?;
+            }
+        }
+        Ok(is_quiet)
+    }
+
+    /// The names of the agents that are installed, and of the modes of each.
+    async fn agents(&self) -> Result<Vec<String>, Trouble> {
+        let call = |client: AgentClient| async move { client.agents().await };
+        let there = self.daemon.call(call).await?;
+        let installed = |name: &str| there.iter().any(|one| one.id == name && one.installed);
+        let mut names = Vec::new();
+        for name in OTHERS.into_iter().filter(|name| installed(name)) {
+            names.push(name.to_owned());
+            if PLANNERS.contains(&name) {
+                names.push(format!("{name}:{PLAN}"));
+            }
+        }
+        Ok(names)
+    }
+}
+
+const fn is_open(state: TurnState) -> bool {
+    matches!(state, TurnState::Running | TurnState::Waiting)
+}
+
+#[async_trait]
+impl Agent for NativeAgent {
+    fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent> {
+        let directory = workspace.directory();
+        Arc::new(Self {
+            opencode: self.opencode.in_directory(directory),
+            directory: directory.map(str::to_owned),
+            ..self.clone()
+        })
+    }
+
+    async fn is_healthy(&self, refresh: bool) -> AgentResult<bool> {
+        let health = |client: AgentClient| async move { client.health().await };
+        if refresh {
+            self.daemon.call(health).await?;
+        } else {
+            health(self.daemon.client()).await.map_err(Trouble::from)?;
+        }
+        Ok(true)
+    }
+
+    async fn options(&self) -> AgentResult<AgentOptions> {
+        let offer = self.opencode.options().await?;
+        let models = offer.models.iter().map(|one| self.models.for_people(one));
+        let mut agents = offer.agents;
+        agents.push(DEFAULT.to_owned());
+        agents.extend(self.agents().await?);
+        Ok(AgentOptions {
+            models: models.collect(),
+            agents,
+        })
+    }
+
+    async fn ensure_session(
+        &self,
+        thread: &ThreadKey,
+        known: Option<&AgentSessionId>,
+        agent: Option<&str>,
+    ) -> AgentResult<AgentSessionId> {
+        let choice = Choice::read(agent);
+        let id = self.session(thread, choice);
+        let wanted = CreateSession {
+            agent: choice.agent.to_owned(),
+            agent_mode: choice.of_session().map(str::to_owned),
+            directory: self.directory.clone(),
+            // A conversation that was begun without the daemon goes on in its session.
+            agent_session_id: known
+                .filter(|id| choice.agent == DEFAULT && id.starts_with(OPENCODE_SESSION))
+                .map(ToString::to_string),
+            title: Some(session_title(thread)),
+            instructions: Some(self.instructions.to_string()),
+            ..CreateSession::default()
+        };
+        let (session, wanted) = (id.as_str(), &wanted);
+        let call =
+            |client: AgentClient| async move { client.create_session(session, wanted).await };
+        match self.daemon.call(call).await {
+            Ok(created) if !created.healthy => {
+                let why = created.error.map(|error| error.message);
+                let reason = why.unwrap_or_else(|| "the agent did not start".to_owned());
+                Err(Failure::TurnFailed { reason }.into())
+            }
+            Ok(_) => Ok(id.into()),
+            Err(trouble) if trouble.is_kind("session_already_exists") => Ok(id.into()),
+            Err(trouble) if trouble.is_kind("agent_not_installed") => {
+                let reason = format!(
+                    "{} is not in this sandbox. Those that are there are suggested while you type; the operator can add it to the image.",
+                    choice.agent
+                );
+                Err(Failure::TurnFailed { reason }.into())
+            }
+            Err(trouble) => Err(trouble.into()),
+        }
+    }
+
+    async fn submit(&self, session: &AgentSessionId, prompt: Submission<'_>) -> Result<(), Missed> {
+        let choice = Choice::read(prompt.agent);
+        let route = self.models.route(prompt.model).map_err(unfit)?;
+        let model = choice.model(&self.models, &route).map_err(unfit)?;
+        let turn = match prompt.sending {
+            Sending::First { .. } => prompt.ids.message.clone(),
+            Sending::Again => {
+                let newest = self.newest(session, &prompt.ids.message).await;
+                let newest = newest.map_err(|trouble| Missed {
+                    certain: false,
+                    ..trouble.into()
+                })?;
+                match newest.status.state {
+                    TurnState::NotSeen | TurnState::Lost => newest.next(&prompt.ids.message),
+                    _ => return Ok(()),
+                }
+            }
+        };
+        let message = Message {
+            message: prompt.text.to_owned(),
+            turn: Some(turn),
+            model,
+            mode: choice.of_turn().map(str::to_owned),
+            ..Message::default()
+        };
+        let (session, message) = (session.as_str(), &message);
+        let send = || {
+            self.daemon.call(|client: AgentClient| async move {
+                client.send(session, message).await.map(drop)
+            })
+        };
+        let Sending::First {
+            within_ms: Some(within_ms),
+        } = prompt.sending
+        else {
+            return send().await.map_err(Missed::from);
+        };
+        let until = Instant::now() + Duration::from_millis(within_ms);
+        let mut is_silent = false;
+        loop {
+            let bound = until.min(Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX));
+            match timeout_at(bound, send()).await {
+                Ok(sent) => {
+                    return sent.map_err(|trouble| Missed {
+                        certain: trouble.is_certain() && !is_silent,
+                        error: trouble.into(),
+                    });
+                }
+                Err(_) if Instant::now() < until => is_silent = true,
+                Err(_) => {
+                    return Err(Missed {
+                        error: AgentError::unreachable("the prompt was not accepted in time"),
+                        certain: false,
+                    });
+                }
+            }
+        }
+    }
+
+    async fn prompt_state(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+    ) -> AgentResult<PromptState> {
+        let newest = match self.newest(session, message).await {
+            Err(trouble) if trouble.is_kind("session_not_found") => return Ok(PromptState::Absent),
+            newest => newest?,
+        };
+        Ok(match newest.status.state {
+            TurnState::NotSeen => PromptState::Absent,
+            TurnState::Lost => PromptState::Idle,
+            _ => PromptState::Taken,
+        })
+    }
+
+    fn watch(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        further: &[String],
+    ) -> Box<dyn RunWatch> {
+        let messages = std::iter::once(message.to_owned()).chain(further.iter().cloned());
+        Box::new(Watch::new(self.daemon.clone(), session, messages.collect()))
+    }
+
+    async fn cancel(
+        &self,
+        session: &AgentSessionId,
+        message: &str,
+        turn: &[String],
+    ) -> AgentResult<()> {
+        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
+        loop {
+            self.end_all(session, turn).await?;
+            let newest = self.newest(session, message).await?;
+            if is_open(newest.status.state) {
+                self.cancel_turn(session, &newest.turn).await?;
+                return Ok(());
+            }
+            // What was sent and has not come yet is waited for.
+            if newest.status.state != TurnState::NotSeen || Instant::now() >= until {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(LOOK_MS)).await;
+        }
+    }
+
+    async fn cancel_if_answering(
+        &self,
+        session: &AgentSessionId,
+        turn: &[String],
+    ) -> AgentResult<()> {
+        // A turn's id names no other turn: this cannot hit the next prompt.
+        self.end_all(session, turn).await?;
+        Ok(())
+    }
+
+    async fn end(&self, session: &AgentSessionId, messages: &[String]) -> AgentResult<bool> {
+        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
+        loop {
+            match self.end_all(session, messages).await {
+                Err(trouble) if trouble.is_kind("session_not_found") => return Ok(true),
+                Ok(true) => return Ok(true),
+                Ok(false) if Instant::now() >= until => return Ok(false),
+                Ok(false) => sleep(Duration::from_millis(LOOK_MS)).await,
+                Err(trouble) => return Err(trouble.into()),
+            }
+        }
+    }
+
+    async fn answer(&self, ask: &AskId, about: &About, said: &Said) -> AgentResult<()> {
+        let open = self.sessions().await?;
+        let found = open.iter().find_map(|one| {
+            let same = |id: &&String| asks::name(&one.session_id, id) == *ask;
+            Some((
+                one.session_id.as_str(),
+                one.asks.iter().find(same)?.as_str(),
+            ))
+        });
+        // One that is no longer open counts as told.
+        let Some((session, id)) = found else {
+            return Ok(());
+        };
+        let permission = |reply| {
+            self.daemon.call(move |client: AgentClient| async move {
+                client.reply_permission(session, id, reply).await
+            })
+        };
+        let told = match (about, said) {
+            (About::Permission { .. }, Said::Once) => permission(Reply::Once).await,
+            (About::Permission { .. }, Said::Always) => permission(Reply::Always).await,
+            (About::Permission { .. }, Said::Reject) => permission(Reply::Reject).await,
+            (About::Question { .. }, Said::Reject) => {
+                let call =
+                    |client: AgentClient| async move { client.reject_question(session, id).await };
+                self.daemon.call(call).await
+            }
+            (About::Question { .. }, Said::Answers(answers)) => {
+                let call = |client: AgentClient| async move {
+                    client.reply_question(session, id, answers).await
+                };
+                self.daemon.call(call).await
+            }
+            _ => {
+                let reason = "the choice does not fit what was asked".to_owned();
+                return Err(Failure::TurnFailed { reason }.into());
+            }
+        };
+        match told {
+            Err(trouble) if trouble.is_kind("not_found") => Ok(()),
+            told => Ok(told?),
+        }
+    }
+
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
+        // OpenCode alone keeps what a turn changed.
+        let all = self.sessions().await?;
+        let own = all
+            .into_iter()
+            .find(|one| one.session_id == session.as_str());
+        let own = own.filter(|one| one.agent == DEFAULT);
+        let Some(id) = own.and_then(|one| one.agent_session_id) else {
+            return Ok(Vec::new());
+        };
+        let newest = self.newest(session, message).await?;
+        Ok(self.opencode.changes(&id, &newest.turn).await?)
+    }
+}
+
+/// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
+fn unfit(failure: Failure) -> Missed {
+    Missed {
+        error: failure.into(),
+        certain: false,
+    }
+}

@@ -1,0 +1,189 @@
+//! The daemon as a [`Runtime`].
+
+use std::sync::Arc;
+
+use bobbin_agent::opencode::models::{ModelSettings, Models};
+use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime, Via};
+use bobbin_agent::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime};
+use bobbin_core::endpoint::Endpoint;
+use bobbin_core::failure::Failure;
+use bobbin_http::{Http, HttpError};
+
+use crate::daemon::Daemon;
+use crate::native::NativeAgent;
+
+/// Where Claude Code finds its models; without it, at their maker.
+const CLAUDE_BASE: &str = "ANTHROPIC_BASE_URL";
+/// The variable that it takes its key from.
+const CLAUDE_KEY: &str = "ANTHROPIC_API_KEY";
+/// The variable that Codex takes its key from, and where its models are, without an endpoint of one's own.
+const CODEX: (&str, &str) = ("https://api.openai.com/v1", "OPENAI_API_KEY");
+/// Holds what becomes Codex's configuration.
+const CODEX_CONFIG: &str = "BOBBIN_CODEX_CONFIG";
+
+/// Agents of any kind, with the models of a stack.
+#[derive(Debug)]
+pub struct NativeRuntime {
+    /// How the daemon is started is how OpenCode is through it.
+    opencode: OpenCodeRuntime,
+    models: Arc<Models>,
+    instructions: Arc<str>,
+}
+
+impl NativeRuntime {
+    /// With these models, and what agents are told beside their prompts.
+    ///
+    /// # Errors
+    /// What is wrong with a model's name.
+    pub fn new(settings: &ModelSettings, instructions: &str) -> Result<Self, String> {
+        Ok(Self {
+            opencode: OpenCodeRuntime::new(settings)?.reached(Via::Daemon),
+            models: Arc::new(Models::new(settings)?),
+            instructions: instructions.into(),
+        })
+    }
+}
+
+impl Runtime for NativeRuntime {
+    fn port(&self) -> u16 {
+        self.opencode.port()
+    }
+
+    fn providers(&self) -> &[String] {
+        self.opencode.providers()
+    }
+
+    fn keys(&self) -> Result<Vec<ModelKey>, Failure> {
+        self.opencode.keys()
+    }
+
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
+        let mut launch = self.opencode.launch(inputs)?;
+        let mut before = String::from("umask 077\n");
+        if let Some((base, variable)) = self.models.endpoint_for("anthropic") {
+            let base = base.trim_end_matches('/').trim_end_matches("/v1");
+            launch
+                .environment
+                .insert(CLAUDE_BASE.to_owned(), base.to_owned());
+            if variable != CLAUDE_KEY {
+                before += &format!("{CLAUDE_KEY}=\"${variable}\"; export {CLAUDE_KEY}\n");
+            }
+        }
+        let (base, variable) = self.models.endpoint_for("openai").unwrap_or(CODEX);
+        launch
+            .environment
+            .insert(CODEX_CONFIG.to_owned(), codex_config(base, variable));
+        before += &format!(
+            "CODEX_HOME=\"$(pwd)/.bobbin/codex\"; export CODEX_HOME\nmkdir -p \"$CODEX_HOME\" && printf '%s' \"${CODEX_CONFIG}\" >\"$CODEX_HOME/config.toml\"\nunset {CODEX_CONFIG}\n"
+        );
+        launch.script.insert_str(0, &before);
+        Ok(launch)
+    }
+
+    fn not_launched(&self, exit_code: i64) -> Option<Failure> {
+        self.opencode.not_launched(exit_code)
+    }
+
+    fn fit_workspace(&self) -> String {
+        self.opencode.fit_workspace()
+    }
+
+    fn last_words(&self) -> &'static str {
+        self.opencode.last_words()
+    }
+
+    fn http(&self, provider_base: &str) -> Result<Http, HttpError> {
+        self.opencode.http(provider_base)
+    }
+
+    fn connect(
+        &self,
+        http: Http,
+        endpoint: Endpoint,
+        password: &str,
+        refresh: Refresh,
+    ) -> Arc<dyn Agent> {
+        let opencode = OpenCode::over(Via::Daemon, http.clone(), endpoint.clone(), password)
+            .refreshed_by(Arc::clone(&refresh));
+        Arc::new(NativeAgent {
+            daemon: Daemon::new(http, endpoint, password, refresh),
+            opencode,
+            models: Arc::clone(&self.models),
+            instructions: Arc::clone(&self.instructions),
+            directory: None,
+        })
+    }
+}
+
+/// Codex's configuration: where its models are, and in which variable their key is. No key stands in it.
+fn codex_config(base: &str, variable: &str) -> String {
+    format!(
+        "model_provider = \"bobbin\"\ncheck_for_update_on_startup = false\n[model_providers.bobbin]\nname = \"bobbin\"\nbase_url = {}\nenv_key = \"{variable}\"\nwire_api = \"responses\"\n",
+        // A basic string of TOML has the escapes that one of JSON has.
+        serde_json::Value::from(base)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::Ipv4Addr;
+
+    use bobbin_agent::opencode::models::ModelKeys;
+
+    use super::*;
+
+    fn launch(model: &str, base_url: Option<&str>) -> Launch {
+        let settings = ModelSettings {
+            model: model.to_owned(),
+            models: Vec::new(),
+            model_base_url: base_url.map(str::to_owned),
+            keys: ModelKeys {
+                openai: "key-of-openai".to_owned(),
+                ..ModelKeys::default()
+            },
+        };
+        let runtime = NativeRuntime::new(&settings, "Be kind.").unwrap();
+        let inputs = LaunchInputs {
+            restart: false,
+            password: "secret-word",
+            is_trusted: false,
+            listens_on: Ipv4Addr::LOCALHOST,
+        };
+        runtime.launch(inputs).unwrap()
+    }
+
+    #[test]
+    fn every_agent_finds_the_models_of_the_stack_and_no_key_is_in_a_script_or_a_configuration() {
+        let own = launch("scripted/one", Some("http://127.0.0.1:9/v1"));
+        assert_eq!(own.environment[CLAUDE_BASE], "http://127.0.0.1:9");
+        assert!(
+            own.script
+                .contains("ANTHROPIC_API_KEY=\"$BOBBIN_MODEL_KEY\"; export ANTHROPIC_API_KEY\n"),
+            "{}",
+            own.script
+        );
+        let config = &own.environment[CODEX_CONFIG];
+        assert!(
+            config.contains("base_url = \"http://127.0.0.1:9/v1\"\nenv_key = \"BOBBIN_MODEL_KEY\""),
+            "{config}"
+        );
+
+        let theirs = launch("openai/gpt-x", None);
+        assert!(!theirs.environment.contains_key(CLAUDE_BASE));
+        let config = &theirs.environment[CODEX_CONFIG];
+        assert!(
+            config
+                .contains("base_url = \"https://api.openai.com/v1\"\nenv_key = \"OPENAI_API_KEY\""),
+            "{config}"
+        );
+        for launch in [own, theirs] {
+            let password = launch.environment.get("BOBBIN_AGENTD_TOKEN");
+            assert_eq!(password.map(String::as_str), Some("secret-word"));
+            let all = format!("{}{:?}", launch.script, launch.environment);
+            assert!(!all.contains("key-of-openai"), "{all}");
+            assert!(!launch.script.contains("secret-word"));
+        }
+    }
+}

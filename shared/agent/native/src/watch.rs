@@ -1,0 +1,290 @@
+//! Following a run of the daemon's: its events, and its record of the turns.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_agent::opencode::reason_of;
+use bobbin_agent::{AgentError, AgentResult, RunState, RunWatch};
+use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState};
+use bobbin_agent_events::Outcome;
+use bobbin_core::ask::About;
+use bobbin_core::card::{CardStep, PlanItem};
+use bobbin_core::ids::AskId;
+use bobbin_core::run::{Answer, RunEnd};
+use tokio::time::{Instant, timeout};
+
+use crate::attempt::{self, Newest};
+use crate::daemon::{Daemon, Trouble};
+use crate::fold::Fold;
+
+/// Events that are read before the newest one to find where a run began; where that is not enough, twice as many, and so on.
+const BACK_EVENTS: u64 = 500;
+/// But no more: what a card shows is the end of it.
+const BACK_EVENTS_MAX: u64 = 32_000;
+/// Events of one answer.
+const PAGE_EVENTS: u64 = 500;
+/// Between two looks at the asks that wait.
+const ASKS_LOOK_MS: u64 = 1_000;
+/// What the end of a turn is called when an agent gave up because somebody said no.
+const REFUSED: [&str; 2] = ["tool-calls", "refused"];
+
+/// One run, as it is followed.
+pub(crate) struct Watch {
+    daemon: Daemon,
+    session: String,
+    /// The prompts of the run: the first one, and those that were sent after it.
+    messages: Vec<String>,
+    fold: Option<Fold>,
+    events: Option<EventStream>,
+    is_caught_up: bool,
+    looked_at_asks: Option<Instant>,
+}
+
+impl Watch {
+    pub(crate) fn new(daemon: Daemon, session: &str, messages: Vec<String>) -> Self {
+        Self {
+            daemon,
+            session: session.to_owned(),
+            messages,
+            fold: None,
+            events: None,
+            is_caught_up: false,
+            looked_at_asks: None,
+        }
+    }
+
+    /// How each prompt of the run stands.
+    async fn turns(&self) -> Result<Vec<Newest>, Trouble> {
+        let mut all = Vec::new();
+        let session = self.session.as_str();
+        for message in &self.messages {
+            let look = |client: AgentClient| async move {
+                attempt::newest(message, |turn: String| {
+                    let client = client.clone();
+                    async move { client.turn(session, &turn).await }
+                })
+                .await
+            };
+            all.push(self.daemon.call(look).await?);
+        }
+        Ok(all)
+    }
+
+    /// Reads what has been told of the run so far.
+    async fn catch_up(&mut self) -> Result<(), Trouble> {
+        let turns = self.turns().await?;
+        let ids: Vec<String> = turns.iter().map(|turn| turn.turn.clone()).collect();
+        let last = turns.iter().map(|turn| turn.status.last_event).max();
+        let last = last.unwrap_or(0);
+        let mut back = BACK_EVENTS;
+        let fold = loop {
+            let offset = last.saturating_sub(back);
+            let mut fold = Fold::new(&self.session, &self.directory().await?);
+            fold.of(&ids);
+            fold.last_id = offset;
+            let is_whole = self.read(&mut fold, last).await?;
+            if is_whole || offset == 0 || back >= BACK_EVENTS_MAX {
+                break fold;
+            }
+            back *= 2;
+        };
+        self.fold = Some(fold);
+        self.keep_asks(&turns);
+        Ok(())
+    }
+
+    /// Reads on up to this event. Whether the first one that was read is of something else than the run, so that nothing of
+    /// it comes before.
+    async fn read(&self, fold: &mut Fold, last: u64) -> Result<bool, Trouble> {
+        let session = self.session.as_str();
+        let mut is_whole = None;
+        while fold.last_id < last {
+            let offset = fold.last_id;
+            let page = |client: AgentClient| async move {
+                client
+                    .events(session, offset, PAGE_EVENTS, Duration::ZERO)
+                    .await
+            };
+            let page = self.daemon.call(page).await?;
+            let Some(first) = page.events.first() else {
+                break;
+            };
+            is_whole.get_or_insert(!first.turn.as_ref().is_some_and(|turn| fold.is_of(turn)));
+            for event in &page.events {
+                fold.take(event);
+            }
+        }
+        Ok(is_whole.unwrap_or(true))
+    }
+
+    /// Where the session works, for paths to be shown without it.
+    async fn directory(&self) -> Result<String, Trouble> {
+        let call = |client: AgentClient| async move { client.sessions().await };
+        let all = self.daemon.call(call).await?;
+        let own = all.into_iter().find(|one| one.session_id == self.session);
+        Ok(own.and_then(|one| one.directory).unwrap_or_default())
+    }
+
+    /// An ask that was answered, or went with its turn, is told of by no event of some agents.
+    fn keep_asks(&mut self, turns: &[Newest]) {
+        self.looked_at_asks = Some(Instant::now());
+        let open: BTreeSet<String> = turns
+            .iter()
+            .flat_map(|turn| &turn.status.asks)
+            .map(|ask| match ask {
+                Ask::Permission(ask) => ask.id.clone(),
+                Ask::Question(ask) => ask.id.clone(),
+            })
+            .collect();
+        if let Some(fold) = &mut self.fold {
+            fold.keep_asks(&open);
+        }
+    }
+
+    fn answer(&self, turns: &[Newest]) -> Answer {
+        let Some(fold) = &self.fold else {
+            return Answer {
+                end: RunEnd::Completed,
+                text: String::new(),
+                usage: bobbin_core::usage::Usage::default(),
+                steps: Vec::new(),
+                earlier: 0,
+                plan: Vec::new(),
+            };
+        };
+        let (steps, earlier) = fold.steps(true);
+        Answer {
+            end: end_of(turns, fold.trouble()),
+            text: fold.text(),
+            usage: fold.usage_so_far(),
+            steps,
+            earlier,
+            plan: fold.plan(),
+        }
+    }
+}
+
+/// How the run ended: as the last of its turns did.
+fn end_of(turns: &[Newest], trouble: Option<&str>) -> RunEnd {
+    let Some(last) = turns.last().map(|turn| &turn.status) else {
+        return RunEnd::Completed;
+    };
+    let said = last.message.as_deref().unwrap_or_default();
+    match last.outcome {
+        Some(Outcome::Failed) => RunEnd::Error {
+            reason: match trouble {
+                Some(trouble) => trouble.to_owned(),
+                None => reason_of("", None, said),
+            },
+        },
+        Some(Outcome::Cancelled) => RunEnd::Aborted,
+        _ if last
+            .reason
+            .as_deref()
+            .is_some_and(|reason| REFUSED.contains(&reason)) =>
+        {
+            RunEnd::Rejected
+        }
+        _ => RunEnd::Completed,
+    }
+}
+
+#[async_trait]
+impl RunWatch for Watch {
+    async fn connect(&mut self) -> AgentResult<()> {
+        (self.is_caught_up, self.events) = (false, None);
+        self.catch_up().await?;
+        let session = self.session.as_str();
+        let offset = self.fold.as_ref().map_or(0, |fold| fold.last_id);
+        let follow = |client: AgentClient| async move { client.follow(session, offset).await };
+        self.events = Some(self.daemon.call(follow).await?);
+        // Everything before is read, and whatever comes after is told in order.
+        self.is_caught_up = true;
+        if let Some(fold) = &mut self.fold {
+            fold.suggests_end = true;
+        }
+        Ok(())
+    }
+
+    async fn hear(&mut self, within: Duration) -> AgentResult<bool> {
+        let (Some(events), Some(fold)) = (&mut self.events, &mut self.fold) else {
+            return Err(AgentError::unreachable("the event stream is not open"));
+        };
+        let Ok(heard) = timeout(within, events.hear()).await else {
+            return Ok(false);
+        };
+        for event in heard.map_err(Trouble::from)? {
+            fold.take(&event);
+        }
+        Ok(true)
+    }
+
+    fn is_caught_up(&self) -> bool {
+        self.is_caught_up
+    }
+
+    fn suggests_end(&mut self) -> bool {
+        let fold = self.fold.as_mut();
+        fold.is_some_and(|fold| std::mem::take(&mut fold.suggests_end))
+    }
+
+    async fn sort_asks(&mut self) -> AgentResult<()> {
+        let waits = self.fold.as_ref().is_some_and(Fold::has_asks);
+        let is_due = self
+            .looked_at_asks
+            .is_none_or(|at| at.elapsed() >= Duration::from_millis(ASKS_LOOK_MS));
+        if waits && is_due {
+            let turns = self.turns().await?;
+            self.keep_asks(&turns);
+        }
+        Ok(())
+    }
+
+    async fn observe(&mut self) -> AgentResult<RunState> {
+        let turns = self.turns().await?;
+        let is = |state: TurnState| turns.iter().any(|turn| turn.status.state == state);
+        if is(TurnState::Running) || is(TurnState::Waiting) {
+            return Ok(RunState::Busy);
+        }
+        if is(TurnState::Lost) {
+            return Ok(RunState::Stopped);
+        }
+        if is(TurnState::NotSeen) {
+            return Ok(RunState::Pending);
+        }
+        // Of a turn that has ended all events are there to be read.
+        let last = turns.iter().map(|turn| turn.status.last_event).max();
+        if let Some(mut fold) = self.fold.take() {
+            let read = self.read(&mut fold, last.unwrap_or(0)).await;
+            self.fold = Some(fold);
+            read?;
+        }
+        Ok(RunState::Done(self.answer(&turns)))
+    }
+
+    fn asks(&self) -> Vec<(AskId, About)> {
+        self.fold.as_ref().map(Fold::asks).unwrap_or_default()
+    }
+
+    fn steps(&self) -> (Vec<CardStep>, usize) {
+        let steps = self.fold.as_ref().map(|fold| fold.steps(false));
+        steps.unwrap_or_default()
+    }
+
+    fn plan(&self) -> Vec<PlanItem> {
+        self.fold.as_ref().map(Fold::plan).unwrap_or_default()
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.fold.as_ref().map(Fold::words).unwrap_or_default()
+    }
+
+    fn messages(&self) -> usize {
+        self.fold.as_ref().map_or(0, Fold::messages)
+    }
+
+    fn trouble(&self) -> Option<&str> {
+        self.fold.as_ref().and_then(Fold::trouble)
+    }
+}

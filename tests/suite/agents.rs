@@ -1,0 +1,156 @@
+//! Other agents than OpenCode in a thread: the real ones, where `BOBBIN_AGENTS` names them, against the scripted model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bobbin_agent_client::{Embedded, EmbeddedOptions};
+use bobbin_core::outcome::Outcome;
+use bobbin_tests::binaries;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{CANCEL_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::stack::{Options, Stack};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::world::World;
+use futures::future::join_all;
+use libtest_mimic::Trial;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use crate::run::{brisk, trial};
+use crate::scenarios::pause;
+
+/// The agents that are fetched; whether they ask questions.
+const AGENTS: [(&str, bool); 2] = [("claude", true), ("codex", false)];
+
+static FETCHING: Mutex<()> = Mutex::const_new(());
+
+pub fn trials() -> Vec<Trial> {
+    let one = |(agent, asks)| {
+        let name = format!("embedded::native::{agent}_says_does_asks_is_stopped_fails_and_goes_on");
+        trial(&name, async move || whole(agent, asks).await)
+    };
+    AGENTS.map(one).into()
+}
+
+/// The folders with these agents' programs, for sandboxes; fetched by the daemon, once, as its own tests fetch them.
+async fn fetched(agents: &[&str]) -> String {
+    let _one_at_a_time = FETCHING.lock().await;
+    let target = binaries::folder().parent().expect("a target folder");
+    let home = target.join("tmp/agents");
+    std::fs::create_dir_all(&home).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&home, state.path().join("agents")).unwrap();
+    let options = EmbeddedOptions {
+        program: Some(binaries::folder().join("bobbin-agentd")),
+        state: state.path().to_owned(),
+        ..EmbeddedOptions::default()
+    };
+    let daemon = Embedded::start(&options).await.unwrap();
+    for agent in agents {
+        daemon.client().install(agent).await.unwrap();
+    }
+    daemon.stop().await;
+    // What is in `bin` are links into the folder.
+    let folders: [PathBuf; 2] = [home.join("bin"), home];
+    let joined = std::env::join_paths(folders).unwrap();
+    joined.into_string().unwrap()
+}
+
+async fn whole(agent: &'static str, asks: bool) {
+    let named = std::env::var("BOBBIN_AGENTS").unwrap_or_default();
+    if !named.split([',', ' ']).any(|one| one == agent) {
+        eprintln!("SKIPPED: BOBBIN_AGENTS does not name {agent}, so the real one is in no thread");
+        return;
+    }
+    let folders = fetched(&["opencode", agent]).await;
+    let stack = Stack::start(&Options {
+        parameters: json!({"SandboxRuntimeMode": "native"}),
+        environment: vec![("BOBBIN_AGENT_DIR".to_owned(), folders)],
+        ..Options::limits(brisk())
+    });
+    let world = Arc::new(World::of(&stack));
+    join_all(Platform::ALL.map(|platform| thread(&world, platform, agent, asks))).await;
+    drop(world);
+    stack.end().unwrap();
+}
+
+async fn answered(talk: &Talk<'_>, turn: &str, words: &str) {
+    assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(turn).await;
+    assert!(answer.contains(words), "{words:?}: {answer}");
+}
+
+async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
+    let (mut talk, first) = world.begin_with(platform, agent, "echo: hello there").await;
+    answered(&talk, &first, "hello there").await;
+    let session = talk.session().await.agent_session.unwrap();
+    assert!(session.starts_with(agent), "{session}");
+
+    // What it wants to do it asks for; "always" covers the same once more.
+    for (name, button, is_done) in [
+        ("once", "Allow once", true),
+        ("no", "Deny", false),
+        ("always", "Allow always", true),
+    ] {
+        let turn = talk.say(&format!("ask: touch {name}.txt")).await;
+        let ask = talk
+            .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
+                one.button(button).is_some() && one.text.contains(&format!("{name}.txt"))
+            })
+            .await;
+        talk.press(&ask, button).await;
+        let ended = talk.ended(&turn).await.outcome;
+        assert!(!is_done || ended == Outcome::Answered, "{name}: {ended:?}");
+        let (sandbox, path) = (talk.sandbox().await, format!("{name}.txt"));
+        let file = world.provider.download(&sandbox, &path).await;
+        assert_eq!(file.is_ok(), is_done, "{name}");
+    }
+    let again = talk.say("ask: touch always.txt").await;
+    assert_eq!(talk.ended(&again).await.outcome, Outcome::Answered);
+
+    if asks {
+        let turn = talk.say("question: Which one? | Left | Right").await;
+        let ask = talk
+            .see(VISIBLE_MS_MAX * 2, "the question is asked", |one| {
+                one.button("Right").is_some()
+            })
+            .await;
+        talk.press(&ask, "Right").await;
+        answered(&talk, &turn, "Right").await;
+    }
+
+    let slow = talk
+        .say("slow: 90 one two three four five six seven eight nine ten")
+        .await;
+    talk.running(&slow).await;
+    talk.stop().await;
+    let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{:?}",
+        ended.outcome
+    );
+
+    let fails = talk.say("fail: 400").await;
+    let ended = talk.ended(&fails).await.outcome;
+    assert!(
+        matches!(&ended, Outcome::Failed { reason } if reason.contains("The request is not valid")),
+        "{ended:?}"
+    );
+
+    pause(&talk).await;
+    let back = talk.say("echo: back again").await;
+    answered(&talk, &back, "back again").await;
+    let after = talk.session().await;
+    assert_eq!(after.agent_session, Some(session.clone()));
+
+    // Another agent is told what there was, and the first one goes on where it was.
+    let turn = talk.say_as("opencode", "echo: the other one").await;
+    answered(&talk, &turn, "the other one").await;
+    let other = talk.session().await.agent_session.unwrap();
+    assert!(other.starts_with("opencode"), "{other}");
+    let turn = talk.say_as(agent, "echo: and back").await;
+    answered(&talk, &turn, "and back").await;
+    assert_eq!(talk.session().await.agent_session, Some(session));
+    talk.finish().await;
+}
