@@ -46,7 +46,7 @@ pub struct Delivery<'a> {
     pub id: String,
     /// Counts the deliveries of this message, from 1.
     pub receive: u32,
-    /// Stop following at this time.
+    /// Stop following at this time at the latest: the function has no more.
     pub follow_until_ms: Ms,
     /// Model of turns for which none is chosen, as provider/model.
     pub model: &'a str,
@@ -56,4 +56,12 @@ pub struct Delivery<'a> {
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.
     pub split: fn(&str) -> Vec<String>,
+}
+
+impl Delivery<'_> {
+    /// How long ago the message was accepted, in milliseconds.
+    #[must_use]
+    pub const fn age_ms(&self, now_ms: Ms) -> u64 {
+        now_ms.saturating_sub(self.message.accepted_at_ms)
+    }
 }
