@@ -140,7 +140,7 @@ async fn configure(world: &World, platform: Platform, by: Person, manages: bool,
         thread: thread.clone(),
         by,
         reply,
-        standing: Membership {
+        membership: Membership {
             manages: manages && platform == Platform::Discord,
             ..Membership::default()
         },

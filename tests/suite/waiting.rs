@@ -239,7 +239,7 @@ async fn narrow() {
     let mut limits = quick();
     limits["thread_queue"] = json!(1);
     limits["tenant_sandboxes"] = json!(1);
-    limits["look_ms"] = json!(60_000);
+    limits["reconcile_ms"] = json!(60_000);
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {

@@ -130,7 +130,7 @@ mod tests {
                 id: "1".to_owned(),
                 name: name.to_owned(),
             },
-            standing: Membership::default(),
+            membership: Membership::default(),
             reply: Reply::Nobody,
             until_ms: 600_000,
         }

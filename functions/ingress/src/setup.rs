@@ -173,7 +173,7 @@ fn check(id: &str, link: &SetupLink) -> Control {
         thread: link.thread.clone(),
         by: link.by.clone(),
         reply: link.reply.clone(),
-        standing: link.standing.clone(),
+        membership: link.membership.clone(),
         want: Want::OwnKey {
             key: KeyWish::Check {
                 link: id.to_owned(),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::tick::{BATCHES_AT_ONCE, SHARDS_AT_ONCE};
 
-/// The sweeper's tick: once in every `look_ms` there is one that compares.
+/// The sweeper's tick: once in every `reconcile_ms` there is one that compares.
 const TICK_MS: u64 = 60_000;
 /// Sandboxes that are asked in one tick; the next tick that compares asks the rest.
 const ASKED_MAX: usize = 200;
@@ -33,7 +33,7 @@ pub async fn reconcile<'a>(
     (listed, is_whole): (impl Iterator<Item = &'a Sandbox>, bool),
     now_ms: Ms,
 ) -> Result<Value, String> {
-    if now_ms % limits.look_ms.max(TICK_MS) >= TICK_MS {
+    if now_ms % limits.reconcile_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
     // Of a list that is not whole it cannot be told what is missing from it.

@@ -8,7 +8,7 @@ use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
-use bobbin_app::{dead, opening, overview};
+use bobbin_app::{clients, dead, opening, overview};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -28,7 +28,7 @@ use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::schema::Unreadable;
-use bobbin_core::signals::{BURIED, CONTROL_AGE, MESSAGE_AGE};
+use bobbin_core::signals::{CONTROL_AGE, DEAD_LETTER_TOLD, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
 
 use crate::receipt::Receipt;
@@ -70,12 +70,12 @@ impl Worker {
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
-        let sandboxes = Arc::new(world::sandboxes(&config, &keys)?);
+        let sandboxes = Arc::new(clients::sandboxes(&config, &keys)?);
         let parts = Parts {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
-            chat: Arc::new(world::chat(&config, &keys)?),
+            chat: Arc::new(clients::chat(&config, &keys)?),
             tenants: Arc::new(Tenants::new(&aws, &config, &keys, Arc::clone(&sandboxes))),
             sandboxes,
             metrics: Metrics::new(&config.stack),
@@ -125,9 +125,9 @@ impl Worker {
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
         let (aws, config) = (&self.aws, &self.config);
-        let sandboxes = Arc::new(world::sandboxes(config, keys)?);
+        let sandboxes = Arc::new(clients::sandboxes(config, keys)?);
         Ok(Parts {
-            chat: Arc::new(world::chat(config, keys)?),
+            chat: Arc::new(clients::chat(config, keys)?),
             tenants: Arc::new(Tenants::new(aws, config, keys, Arc::clone(&sandboxes))),
             sandboxes,
             ..parts.clone()
@@ -190,14 +190,10 @@ impl Worker {
             Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
             Err(error) => {
                 world::count_failure(&self.metrics, &error);
-                let limits = &self.config.limits;
-                Err(match error.failure() {
-                    Failure::Newer { seen } => Verdict::newer(seen, receipt.receive, limits),
-                    _ => Verdict::Hold {
-                        delay_ms: limits.outage_backoff(receipt.receive),
-                        why: error.to_string(),
-                    },
-                })
+                let given_back = receipt
+                    .arrival()
+                    .given_back(&error.failure(), &self.config.limits);
+                Err(given_back)
             }
         }
     }
@@ -224,8 +220,8 @@ impl Worker {
         let mut body = body.clone();
         match outside {
             Ok(outside) => {
-                if let Some(standing) = body.standing_mut() {
-                    standing.outside = outside;
+                if let Some(membership) = body.membership_mut() {
+                    membership.outside = outside;
                 }
             }
             // Nobody is let in because they could not be asked about.
@@ -234,8 +230,8 @@ impl Worker {
                 if let Some(held) = receipt.arrival().held(&failure, limits.telling_ms, limits) {
                     return receipt.conclude(held).await;
                 }
-                if let Some(standing) = body.standing_mut() {
-                    standing.outside = Some(Outside::Unread);
+                if let Some(membership) = body.membership_mut() {
+                    membership.outside = Some(Outside::Unread);
                 }
             }
         }
@@ -331,8 +327,8 @@ impl Worker {
                 let parts = self.parts().await;
                 let lane = self.lane(&parts);
                 let id = id.into();
-                let buried = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
-                let verdict = buried.await;
+                let told = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
+                let verdict = told.await;
                 receipt.conclude(verdict).await
             }
             // Not a thread's: nobody waits for it.
@@ -351,8 +347,8 @@ impl Worker {
     ) -> Verdict {
         if self.queues.is_dead(&receipt.queue_url) {
             if receipt.receive == 1 {
-                let buried = (BURIED, Unit::Count, 1);
-                parts.metrics.put(&[buried], now_ms());
+                let told = (DEAD_LETTER_TOLD, Unit::Count, 1);
+                parts.metrics.put(&[told], now_ms());
             }
             return dead::tell(&self.lane(parts), body, receipt.arrival()).await;
         }

@@ -7,6 +7,7 @@ mod export;
 mod follow;
 mod hear;
 mod host;
+mod line;
 mod log;
 mod orphans;
 mod progress;

@@ -213,7 +213,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn is_healthy(&self, refresh: bool) -> AgentResult<bool>;
 
     /// What it offers to choose from, by the names that people use.
-    async fn offer(&self) -> AgentResult<AgentOptions>;
+    async fn options(&self) -> AgentResult<AgentOptions>;
 
     /// The session of a thread in this workspace: the known one, else the newest that bears the thread's name, else a new one.
     async fn ensure_session(

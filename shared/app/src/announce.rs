@@ -125,7 +125,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
 
 /// Who asked did not want to wait: the flag that "Send now" sets, where something runs that it can be sent into.
 async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
-    let is_hasty = |prompt: &Prompt| prompt.now && prompt.standing.outside.is_none();
+    let is_hasty = |prompt: &Prompt| prompt.now && prompt.membership.outside.is_none();
     if !announce.prompt.as_ref().is_some_and(is_hasty) {
         return Ok(());
     }

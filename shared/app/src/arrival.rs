@@ -37,22 +37,18 @@ impl Arrival {
     /// failure is for good, or has lasted too long.
     #[must_use]
     pub fn held(&self, failure: &Failure, within_ms: u64, limits: &Limits) -> Option<Verdict> {
-        let (after_ms, seen) = match failure {
-            Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } => {
-                (*after_ms, seen.clone())
-            }
-            Failure::Newer { seen } => {
-                return Some(Verdict::newer(seen.clone(), self.receive, limits));
-            }
-            _ => return None,
+        let passes = match failure {
+            Failure::Newer { .. } => true,
+            Failure::Wait { .. } | Failure::Outage { .. } => !self.is_older_than(within_ms),
+            _ => false,
         };
-        if self.is_older_than(within_ms) {
-            return None;
-        }
-        Some(Verdict::Hold {
-            delay_ms: limits.outage_backoff(self.receive).max(after_ms),
-            why: seen,
-        })
+        passes.then(|| self.given_back(failure, limits))
+    }
+
+    /// The same for what is tried until the queue gives it up.
+    #[must_use]
+    pub fn given_back(&self, failure: &Failure, limits: &Limits) -> Verdict {
+        Verdict::given_back(failure, failure.to_string(), self.receive, limits)
     }
 }
 

@@ -276,7 +276,7 @@ impl Lane<'_> {
             accepted_at_ms: now_ms,
             work: Work::Prompt(Prompt {
                 by: control.by.clone(),
-                standing: control.standing.clone(),
+                membership: control.membership.clone(),
                 ..prompt
             }),
         });
@@ -619,14 +619,14 @@ fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
         Want::Configure {
             change: Change::Show,
-        } => control.standing.manages,
+        } => control.membership.manages,
         Want::Configure { .. } | Want::OwnKey { .. } => true,
         _ => false,
     };
     if mends {
         Ok(())
     } else {
-        settings.admit(&control.standing, &control.by.id)
+        settings.admit(&control.membership, &control.by.id)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Dead letters: whoever waits for the message is told that nothing will come of it.
 //!
 //! What belongs to a session is told through the thread's own group, so that the record keeps its one writer; the letter is
-//! kept until the record or the ledger says so, and sends its burial again until then. What was a prompt can be run again.
+//! kept until the record or the ledger says so, and sends its notice again until then. What was a prompt can be run again.
 
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
-use bobbin_core::failure::Failure;
 use bobbin_core::ids::{ThreadKey, TurnId, digest};
-use bobbin_core::message::{Body, DeadPrompt, Message, Place, Reply, Work};
+use bobbin_core::message::{Body, DeadPrompt, Message, Reply, Surface, Work};
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
@@ -42,9 +41,9 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             lane.tell_in_thread(control, seen, arrival).await
         }
         Body::Overview(overview) => match &overview.place {
-            Place::Answer { reply, .. } => answer(lane, reply, arrival).await,
+            Surface::Answer { reply, .. } => answer(lane, reply, arrival).await,
             // The Home still shows what it showed; opening it again asks again.
-            Place::Home => Verdict::Done,
+            Surface::Home => Verdict::Done,
         },
         // The prompt that it was about is in its own group; which copy counts is known before anybody is told.
         Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
@@ -72,14 +71,9 @@ pub async fn tell_in_thread(
                 return Verdict::Done;
             }
         }
-        Err(error) => {
-            return match error.failure() {
-                Failure::Newer { seen } => Verdict::newer(seen, arrival.receive, lane.limits),
-                _ => hold(error.to_string()),
-            };
-        }
+        Err(error) => return arrival.given_back(&error.failure(), lane.limits),
     }
-    let burial = Message {
+    let notice = Message {
         id: format!("bury-{}", &digest(&["bury", turn])[..24]).into(),
         thread,
         accepted_at_ms: arrival.now_ms,
@@ -88,8 +82,8 @@ pub async fn tell_in_thread(
             prompt: prompt.map(Box::new),
         },
     };
-    match lane.queues.send(&Body::Message(burial)).await {
-        Ok(()) => hold("its burial is under way".to_owned()),
+    match lane.queues.send(&Body::Message(notice)).await {
+        Ok(()) => hold("its notice is under way".to_owned()),
         Err(error) => hold(error.to_string()),
     }
 }

@@ -5,6 +5,7 @@ pub mod agents;
 pub mod announce;
 pub mod arrival;
 pub mod catalogue;
+pub mod clients;
 pub mod control;
 pub mod dead;
 pub mod model_keys;

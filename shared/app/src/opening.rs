@@ -94,7 +94,7 @@ async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
     let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;
     let prompt = &open.prompt;
     settings
-        .admit(&prompt.standing, &prompt.by.id)
+        .admit(&prompt.membership, &prompt.by.id)
         .map_err(|refusal| Failure::TurnFailed {
             reason: refusal.to_string(),
         })

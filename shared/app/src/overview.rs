@@ -9,7 +9,7 @@ use bobbin_core::access::Refusal;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
-use bobbin_core::message::{Control, Overview, Place, Reply, Want};
+use bobbin_core::message::{Control, Overview, Reply, Surface, Want};
 use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::person::Membership;
 use bobbin_core::session::{ControlFlags, Session};
@@ -43,13 +43,13 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
     let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
     if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
         return match &wanted.place {
-            Place::Home => chat.show_home(user, Home::Closed(why)).await,
-            Place::Answer { reply, .. } => lane.chat.tell(reply, why).await,
+            Surface::Home => chat.show_home(user, Home::Closed(why)).await,
+            Surface::Answer { reply, .. } => lane.chat.tell(reply, why).await,
         };
     }
     let channel = match &wanted.place {
-        Place::Home => None,
-        Place::Answer { channel, .. } => Some(channel.as_str()),
+        Surface::Home => None,
+        Surface::Answer { channel, .. } => Some(channel.as_str()),
     };
     let tenant = Tenant::slack(&wanted.team);
     let notice = change(lane, wanted, &tenant, now_ms).await?;
@@ -62,8 +62,8 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         ..picture(lane, wanted, channel, now_ms).await?
     };
     match &wanted.place {
-        Place::Home => chat.show_home(user, Home::Open(&picture)).await,
-        Place::Answer { reply, .. } => lane.chat.tell(reply, &chat.home_words(&picture)?).await,
+        Surface::Home => chat.show_home(user, Home::Open(&picture)).await,
+        Surface::Answer { reply, .. } => lane.chat.tell(reply, &chat.home_words(&picture)?).await,
     }
 }
 
@@ -94,7 +94,7 @@ async fn change(
             thread_ts: None,
             user: wanted.by.id.clone(),
         },
-        standing: Membership::default(),
+        membership: Membership::default(),
         want: Want::Configure {
             change: change.clone(),
         },

@@ -163,13 +163,13 @@ impl Sandboxes {
     ///
     /// # Errors
     /// The class of the failure.
-    pub async fn offer(
+    pub async fn options(
         &self,
         sandbox: &SandboxKey,
         generation: u32,
     ) -> Result<AgentOptions, Failure> {
         let agent = self.agent(sandbox, generation).await?;
-        agent.offer().await.map_err(|e| e.failure)
+        agent.options().await.map_err(|e| e.failure)
     }
 
     /// Gets the client of a sandbox's server ready, if it is not: what it cannot get, the next effect gets by itself.

@@ -26,7 +26,7 @@ use bobbin_sandbox::{ErrorKind, Provider};
 use crate::model_keys::{self, KeyState, ModelProvider};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
-use crate::{providers, world};
+use crate::{clients, providers};
 
 /// Tenants whose clients are kept in memory; beyond these they are made again when needed.
 const MADE_MAX: usize = 100;
@@ -39,12 +39,12 @@ pub struct Tenants {
     /// None where tenants have no keys of their own.
     seal: Option<Seal>,
     /// Those beside the stack's first ones, with the sealed keys that they were made of.
-    made: Mutex<HashMap<Place, Made>>,
+    made: Mutex<HashMap<ClientsFor, Made>>,
 }
 
 /// Where sandboxes are, and with whose keys.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct ClientsFor {
     /// None: with the stack's keys alone.
     tenant: Option<Tenant>,
     /// In the tenant's own account.
@@ -203,7 +203,7 @@ impl Tenants {
             return Ok(Arc::clone(&self.stack));
         }
         let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
-        let place = Place {
+        let place = ClientsFor {
             tenant: (!stored.is_empty() || own).then(|| tenant.clone()),
             own,
             provider: elsewhere.map(str::to_owned),
@@ -229,7 +229,7 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(&self, place: &Place, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
+    fn made(&self, place: &ClientsFor, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
         let own = place.own;
         let of = |key: Key| {
             opened
@@ -264,11 +264,11 @@ impl Tenants {
             (false, _) => self.providers()?.named(place.provider.as_deref())?,
         };
         let tenant = place.tenant.as_ref();
-        let made = world::sandboxes_with(&self.config, &self.keys, account, models, tenant);
+        let made = clients::sandboxes_with(&self.config, &self.keys, account, models, tenant);
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Place, Made>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClientsFor, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

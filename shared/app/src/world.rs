@@ -4,14 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::{self, Metrics, Unit};
-use bobbin_cloud::secrets::{Keys, Secret};
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -21,7 +17,7 @@ use bobbin_core::card::{Card, Post, ShownFile};
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::sandboxes::Listed;
@@ -31,76 +27,11 @@ use bobbin_core::settings::{AgentOptions, Settings};
 use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
-use bobbin_sandbox::Provider;
 use tokio::time::timeout;
 
 use crate::catalogue;
-use crate::providers::Providers;
-use crate::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
+use crate::sandboxes::{RunContext, Sandboxes, Target};
 use crate::tenants::Tenants;
-
-/// The sandbox side, from configuration and keys.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
-    let key = |secret: &Secret| secret.expose().to_owned();
-    let models = ModelKeys {
-        anthropic: key(&keys.worker.anthropic_api_key),
-        openai: key(&keys.worker.openai_api_key),
-        openrouter: key(&keys.worker.openrouter_api_key),
-    };
-    let providers = Providers::new(&config.into(), &keys.provider)?;
-    sandboxes_with(config, keys, providers.configured(), models, None)
-}
-
-/// The same at this provider and with these model keys, which are those of a tenant where one is named.
-///
-/// # Errors
-/// A sentence that names the setting that cannot be used.
-pub(crate) fn sandboxes_with(
-    config: &Config,
-    keys: &Keys,
-    provider: Arc<dyn Provider>,
-    models: ModelKeys,
-    keys_of: Option<&Tenant>,
-) -> Result<Sandboxes, String> {
-    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let settings = SandboxSettings {
-        stack: config.stack.clone(),
-        stack_id: config.stack_id.clone(),
-        project_config_of: config.project_config_of.clone(),
-        model_keys_inside: config.model_keys_inside,
-        keys_of: keys_of.cloned(),
-        stack_key: keys.stack.stack_key.expose().to_owned(),
-        discord_api: config.discord_api.clone(),
-        slack_api: config.slack_api.clone(),
-        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
-        limits: config.limits.clone(),
-    };
-    let runtime = OpenCodeRuntime::new(&ModelSettings {
-        model: config.model.clone(),
-        models: config.models.clone(),
-        model_base_url: some(&config.model_base_url),
-        keys: models,
-    })?;
-    Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
-}
-
-/// The chats, from configuration and keys.
-///
-/// # Errors
-/// A sentence that names the address that cannot be used.
-pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
-    Chats::new(&bobbin_chat::ChatSettings {
-        discord_api: &config.discord_api,
-        discord_application: &config.discord_application_id,
-        discord_bot_token: keys.worker.discord_bot_token.expose(),
-        slack_api: &config.slack_api,
-        slack_bot_token: keys.worker.slack_bot_token.expose(),
-        slack_stream_answers: config.slack_stream_answers,
-    })
-}
 
 /// Until when the message in hand stays invisible, as its heartbeat last heard.
 #[derive(Debug, Clone, Default)]
@@ -393,7 +324,7 @@ impl World for Live {
                 Err(error) => Event::Failed(error.failure()),
             },
             Effect::ListOptions { generation, used } => {
-                Event::OptionsListed(self.survey(target, *generation, used).await)
+                Event::OptionsListed(self.list_options(target, *generation, used).await)
             }
             Effect::Wake { at_ms } => {
                 let group = sandbox.group();
@@ -529,11 +460,16 @@ impl Live {
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn survey(&self, target: Target<'_>, generation: u32, used: &Selection) -> AgentOptions {
+    async fn list_options(
+        &self,
+        target: Target<'_>,
+        generation: u32,
+        used: &Selection,
+    ) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes(thread, false).await?;
-            sandboxes.offer(target.sandbox, generation).await
+            sandboxes.options(target.sandbox, generation).await
         };
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,

@@ -1743,7 +1743,7 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let offer = scene
         .sandboxes
-        .offer(&scene.sandbox, GENERATION)
+        .options(&scene.sandbox, GENERATION)
         .await
         .unwrap();
     assert_eq!(offer.models, [format!("scripted/{MODEL_ID}")]);

@@ -89,7 +89,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
 
     /// Whether who asks may manage the server or workspace.
     async fn manages(&self, control: &Control) -> Result<bool, Failure> {
-        Ok(control.standing.manages)
+        Ok(control.membership.manages)
     }
 
     /// Who somebody is there, asked anew. Where requests say it themselves this fails.

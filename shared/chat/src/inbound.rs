@@ -96,7 +96,7 @@ pub struct Lookup {
     /// Whose settings and catalogue are to be read.
     pub tenant: Tenant,
     /// Where they type, and as what they count there.
-    pub standing: Membership,
+    pub membership: Membership,
     /// Id of who types: only people who may use Bobbin are shown what others used.
     pub user: String,
     /// What is to be suggested.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bobbin_core::breaker::{Admission, Breaker};
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
-use bobbin_core::schema::{self, Kept, Shape, Unreadable};
+use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 
 use crate::aws::Aws;
 use crate::aws::table::{Item, Table, Write, n, number, s, text};
@@ -36,7 +36,7 @@ pub struct Breakers {
 struct Known {
     breaker: Breaker,
     /// What of the stored one this build does not know.
-    kept: Kept,
+    unknown: UnknownFields,
     /// 0: there is no item.
     version: u64,
     at_ms: Ms,
@@ -216,7 +216,7 @@ impl Breakers {
     /// Writes a breaker in the place of the one that is known.
     async fn write(&self, provider: &str, breaker: &Breaker, known: &Known, now_ms: Ms) -> Written {
         let expected = known.version;
-        let text = match schema::write(Shape::Breaker, breaker, &known.kept) {
+        let text = match schema::write(Shape::Breaker, breaker, &known.unknown) {
             Ok(text) => text,
             Err(error) => {
                 tracing::error!(event = "provider.breaker.unwritten", provider, %error, "a breaker could not be written down");
@@ -231,7 +231,7 @@ impl Breakers {
             Ok(true) => {
                 let written = Known {
                     breaker: breaker.clone(),
-                    kept: known.kept.clone(),
+                    unknown: known.unknown.clone(),
                     version: expected + 1,
                     at_ms: now_ms,
                 };
@@ -273,14 +273,14 @@ fn key(provider: &str) -> Item {
 /// It is of a newer shape: it counts as closed too, and is not written.
 fn decode(item: &Item) -> Result<Known, Unreadable> {
     let version = number(item, "version").unwrap_or(0);
-    let (breaker, kept) = match text(item, ITEM).map(|text| schema::read(Shape::Breaker, text)) {
+    let (breaker, unknown) = match text(item, ITEM).map(|text| schema::read(Shape::Breaker, text)) {
         Some(Err(newer @ Unreadable::Newer { .. })) => return Err(newer),
         Some(Ok(stored)) => stored,
         Some(Err(Unreadable::Damaged { .. })) | None => Default::default(),
     };
     Ok(Known {
         breaker,
-        kept,
+        unknown,
         version,
         at_ms: 0,
     })

@@ -12,6 +12,7 @@
 mod due;
 mod flags;
 mod items;
+mod layout;
 mod sandboxes;
 mod setup;
 mod tenant;
@@ -29,10 +30,8 @@ use bobbin_core::ports::{Loaded, Versions};
 use bobbin_core::schema::{self, Shape, Unreadable};
 use bobbin_core::session::{ControlFlags, Session};
 
-use self::items::{
-    DIFF, ENTRY, ITEMS_A_RECORD, PATCH, SESSION, Stored, entry_item, key, ledger_item, loaded,
-    patch_item, record_keys, sandbox_write, thread_write,
-};
+use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_write};
+use self::layout::{DIFF, ENTRY, ITEMS_A_RECORD, PATCH, SESSION, key, ledger_item, record_keys};
 use self::sandboxes::name_write;
 use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
 use crate::aws::{Aws, CallError, Cause};

@@ -1,5 +1,6 @@
 //! One delivery of a message, and what becomes of it.
 
+use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::limits::Limits;
 use crate::message::Message;
@@ -34,6 +35,30 @@ impl Verdict {
             delay_ms: wait_ms(limits, receive),
             seen,
         }
+    }
+
+    /// What becomes of a message when what it needs was not to be had: what passes is waited out for as long as that takes,
+    /// a shape of a newer worker is left to that one, and what is refused comes to its end by the queue's count.
+    #[must_use]
+    pub fn given_back(failure: &Failure, why: String, receive: u32, limits: &Limits) -> Self {
+        let delay_ms = match failure {
+            Failure::Newer { seen } => return Self::newer(seen.clone(), receive, limits),
+            Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => {
+                limits.outage_backoff(receive).max(*after_ms)
+            }
+            _ => limits.backoff(receive),
+        };
+        Self::Hold { delay_ms, why }
+    }
+
+    /// The same, but so many milliseconds from now at the latest. Of a turn's deliveries, which the delay was made of, most
+    /// may have been looks at its run; its age says how long what stands in its way can have lasted.
+    #[must_use]
+    pub fn within(mut self, most_ms: u64) -> Self {
+        if let Self::Hold { delay_ms, .. } | Self::Newer { delay_ms, .. } = &mut self {
+            *delay_ms = (*delay_ms).min(most_ms);
+        }
+        self
     }
 }
 

@@ -35,6 +35,7 @@ pub mod own_keys;
 pub mod parked;
 pub mod person;
 pub mod ports;
+pub mod reply;
 pub mod run;
 pub mod sandbox;
 pub mod sandboxes;

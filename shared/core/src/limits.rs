@@ -79,7 +79,8 @@ pub struct Limits {
     /// Prompts that may wait in one thread.
     pub thread_queue: usize,
     /// How often the sweeper looks for records whose sandbox the provider does not list.
-    pub look_ms: u64,
+    #[serde(alias = "look_ms")]
+    pub reconcile_ms: u64,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
     /// Ended turns remembered in the session for deduplication.
@@ -237,7 +238,7 @@ impl Limits {
         refusals: 15,
         tenant_sandboxes: 100,
         thread_queue: 20,
-        look_ms: 10 * MINUTE_MS,
+        reconcile_ms: 10 * MINUTE_MS,
         ledger_ms: 30 * 24 * 60 * MINUTE_MS,
         ended_turns: 40,
         timeline: 20,
@@ -311,16 +312,9 @@ impl Limits {
             .min(self.outage_backoff_ms_max)
     }
 
-    /// The same of one whose deliveries may have been looks at a run: no longer than a part of its age, which is how long an
-    /// outage can have lasted.
-    #[must_use]
-    pub fn outage_backoff_of(&self, receive: u32, age_ms: u64) -> u64 {
-        self.outage_backoff(receive).min(self.within_age(age_ms))
-    }
-
     /// How long a message of this age waits for what only stands in its way, at most.
     #[must_use]
-    pub(crate) fn within_age(&self, age_ms: u64) -> u64 {
+    pub fn within_age(&self, age_ms: u64) -> u64 {
         (age_ms / AGE_SHARE)
             .max(self.backoff_ms)
             .min(self.outage_backoff_ms_max)
@@ -550,7 +544,12 @@ mod tests {
     #[test]
     fn a_turn_that_has_been_looked_at_often_is_tried_again_soon_and_outlasts_a_weekend() {
         let limits = Limits::DEFAULT;
-        let ten_minutes_old = limits.outage_backoff_of(60, 10 * MINUTE_MS);
+        let delay = |receive, age_ms| {
+            limits
+                .outage_backoff(receive)
+                .min(limits.within_age(age_ms))
+        };
+        let ten_minutes_old = delay(60, 10 * MINUTE_MS);
         assert_eq!(
             ten_minutes_old, 30_000,
             "not the two hours of a sixtieth try"
@@ -559,7 +558,7 @@ mod tests {
             let (mut waited_ms, mut receive) = (0, before);
             while waited_ms < WEEKEND_MS {
                 receive += 1;
-                waited_ms += limits.outage_backoff_of(receive, age_ms + waited_ms);
+                waited_ms += delay(receive, age_ms + waited_ms);
             }
             assert!(receive - before < 250, "{receive} from {before}");
             assert!(receive < DELIVERIES_MAX);

@@ -108,7 +108,7 @@ pub enum Machine {
     /// Before the first read.
     Start,
     /// A run was ended; before the control flags are read once more.
-    Look {
+    Reread {
         /// What is known so far.
         known: Box<Known>,
         /// How the run ended.
@@ -146,7 +146,7 @@ impl Machine {
     #[must_use]
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
         let next = match self {
-            Self::Start | Self::Look { .. } | Self::Overtaken { .. } => return Step::Read,
+            Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
             Self::Write {
                 known, decision, ..
             } => {
@@ -213,9 +213,9 @@ impl Machine {
                 Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
             (Self::Start, Outcome::Loaded(Err(failure))) => {
-                unrecorded(delivery, failure, "read", now)
+                unrecorded(delivery, &failure, "read", now)
             }
-            (Self::Look { mut known, cause }, Outcome::Loaded(found)) => {
+            (Self::Reread { mut known, cause }, Outcome::Loaded(found)) => {
                 if let Ok(found) = found {
                     known.flags = found.flags;
                 }
@@ -273,10 +273,10 @@ impl Machine {
                 Self::decided(known, *cause, now, delivery)
             }
             (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
-                unrecorded(delivery, failure, "read", now)
+                unrecorded(delivery, &failure, "read", now)
             }
             (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
-                unrecorded(delivery, failure, "written", now)
+                unrecorded(delivery, &failure, "written", now)
             }
             (Self::Act { known, next }, Outcome::Parked(flags)) => match *next {
                 Next::Hold { delay_ms, why } => {
@@ -331,7 +331,7 @@ impl Machine {
             // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
             // quicker than the next look at them. One that came to its own end was not.
             Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
-                Self::Look {
+                Self::Reread {
                     known,
                     cause: Box::new(cause),
                 }
@@ -401,30 +401,22 @@ fn too_new(cause: &Cause) -> Option<String> {
 fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
     let most_ms = delivery.limits.within_age(delivery.age_ms(now.ms));
     let verdict = Verdict::newer(seen, delivery.receive, delivery.limits);
-    Machine::End(match verdict {
-        Verdict::Newer { delay_ms, seen } => Verdict::Newer {
-            delay_ms: delay_ms.min(most_ms),
-            seen,
-        },
-        verdict => verdict,
-    })
+    Machine::End(verdict.within(most_ms))
 }
 
 /// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
 /// refuses comes to its end by the queue's count, and is told then.
-fn unrecorded(delivery: &Delivery<'_>, failure: Failure, what: &str, now: Now) -> Machine {
+fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) -> Machine {
+    let why = format!("the record could not be {what}: {failure:?}");
     let Delivery {
         limits, receive, ..
     } = delivery;
-    let delay_ms = match &failure {
-        Failure::Newer { seen } => return newer(delivery, seen.clone(), now),
-        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => limits
-            .outage_backoff_of(*receive, delivery.age_ms(now.ms))
-            .max(*after_ms),
-        _ => limits.backoff(*receive),
+    let asked_ms = match failure {
+        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => *after_ms,
+        _ => 0,
     };
-    let why = format!("the record could not be {what}: {failure:?}");
-    Machine::End(hold(delay_ms, &why))
+    let most_ms = limits.within_age(delivery.age_ms(now.ms)).max(asked_ms);
+    Machine::End(Verdict::given_back(failure, why, *receive, limits).within(most_ms))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use crate::ask::Choice;
 use crate::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::own_keys::KeyWish;
 use crate::person::{Membership, Person};
-use crate::schema::{self, Kept, Shape, Unreadable};
+pub use crate::reply::Reply;
+use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::selection::Selection;
 use crate::settings::{Change, Settings};
 
@@ -55,9 +56,9 @@ impl Body {
     pub fn asker(&self) -> Option<(&ThreadKey, &Person)> {
         match self {
             Self::Message(message) => match &message.work {
-                Work::Prompt(prompt) if prompt.standing.operates => None,
-                Work::Name { standing, .. } | Work::Connect { standing, .. }
-                    if standing.operates =>
+                Work::Prompt(prompt) if prompt.membership.operates => None,
+                Work::Name { membership, .. } | Work::Connect { membership, .. }
+                    if membership.operates =>
                 {
                     None
                 }
@@ -70,7 +71,7 @@ impl Body {
             Self::Announce(announce) => Some((&announce.thread, &announce.by)),
             Self::Control(control) => match control.want {
                 Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => None,
-                _ if control.standing.operates => None,
+                _ if control.membership.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
             Self::Candidate(candidate) => candidate.said.asker(),
@@ -79,18 +80,21 @@ impl Body {
     }
 
     /// As what they count there.
-    pub fn standing_mut(&mut self) -> Option<&mut Membership> {
+    pub fn membership_mut(&mut self) -> Option<&mut Membership> {
         match self {
             Self::Message(message) => match &mut message.work {
-                Work::Prompt(prompt) => Some(&mut prompt.standing),
-                Work::Reset { standing, .. }
-                | Work::Name { standing, .. }
-                | Work::Connect { standing, .. } => Some(standing),
+                Work::Prompt(prompt) => Some(&mut prompt.membership),
+                Work::Reset { membership, .. }
+                | Work::Name { membership, .. }
+                | Work::Connect { membership, .. } => Some(membership),
                 _ => None,
             },
-            Self::Announce(announce) => announce.prompt.as_mut().map(|prompt| &mut prompt.standing),
-            Self::Control(control) => Some(&mut control.standing),
-            Self::Candidate(candidate) => candidate.said.standing_mut(),
+            Self::Announce(announce) => announce
+                .prompt
+                .as_mut()
+                .map(|prompt| &mut prompt.membership),
+            Self::Control(control) => Some(&mut control.membership),
+            Self::Candidate(candidate) => candidate.said.membership_mut(),
             Self::Open(_) | Self::Overview(_) => None,
         }
     }
@@ -106,7 +110,7 @@ pub struct Overview {
     /// Whose overview it is.
     pub by: Person,
     /// Where it is shown.
-    pub place: Place,
+    pub place: Surface,
     /// Why they may not use Bobbin: shown in its stead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -118,7 +122,7 @@ pub struct Overview {
 /// Where an overview is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
-pub enum Place {
+pub enum Surface {
     /// On the app's Home.
     Home,
     /// As the answer to a request; only what runs in this channel.
@@ -208,10 +212,9 @@ impl Message {
     pub fn prompt_of(&self, turn: &TurnId) -> Option<&Prompt> {
         match &self.work {
             Work::Prompt(prompt) if self.id == *turn => Some(prompt),
-            Work::DeadLetter {
-                turn: buried,
-                prompt,
-            } if buried == turn => prompt.as_deref().map(|dead| &dead.prompt),
+            Work::DeadLetter { turn: told, prompt } if told == turn => {
+                prompt.as_deref().map(|dead| &dead.prompt)
+            }
             _ => None,
         }
     }
@@ -233,8 +236,8 @@ pub enum Work {
         /// Who asked for it.
         by: Person,
         /// Where they asked, and as what they count there.
-        #[serde(default)]
-        standing: Membership,
+        #[serde(default, rename = "standing")]
+        membership: Membership,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
     #[serde(rename = "bury")]
@@ -260,8 +263,8 @@ pub enum Work {
         /// Who wants it.
         by: Person,
         /// Where they said so, and as what they count there.
-        #[serde(default)]
-        standing: Membership,
+        #[serde(default, rename = "standing")]
+        membership: Membership,
     },
     /// A person wants the thread to work in another sandbox.
     Connect {
@@ -271,8 +274,8 @@ pub enum Work {
         /// Who wants it.
         by: Person,
         /// Where they said so, and as what they count there.
-        #[serde(default)]
-        standing: Membership,
+        #[serde(default, rename = "standing")]
+        membership: Membership,
     },
     /// A sandbox is wanted that no thread was the first of. Travels in that sandbox's group.
     Create(NewSandbox),
@@ -363,8 +366,8 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub wants: Selection,
     /// Where it was said, and as what its sender counts there.
-    #[serde(default)]
-    pub standing: Membership,
+    #[serde(default, rename = "standing")]
+    pub membership: Membership,
     /// It shall not wait: where a turn is running, it is sent into that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
@@ -424,30 +427,6 @@ pub struct Open {
     pub reply: Reply,
 }
 
-/// A way to answer one person's request, for a while.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "platform", rename_all = "snake_case")]
-pub enum Reply {
-    /// Discord's interaction token, valid for 15 minutes.
-    Discord {
-        /// The id of the Discord application that was asked.
-        application: String,
-        /// The interaction's token: it edits this one answer and nothing else.
-        token: String,
-    },
-    /// A message that only this person sees, in a Slack thread.
-    Slack {
-        /// The channel in which the message is shown.
-        channel: String,
-        /// Thread root, if any.
-        thread_ts: Option<String>,
-        /// The one person who sees it.
-        user: String,
-    },
-    /// Nobody waits for words: who runs the stack reads the record.
-    Nobody,
-}
-
 /// A word that must not wait behind a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Control {
@@ -460,8 +439,8 @@ pub struct Control {
     /// How to answer them.
     pub reply: Reply,
     /// Where they said it, and as what they count there.
-    #[serde(default)]
-    pub standing: Membership,
+    #[serde(default, rename = "standing")]
+    pub membership: Membership,
     /// What they want.
     pub want: Want,
 }
@@ -619,7 +598,7 @@ impl Body {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        schema::write_at(Shape::Body, self.number(), self, &Kept::default())
+        schema::write_at(Shape::Body, self.number(), self, &UnknownFields::default())
             .expect("every field has a JSON form")
     }
 

@@ -12,9 +12,8 @@ use sha2::Sha256;
 
 use crate::ids::{Ms, Tenant, ThreadKey, digest};
 use crate::keys::Key;
-use crate::message::Reply;
 use crate::person::{Membership, Person};
-use crate::settings::Settings;
+use crate::reply::Reply;
 use crate::text::span;
 
 /// Bytes of a key; the longest that is known has 164. KMS encrypts 4,096 by itself.
@@ -96,7 +95,8 @@ pub struct SetupLink {
     /// The person who asked for the link, and is told what came of it.
     pub by: Person,
     /// As what they counted there.
-    pub standing: Membership,
+    #[serde(rename = "standing")]
+    pub membership: Membership,
     /// How they are told what came of it.
     pub reply: Reply,
     /// The link works until then.
@@ -193,21 +193,6 @@ pub fn line(key: Key, own: &OwnKey, now_ms: Ms) -> String {
         own.by.name,
         ago(own.checked_at_ms)
     )
-}
-
-impl Settings {
-    /// The tenant's own key of a provider, if it has one.
-    #[must_use]
-    pub fn own_key(&self, key: Key) -> Option<&OwnKey> {
-        self.own_keys.get(key.provider()?)
-    }
-
-    /// Whose credentials the next sandbox is made with: the fingerprint of the tenant's own key, or none for the stack's.
-    #[must_use]
-    pub fn sandbox_credentials(&self) -> Option<String> {
-        let own = self.own_key(Key::DaytonaApiKey)?;
-        Some(own.fingerprint.clone())
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Ms, SandboxName, ThreadKey, TurnId};
 use crate::message::Operation;
 use crate::person::Person;
-use crate::schema::{self, Kept, Shape, Unreadable};
+use crate::schema::{self, Shape, UnknownFields, Unreadable};
 
 /// The phase of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub struct SandboxRecord {
     pub carried: bool,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
-    pub kept: Kept,
+    pub unknown: UnknownFields,
 }
 
 impl SandboxRecord {
@@ -181,7 +181,7 @@ impl SandboxRecord {
     pub fn differs_from(&self, stored: &Self) -> bool {
         self.carried || {
             let strip = |record: &Self| Self {
-                kept: Kept::default(),
+                unknown: UnknownFields::default(),
                 ..record.clone()
             };
             strip(self) != strip(stored)
@@ -198,7 +198,7 @@ impl SandboxRecord {
             Some(_) => Shape::Sandbox.reads(),
             None => Shape::Sandbox.writes(),
         };
-        schema::write_at(Shape::Sandbox, number, self, &self.kept)
+        schema::write_at(Shape::Sandbox, number, self, &self.unknown)
             .expect("every field has a JSON form")
     }
 
@@ -207,8 +207,8 @@ impl SandboxRecord {
     /// # Errors
     /// [`Unreadable`].
     pub fn decode(text: &str) -> Result<Self, Unreadable> {
-        let (read, kept) = schema::read::<Self>(Shape::Sandbox, text)?;
-        Ok(Self { kept, ..read })
+        let (read, unknown) = schema::read::<Self>(Shape::Sandbox, text)?;
+        Ok(Self { unknown, ..read })
     }
 }
 

@@ -299,7 +299,7 @@ pub struct Page {
 
 /// Where a list is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ListContext {
     /// Where it was asked.
     pub thread: ThreadKey,
     /// It is a thread, and not only a channel.
@@ -311,7 +311,7 @@ pub struct Place {
 impl Page {
     /// This page of all of them; the last one where there are fewer.
     #[must_use]
-    pub fn of(mut all: Vec<Listed>, page: usize, place: Place, now_ms: Ms) -> Self {
+    pub fn of(mut all: Vec<Listed>, page: usize, place: ListContext, now_ms: Ms) -> Self {
         sort(&mut all);
         let total = all.len();
         let pages = total.div_ceil(PAGE_SANDBOXES).max(1);
@@ -425,7 +425,7 @@ pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
 
 /// A choice that somebody typed beside a sandbox's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
+pub enum SandboxOption {
     /// The provider of a new sandbox.
     Provider,
     /// The snapshot that a new sandbox begins with.
@@ -440,7 +440,7 @@ pub struct Unusable {
     what: &'static str,
 }
 
-impl Beside {
+impl SandboxOption {
     /// The choice in the form in which it can be used.
     ///
     /// # Errors
@@ -506,8 +506,8 @@ mod tests {
         Listed::of(&thread("2").sandbox(), record)
     }
 
-    fn place() -> Place {
-        Place {
+    fn place() -> ListContext {
+        ListContext {
             thread: thread("2"),
             in_thread: true,
             here: None,
@@ -616,18 +616,18 @@ mod tests {
     #[test]
     fn a_provider_or_snapshot_that_cannot_be_one_is_refused_with_what_one_looks_like() {
         assert_eq!(
-            Beside::Provider.usable(" Daytona ").as_deref(),
+            SandboxOption::Provider.usable(" Daytona ").as_deref(),
             Ok("daytona")
         );
         assert_eq!(
-            Beside::Snapshot.usable("bobbin/a:1").as_deref(),
+            SandboxOption::Snapshot.usable("bobbin/a:1").as_deref(),
             Ok("bobbin/a:1")
         );
-        let refused = Beside::Provider.usable("a b").expect_err("a space");
+        let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),
             "\"a b\" cannot be a provider: take one of those that /sandbox-list shows"
         );
-        assert!(Beside::Snapshot.usable("").is_err());
+        assert!(SandboxOption::Snapshot.usable("").is_err());
     }
 }

@@ -3,17 +3,17 @@
 //! Every such thing is one JSON object with the number of its shape in it (`schema`; without one it is 1, the shape from
 //! before there were numbers). Promised: what is of a newer shape than this build reads is never misread, never
 //! overwritten and never dropped ([`Unreadable::Newer`]; its message waits for a newer worker); fields that this build does
-//! not know are kept when it writes a thing back ([`Kept`]), and so is the number of a shape that it reads but would not
+//! not know are kept when it writes a thing back ([`UnknownFields`]), and so is the number of a shape that it reads but would not
 //! write itself. How to change a shape is in `docs/ARCHITECTURE.md`. Deliberately absent: conversions between shapes,
 //! which belong to the type that has changed.
 
-mod kept;
+mod unknown_fields;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use kept::Kept;
+pub use unknown_fields::UnknownFields;
 
 use crate::limits::Limits;
 
@@ -214,7 +214,7 @@ fn damaged(shape: Shape, seen: impl ToString) -> Unreadable {
 ///
 /// # Errors
 /// [`Unreadable`].
-pub fn read<T>(shape: Shape, text: &str) -> Result<(T, Kept), Unreadable>
+pub fn read<T>(shape: Shape, text: &str) -> Result<(T, UnknownFields), Unreadable>
 where
     T: DeserializeOwned + Serialize,
 {
@@ -229,8 +229,8 @@ where
     let known = serde_json::to_value(&value).map_err(|e| damaged(shape, e))?;
     // A number that this build would write itself needs no keeping.
     let beyond = if schema > shape.writes() { schema } else { 0 };
-    let kept = Kept::of(beyond, &raw, &known);
-    Ok((value, kept))
+    let unknown = UnknownFields::of(beyond, &raw, &known);
+    Ok((value, unknown))
 }
 
 /// The stored form of a thing: what is known of it, and what was kept.
@@ -240,9 +240,9 @@ where
 pub fn write<T: Serialize>(
     shape: Shape,
     value: &T,
-    kept: &Kept,
+    unknown: &UnknownFields,
 ) -> Result<String, serde_json::Error> {
-    write_at(shape, shape.writes(), value, kept)
+    write_at(shape, shape.writes(), value, unknown)
 }
 
 /// The same for a thing that only some readers of its shape can read, by what is in it: those that read this number. So
@@ -254,7 +254,7 @@ pub fn write_at<T: Serialize>(
     shape: Shape,
     number: u32,
     value: &T,
-    kept: &Kept,
+    unknown: &UnknownFields,
 ) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Numbered<'a, T> {
@@ -262,12 +262,12 @@ pub fn write_at<T: Serialize>(
         #[serde(flatten)]
         value: &'a T,
     }
-    let schema = kept.schema().max(shape.writes()).max(number);
-    if kept.is_empty() {
+    let schema = unknown.schema().max(shape.writes()).max(number);
+    if unknown.is_empty() {
         return serde_json::to_string(&Numbered { schema, value });
     }
     let mut whole = serde_json::to_value(Numbered { schema, value })?;
-    kept.put_back(&mut whole);
+    unknown.put_back(&mut whole);
     serde_json::to_string(&whole)
 }
 

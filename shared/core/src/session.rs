@@ -23,7 +23,7 @@ use crate::parked::{Parked, Seen};
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
 use crate::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
-use crate::schema::{self, Kept, Shape, Unreadable};
+use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::selection::Selection;
 use crate::settings::AgentOptions;
 use crate::stage::{Prompted, Stage};
@@ -65,7 +65,7 @@ pub struct Session {
     pub shown: Vec<String>,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
-    pub kept: Kept,
+    pub unknown: UnknownFields,
     /// The sandbox that it works in, where that is not its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<SandboxKey>,
@@ -551,7 +551,7 @@ impl Session {
             agent_generation: None,
             in_common: false,
             workspace: None,
-            kept: Kept::default(),
+            unknown: UnknownFields::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),
         }
@@ -567,7 +567,7 @@ impl Session {
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
-            kept: Kept::default(),
+            unknown: UnknownFields::default(),
             sandbox: SandboxRecord::default(),
             observed: Observations::default(),
             ..s.clone()
@@ -585,7 +585,7 @@ impl Session {
             Some(_) => Shape::Record.reads(),
             None => Shape::Record.writes(),
         };
-        schema::write_at(Shape::Record, number, self, &self.kept)
+        schema::write_at(Shape::Record, number, self, &self.unknown)
             .expect("every field has a JSON form")
     }
 
@@ -599,10 +599,10 @@ impl Session {
         if stored == 1 {
             return Self::decode_whole(text);
         }
-        let (read, kept) = schema::read::<Self>(Shape::Record, text)?;
+        let (read, unknown) = schema::read::<Self>(Shape::Record, text)?;
         let sandbox = sandbox.map(SandboxRecord::decode).transpose()?;
         Ok(Self {
-            kept,
+            unknown,
             sandbox: sandbox.unwrap_or_default(),
             ..read
         })
@@ -622,13 +622,13 @@ impl Session {
                 mut thread,
                 sandbox,
             },
-            kept,
+            unknown,
         ) = schema::read::<Whole>(Shape::Record, text)?;
         let due_at_ms = match thread.turn {
             Some(_) => None,
             None => thread.due_at_ms.take(),
         };
-        thread.kept = kept;
+        thread.unknown = unknown;
         thread.sandbox = SandboxRecord {
             version: 0,
             due_at_ms,

@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::access::Refusal;
 use crate::glance::Glance;
 use crate::ids::{Ms, SandboxName};
+use crate::keys::Key;
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
-use crate::schema::Kept;
+use crate::schema::UnknownFields;
 use crate::selection::Selection;
 
 /// Channels that have defaults of their own.
@@ -58,7 +59,7 @@ pub struct Settings {
     pub own_keys: BTreeMap<String, OwnKey>,
     /// What of the stored settings this build does not know: written back as it was.
     #[serde(skip)]
-    pub kept: Kept,
+    pub unknown: UnknownFields,
 }
 
 /// A change that was made.
@@ -148,24 +149,38 @@ pub enum NotChanged {
 }
 
 impl Settings {
+    /// The tenant's own key of a provider, if it has one.
+    #[must_use]
+    pub fn own_key(&self, key: Key) -> Option<&OwnKey> {
+        self.own_keys.get(key.provider()?)
+    }
+
+    /// Whose credentials the next sandbox is made with: the fingerprint of the tenant's own key, or none for the stack's.
+    #[must_use]
+    pub fn sandbox_credentials(&self) -> Option<String> {
+        let own = self.own_key(Key::DaytonaApiKey)?;
+        Some(own.fingerprint.clone())
+    }
+
     /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
-    pub fn admit(&self, standing: &Membership, user: &str) -> Result<(), Refusal> {
-        if standing.operates {
+    pub fn admit(&self, membership: &Membership, user: &str) -> Result<(), Refusal> {
+        if membership.operates {
             return Ok(());
         }
-        match standing.outside {
+        match membership.outside {
             Some(Outside::Outsider) => return Err(Refusal::Outsider),
             Some(Outside::Unread) => return Err(Refusal::Unread),
             None => {}
         }
-        if !self.open_channels.is_empty() && !self.open_channels.contains(&standing.channel) {
+        if !self.open_channels.is_empty() && !self.open_channels.contains(&membership.channel) {
             return Err(Refusal::Channel);
         }
         let known = |id: &str| self.open_to.contains(id);
-        if self.open_to.is_empty() || known(user) || standing.roles.iter().any(|role| known(role)) {
+        if self.open_to.is_empty() || known(user) || membership.roles.iter().any(|role| known(role))
+        {
             Ok(())
         } else {
             Err(Refusal::Person)
@@ -181,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// The settings after a change by somebody who may make it; `standing` says whether they may. A change of an `id`
+    /// The settings after a change by somebody who may make it; `membership` says whether they may. A change of an `id`
     /// that was made before is not made again. `now_ms` is right before the settings are written, and what decides in which
     /// thread a message is counts for those that are sent `switch_ms` later ([`Settings::is_one_thread`]).
     ///
@@ -192,14 +207,14 @@ impl Settings {
         id: &str,
         change: &Change,
         by: &Person,
-        standing: &Membership,
+        membership: &Membership,
         now_ms: Ms,
         switch_ms: u64,
     ) -> Result<Self, NotChanged> {
         if *change == Change::Show {
             return Ok(self.clone());
         }
-        if !standing.manages {
+        if !membership.manages {
             return Err(NotChanged::NotAllowed);
         }
         if self.audit.iter().any(|made| made.id == id) {
@@ -369,7 +384,7 @@ pub struct Catalogue {
     pub sandboxes: BTreeMap<SandboxName, Glance>,
     /// What of the stored catalogue this build does not know: written back as it was.
     #[serde(skip)]
-    pub kept: Kept,
+    pub unknown: UnknownFields,
 }
 
 /// What the agent of one sandbox offers.

@@ -161,7 +161,7 @@ pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
 /// Metric: a breaker of a provider has opened.
 pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 /// Metric: a message ended among the dead letters, and its thread is told.
-pub const BURIED: &str = "message.buried";
+pub const DEAD_LETTER_TOLD: &str = "message.buried";
 /// Metric: threads that a tick of the sweeper found due.
 pub const DUE: &str = "sweep.due";
 /// Metric: how long a message has waited in the queue of messages, at its first delivery.
@@ -185,7 +185,7 @@ pub const OTHERS: [&str; 12] = [
     ORPHANS,
     ORPHANS_HELD,
     BREAKER_OPENED,
-    BURIED,
+    DEAD_LETTER_TOLD,
     DUE,
     NEWER,
     MESSAGE_AGE,

@@ -56,10 +56,10 @@ fn worked_on(body: &Body, tenant: &str) {
         );
     }
     let operates = match &mut body.clone() {
-        Body::Open(open) => open.prompt.standing.operates,
+        Body::Open(open) => open.prompt.membership.operates,
         body => body
-            .standing_mut()
-            .is_some_and(|standing| standing.operates),
+            .membership_mut()
+            .is_some_and(|membership| membership.operates),
     };
     assert!(!operates, "nobody outside runs the stack: {body:?}");
     let (of, by) = match body {

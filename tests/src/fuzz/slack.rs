@@ -5,7 +5,7 @@ use bobbin_chat::slack::{self, App};
 use bobbin_core::access::Policy;
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Overview, Place, Want, Work};
+use bobbin_core::message::{Body, Overview, Surface, Want, Work};
 
 use super::endpoint::{self, nowhere};
 use super::verify::{NOW_S, by_slack, slack_secret};
@@ -93,7 +93,7 @@ fn entered(endpoint: Endpoint, raw: &[u8]) -> Inbound {
         let own_home = matches!(
             &refused.enqueue,
             Some(Body::Overview(Overview {
-                place: Place::Home,
+                place: Surface::Home,
                 ..
             }))
         );

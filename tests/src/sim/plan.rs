@@ -123,7 +123,7 @@ pub fn wanting(text: &str, wants: Selection) -> Work {
 pub fn reset() -> Work {
     Work::Reset {
         by: ann(),
-        standing: Membership::default(),
+        membership: Membership::default(),
     }
 }
 
@@ -132,7 +132,7 @@ pub fn name(name: &str) -> Work {
     Work::Name {
         name: called(name),
         by: ann(),
-        standing: Membership::default(),
+        membership: Membership::default(),
     }
 }
 
@@ -141,7 +141,7 @@ pub fn connect(to: Option<SandboxKey>) -> Work {
     Work::Connect {
         to,
         by: ann(),
-        standing: Membership::default(),
+        membership: Membership::default(),
     }
 }
 

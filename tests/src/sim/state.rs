@@ -50,7 +50,7 @@ pub struct Inner {
     pub counts_once: bool,
     /// The planted fault: a token that is not taken is taken for one that never will be.
     pub gives_tokens_up: bool,
-    /// The planted fault: a dead letter is taken away once its burial has been sent.
+    /// The planted fault: a dead letter is taken away once its notice has been sent.
     pub letters_go_unread: bool,
     pub(super) outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
@@ -269,7 +269,7 @@ impl Inner {
         let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
         if let Some(dead) = self.queue(group).pop_front_if(spent) {
             self.met.insert("dead letter");
-            // The letter of the message that a burial is about is still there; sweeps come again by themselves.
+            // The letter of the message that a notice is about is still there; sweeps come again by themselves.
             if matches!(
                 dead.message.work,
                 Work::Prompt(_) | Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. }
@@ -279,8 +279,8 @@ impl Inner {
         }
     }
 
-    /// A dead letter is kept until its burial is on record, and until then sends that again.
-    pub(super) fn bury(&mut self, place: usize) {
+    /// A dead letter is kept until its notice is on record, and until then sends that again.
+    pub(super) fn tell_dead(&mut self, place: usize) {
         let letters = std::mem::take(&mut self.places[place].letters);
         for dead in letters {
             if self.places[place].has_ended(&dead.id) {
@@ -292,7 +292,7 @@ impl Inner {
                     prompt: prompt.clone(),
                 })
             });
-            let burial = Message {
+            let notice = Message {
                 id: format!("bury-{}", dead.id).into(),
                 thread: dead.thread.clone(),
                 accepted_at_ms: self.now_ms,
@@ -301,7 +301,7 @@ impl Inner {
                     prompt,
                 },
             };
-            self.send(burial);
+            self.send(notice);
             if !self.letters_go_unread {
                 self.places[place].letters.push(dead);
             }

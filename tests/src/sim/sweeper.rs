@@ -20,7 +20,7 @@ impl World {
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
         let armed = inner.places[place].home.index_says(now_ms).is_some();
-        if !inner.sweeps || !armed || now_ms % self.limits.look_ms >= TICK_MS {
+        if !inner.sweeps || !armed || now_ms % self.limits.reconcile_ms >= TICK_MS {
             return;
         }
         inner.met.insert("look");
@@ -87,7 +87,7 @@ impl World {
             });
         }
         for place in 0..inner.places.len() {
-            inner.bury(place);
+            inner.tell_dead(place);
             if inner.places[place].home.sandboxes.is_empty() {
                 self.look(&mut inner, place);
                 continue;

@@ -26,7 +26,7 @@ impl Transition {
             Work::Sweep => "sweep",
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
-            Work::DeadLetter { .. } => "burial",
+            Work::DeadLetter { .. } => "notice",
             Work::Operate { want, .. } => want.word(),
             Work::Create(_) => Operation::Create.word(),
             Work::Name { .. } => "name",

@@ -68,8 +68,8 @@ async fn give_up_early(world: &World) {
     call("SetQueueAttributes", set).await;
 }
 
-/// The letters leave the queue of the dead once their burial is on record.
-async fn all_buried(world: &World) {
+/// The letters leave the queue of the dead once their notice is on record.
+async fn all_told(world: &World) {
     eventually(VISIBLE_MS_MAX, "no dead letter is left", async || {
         world.advance_clock(STEP_MS).await?;
         match dead(world).await.len() {
@@ -112,7 +112,7 @@ async fn poison(platform: Platform) {
         assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
         talk.check().await;
     }
-    all_buried(&world).await;
+    all_told(&world).await;
     talk.finish().await;
     stack.end().unwrap();
 }
@@ -202,10 +202,10 @@ async fn dead_letter(platform: Platform) {
         calls.iter().all(|call| !call.user.contains(&mark)),
         "the agent was given what was told to have come to nothing"
     );
-    all_buried(&world).await;
+    all_told(&world).await;
     // It can be run again, and then it is.
     talk.press(&card, "Run again").await;
-    talk.see(VISIBLE_MS_MAX, "what was buried is answered", |one| {
+    talk.see(VISIBLE_MS_MAX, "what was given up is answered", |one| {
         one.by_bot && one.text.contains("never") && !one.text.contains("echo: never")
     })
     .await;

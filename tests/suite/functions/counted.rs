@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::ids::SandboxKey;
 use bobbin_core::signals::{
-    BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, ORPHANS_HELD,
+    CONTROL_DROPPED, DEAD_LETTER_TOLD, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS, ORPHANS_HELD,
     TABLE_FAILED,
 };
 use bobbin_sandbox::labels::{Stack, labels};
@@ -76,12 +76,12 @@ pub async fn worker() {
     function.invoke(&stop).await.unwrap();
     assert_eq!(count(&function, CONTROL_DROPPED), 0);
 
-    assert_eq!(count(&function, BURIED), 0);
+    assert_eq!(count(&function, DEAD_LETTER_TOLD), 0);
     function
         .invoke(&event("worker", "dead-letter"))
         .await
         .unwrap();
-    assert_eq!(count(&function, BURIED), 1);
+    assert_eq!(count(&function, DEAD_LETTER_TOLD), 1);
 
     let sweep = event("worker", "sweep");
     function.invoke(&sweep).await.unwrap();

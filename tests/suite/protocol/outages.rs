@@ -83,8 +83,8 @@ fn hold(of: Out) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The queue gives the message up in the middle of an outage that lasts, and its burials die too.
-fn buried(letters_go_unread: bool) -> Result<(), String> {
+/// The queue gives the message up in the middle of an outage that lasts, and its notices die too.
+fn given_up(letters_go_unread: bool) -> Result<(), String> {
     let plant: Fault = if letters_go_unread {
         |inner| inner.letters_go_unread = true
     } else {
@@ -109,7 +109,7 @@ fn buried(letters_go_unread: bool) -> Result<(), String> {
     let place = &inner.places[0];
     let kept = place.ledger.values().filter(|entry| entry.again.is_some());
     match kept.count() {
-        0 => Err("what was buried cannot be run again".to_owned()),
+        0 => Err("what was given up cannot be run again".to_owned()),
         _ => Ok(()),
     }
 }
@@ -135,11 +135,11 @@ pub fn trials() -> Vec<Trial> {
     trials.extend([
         Trial::test(
             "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
-            || buried(false).map_err(Failed::from),
+            || given_up(false).map_err(Failed::from),
         ),
         Trial::test(
-            "protocol::outages::a_letter_that_goes_before_its_burial_is_on_record_is_caught",
-            || match buried(true) {
+            "protocol::outages::a_letter_that_goes_before_its_notice_is_on_record_is_caught",
+            || match given_up(true) {
                 Err(why) if why.contains("t0") || why.contains("promise") => Ok(()),
                 other => Err(format!("not caught: {other:?}").into()),
             },

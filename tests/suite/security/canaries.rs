@@ -421,7 +421,7 @@ async fn buried(world: &World, platform: Platform) {
             name: "Ada".to_owned(),
         },
         reply,
-        standing: Membership::default(),
+        membership: Membership::default(),
         want: Want::Status,
     };
     let body = Body::Control(control);

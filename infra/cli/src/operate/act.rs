@@ -18,9 +18,9 @@ use bobbin_core::session::{Session, Turn};
 use serde::Serialize;
 
 use super::arguments::{Act, Destroy};
+use super::line::stage;
 use super::sandbox::{self, Chosen};
 use super::stack::Stack;
-use super::threads::stage;
 use crate::output::{CommandError, Output, Status};
 use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
@@ -269,7 +269,7 @@ async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
             name: OPERATOR.to_owned(),
         },
         reply: Reply::Nobody,
-        standing: Membership::default(),
+        membership: Membership::default(),
         want: Want::Halt { turn: turn.clone() },
     };
     let sent = queues.send(&Body::Control(control)).await;

@@ -5,7 +5,7 @@ mod sandbox;
 use bobbin_app::providers::PROVIDERS;
 use bobbin_core::ids::{SandboxName, Tenant, ThreadKey};
 use bobbin_core::sandbox::Phase;
-use bobbin_core::sandboxes::Beside;
+use bobbin_core::sandboxes::SandboxOption;
 use bobbin_core::settings::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -78,7 +78,7 @@ pub struct Send {
     #[arg(long, value_name = "URL", value_parser = |word: &str| usable(Kind::Repo, word))]
     pub sandbox_repo: Option<String>,
     /// The snapshot that a new sandbox begins with, as `bobbin sandbox snapshot --list` shows it
-    #[arg(long, value_name = "ID", value_parser = |word: &str| beside(Beside::Snapshot, word))]
+    #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
     pub sandbox_snapshot: Option<String>,
     /// The model, as provider/model; without it the channel's, the tenant's or the stack's
     #[arg(long, value_name = "MODEL", value_parser = |word: &str| usable(Kind::Model, word))]
@@ -184,14 +184,14 @@ fn phases() -> impl TypedValueParser<Value = Phase> {
 
 /// A provider, if there is one of that name.
 pub fn provider(word: &str) -> Result<String, String> {
-    let word = beside(Beside::Provider, word)?;
+    let word = beside(SandboxOption::Provider, word)?;
     if PROVIDERS.contains(&word.as_str()) {
         return Ok(word);
     }
     Err(format!("there are: {}", PROVIDERS.join(", ")))
 }
 
-fn beside(what: Beside, word: &str) -> Result<String, String> {
+fn beside(what: SandboxOption, word: &str) -> Result<String, String> {
     what.usable(word).map_err(|unusable| unusable.to_string())
 }
 

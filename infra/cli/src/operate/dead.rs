@@ -170,7 +170,7 @@ fn kind(body: &Body) -> String {
             Work::Sweep => "sweep",
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
-            Work::DeadLetter { .. } => "burial",
+            Work::DeadLetter { .. } => "notice",
             Work::Operate { want, .. } => want.word(),
             Work::Create(_) => "create",
             Work::Name { .. } => "name",

@@ -21,7 +21,7 @@ use bobbin_core::selection::Selection;
 
 use super::arguments::Send;
 use super::follow;
-use super::sandbox::{self, create};
+use super::sandbox::{self, snapshots};
 use super::stack::Stack;
 use super::task::{Channel, SendId};
 use crate::output::{CommandError, Output, Status};
@@ -132,7 +132,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
             snapshot: what.sandbox_snapshot.clone(),
             in_common: false,
         },
-        standing: Membership {
+        membership: Membership {
             channel: channel.clone(),
             operates: true,
             ..Membership::default()
@@ -238,7 +238,7 @@ async fn look_at_sandbox(
         return match &wants.snapshot {
             Some(snapshot) => {
                 let provider = wants.provider.as_deref();
-                create::look_at_snapshot(stack, tenant, snapshot, provider).await
+                snapshots::look_at(stack, tenant, snapshot, provider).await
             }
             None => Ok(()),
         };

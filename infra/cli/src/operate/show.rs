@@ -10,8 +10,8 @@ use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
 use super::arguments::Show;
+use super::line::{Line, line, stage};
 use super::stack::Stack;
-use super::threads::{Line, line, stage};
 use crate::columns::cut;
 use crate::output::{CommandError, Output, Status};
 use crate::terminal::width;

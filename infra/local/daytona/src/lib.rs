@@ -42,7 +42,7 @@ mod transition;
 pub use bobbin_local_sandbox::confine::Confinement;
 pub use bobbin_local_sandbox::init::sandbox_init_main;
 pub use bobbin_local_sandbox::machine::MachineError;
-pub use bobbin_local_sandbox::outbound::StandIn;
+pub use bobbin_local_sandbox::stand_in::StandIn;
 use bobbin_local_sandbox::{
     clock, confine, disk, gateway, init, init_process, machine, outbound, processes, random, serve,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bobbin_local_breakpoint::Breakpoints;
 
 use crate::machine::MachineError;
-use crate::outbound::StandIn;
+use bobbin_local_sandbox::stand_in::StandIn;
 
 /// How to run a provider.
 #[derive(Clone)]

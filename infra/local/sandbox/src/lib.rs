@@ -18,4 +18,5 @@ pub mod outbound;
 pub mod processes;
 pub mod random;
 pub mod serve;
+pub mod stand_in;
 mod tls;

@@ -16,8 +16,9 @@ use crate::init::protocol::Environment;
 use crate::init_process::{InitProcess, Launch, Spawner};
 use crate::limits::{PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
-use crate::outbound::{Egress, StandIn};
+use crate::outbound::Egress;
 use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::stand_in::StandIn;
 use crate::tls::TlsInterceptor;
 
 /// The port that agents' servers listen on. Where sandboxes share the machine's ports, another one stands for it.

@@ -17,6 +17,7 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 
 use crate::gateway::{Treatment, Treatments, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
+use crate::stand_in::StandIn;
 use crate::tls::{Stream, TlsInterceptor};
 
 /// The port inside at which the proxy answers: below the range from which sandboxes get theirs.
@@ -35,17 +36,6 @@ pub struct Egress {
     pub stand_ins: Vec<StandIn>,
     /// By what connections to hosts whose requests are changed are opened; none where sandboxes share the network.
     pub(crate) interceptor: Option<Arc<TlsInterceptor>>,
-}
-
-/// A host of the world that something on this machine stands in for.
-#[derive(Clone, Debug)]
-pub struct StandIn {
-    /// Its name, as sandboxes ask for it.
-    pub host: String,
-    /// Where what stands in for it listens.
-    pub address: SocketAddr,
-    /// The certificate of the authority by which it is known, in PEM.
-    pub authority: String,
 }
 
 /// The ways out of one sandbox.

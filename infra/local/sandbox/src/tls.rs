@@ -21,7 +21,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::limits::{CERTIFICATES_MAX, CONNECT_MS_MAX};
-use crate::outbound::StandIn;
+use crate::stand_in::StandIn;
 
 /// The authority by which sandboxes know this end, and those by which this end knows the world.
 pub(crate) struct TlsInterceptor {

@@ -29,7 +29,7 @@ mod timers;
 pub use bobbin_local_sandbox::confine::Confinement;
 pub use bobbin_local_sandbox::init::sandbox_init_main;
 pub use bobbin_local_sandbox::machine::MachineError;
-pub use bobbin_local_sandbox::outbound::StandIn;
+pub use bobbin_local_sandbox::stand_in::StandIn;
 pub use provider::{Provider, SandboxView};
 pub use record::Status;
 pub use settings::{Error, Settings};

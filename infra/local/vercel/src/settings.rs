@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bobbin_local_breakpoint::Breakpoints;
 use bobbin_local_sandbox::machine::MachineError;
-use bobbin_local_sandbox::outbound::StandIn;
+use bobbin_local_sandbox::stand_in::StandIn;
 
 /// How to run a provider.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ mod client;
 mod event;
 mod launch;
 pub mod models;
-mod offer;
+mod options;
 mod request;
 mod run;
 mod seam;

@@ -117,8 +117,8 @@ impl Agent for OpenCodeAgent {
         Ok(health?.healthy)
     }
 
-    async fn offer(&self) -> AgentResult<AgentOptions> {
-        let offer = self.client.offer().await?;
+    async fn options(&self) -> AgentResult<AgentOptions> {
+        let offer = self.client.options().await?;
         let models = offer.models.iter().map(|one| self.models.for_people(one));
         Ok(AgentOptions {
             models: models.collect(),

@@ -46,13 +46,13 @@ impl Lane<'_> {
         if *change == Change::Show {
             return Ok(listing(
                 &settings,
-                &control.standing.channel,
+                &control.membership.channel,
                 now_ms,
                 |list, id| named(&control.thread, list, id),
             ));
         }
-        let standing = match self.standing(control).await {
-            Ok(standing) => standing,
+        let membership = match self.membership(control).await {
+            Ok(membership) => membership,
             Err(Failure::Wait { after_ms, seen }) => return Err(Failure::Wait { after_ms, seen }),
             Err(failure) => {
                 tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
@@ -68,7 +68,7 @@ impl Lane<'_> {
                 &control.id,
                 change,
                 &control.by,
-                &standing,
+                &membership,
                 write_ms,
                 switch_ms,
             );
@@ -100,17 +100,17 @@ impl Lane<'_> {
     }
 
     /// As what the person counts. Discord said so with the request; Slack is asked.
-    pub(super) async fn standing(&self, control: &Control) -> Result<Membership, Failure> {
+    pub(super) async fn membership(&self, control: &Control) -> Result<Membership, Failure> {
         // Who runs the stack is nobody of the place, whom it could be asked about.
-        if control.standing.operates {
+        if control.membership.operates {
             return Ok(Membership {
                 manages: true,
-                ..control.standing.clone()
+                ..control.membership.clone()
             });
         }
         Ok(Membership {
             manages: self.chat.of(&control.thread)?.manages(control).await?,
-            ..control.standing.clone()
+            ..control.membership.clone()
         })
     }
 }

@@ -57,8 +57,8 @@ impl Lane<'_> {
         if !self.tenants.is_on() {
             return Ok(NOT_ON.to_owned());
         }
-        match self.standing(control).await {
-            Ok(standing) if standing.manages => {}
+        match self.membership(control).await {
+            Ok(membership) if membership.manages => {}
             Ok(_) => return Ok(NotChanged::NotAllowed.to_string()),
             Err(failure @ Failure::Wait { .. }) => return Err(failure),
             Err(_) => return Ok(NOT_SAID.to_owned()),
@@ -90,7 +90,7 @@ impl Lane<'_> {
             provider: key.provider().unwrap_or_default().to_owned(),
             thread: control.thread.clone(),
             by: control.by.clone(),
-            standing: control.standing.clone(),
+            membership: control.membership.clone(),
             reply: control.reply.clone(),
             until_ms: now_ms + within_ms,
         };

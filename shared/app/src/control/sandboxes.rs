@@ -13,7 +13,7 @@ use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::message::{Body, Control, Message, Operation, Which, Work};
 use bobbin_core::ports::Loaded;
 use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::sandboxes::{Listed, PAGE_SANDBOXES, Page, Place, asked_for};
+use bobbin_core::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page, asked_for};
 
 use super::Lane;
 
@@ -53,7 +53,7 @@ impl Lane<'_> {
                 }
             }
         }
-        let place = Place {
+        let place = ListContext {
             thread: control.thread.clone(),
             in_thread,
             here: found.session.as_ref().map(|session| session.sandbox_key()),
@@ -81,7 +81,7 @@ impl Lane<'_> {
         let work = Work::Connect {
             to: meant,
             by: control.by.clone(),
-            standing: control.standing.clone(),
+            membership: control.membership.clone(),
         };
         self.send(control, work, None, now_ms).await?;
         let runs = found

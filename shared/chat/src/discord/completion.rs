@@ -33,7 +33,7 @@ pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
 /// because no list knows them all.
 #[must_use]
 pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
-    let may = lookup.standing.manages || settings.admit(&lookup.standing, &lookup.user).is_ok();
+    let may = lookup.membership.manages || settings.admit(&lookup.membership, &lookup.user).is_ok();
     if !may {
         return super::answer::no_choices();
     }
@@ -94,7 +94,7 @@ mod tests {
     fn lookup(kind: Kind, typed: &str) -> Lookup {
         Lookup {
             tenant: Tenant::discord("1"),
-            standing: Membership {
+            membership: Membership {
                 channel: "20".to_owned(),
                 ..Membership::default()
             },
@@ -160,7 +160,7 @@ mod tests {
         let nobody = lookup(Kind::Repo, "");
         assert!(names(&nobody, &closed, &catalogue()).is_empty());
         let mut manager = nobody.clone();
-        manager.standing.manages = true;
+        manager.membership.manages = true;
         assert_eq!(names(&manager, &closed, &catalogue()), ["a/b"]);
     }
 

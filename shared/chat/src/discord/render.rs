@@ -200,7 +200,7 @@ pub fn anchor(open: &Open) -> Value {
 
 /// What marks a task that nobody of the server has asked for; it is told by its id from another one of the same words.
 fn from_terminal(open: &Open) -> String {
-    if open.prompt.standing.operates {
+    if open.prompt.membership.operates {
         format!(
             "Sent from a terminal as {}. ",
             inline(&open.id, ID_UNITS_MAX)

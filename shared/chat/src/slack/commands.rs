@@ -2,7 +2,7 @@
 
 use bobbin_core::access::Refusal;
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want, Which};
+use bobbin_core::message::{Body, Control, Overview, Reply, Surface, Want, Which};
 use bobbin_core::person::{Membership, Person};
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
@@ -143,7 +143,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
         if ThreadKey::slack(self.tenant, &self.by.id, NO_THREAD).is_err() {
             return malformed("The ids of the command are none.");
         }
-        let place = Place::Answer {
+        let place = Surface::Answer {
             reply: self.reply(),
             channel: self.channel.to_owned(),
         };
@@ -166,7 +166,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
             reply: self.reply(),
             id: self.id,
             thread,
-            standing: Membership {
+            membership: Membership {
                 channel: self.channel.to_owned(),
                 ..Membership::default()
             },

@@ -154,7 +154,7 @@ pub(super) struct Asked {
     pub(super) thread: ThreadKey,
     pub(super) by: Person,
     pub(super) reply: Reply,
-    pub(super) standing: Membership,
+    pub(super) membership: Membership,
 }
 
 impl Asked {
@@ -181,7 +181,7 @@ impl Asked {
             thread: self.thread,
             by: self.by,
             reply: self.reply,
-            standing: self.standing,
+            membership: self.membership,
             want,
         })
     }

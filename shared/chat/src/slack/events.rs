@@ -120,7 +120,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Opti
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
-        standing: Membership {
+        membership: Membership {
             channel: channel.to_owned(),
             ..Membership::default()
         },
@@ -249,7 +249,7 @@ fn reset(asked: Asked, now_ms: Ms) -> Body {
         accepted_at_ms: now_ms,
         work: Work::Reset {
             by: asked.by,
-            standing: asked.standing,
+            membership: asked.membership,
         },
     })
 }
@@ -282,7 +282,7 @@ pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
         attachments: task.attachments,
         quotes: task.quotes,
         wants: task.wants,
-        standing: asked.standing,
+        membership: asked.membership,
         ..Prompt::default()
     });
     take(

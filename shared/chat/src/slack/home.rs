@@ -4,7 +4,7 @@
 
 use bobbin_core::access::{Policy, Refusal};
 use bobbin_core::ids::{ThreadKey, TurnId};
-use bobbin_core::message::{Body, Control, Overview, Place, Reply, Want};
+use bobbin_core::message::{Body, Control, Overview, Reply, Surface, Want};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::settings::{Change, Kind};
 
@@ -143,7 +143,7 @@ fn overview(
             id: message_id(team, &by.id, at, &["home"]),
             team: team.to_owned(),
             by,
-            place: Place::Home,
+            place: Surface::Home,
             change: change.filter(|_| refused.is_none()),
             refused,
         }),
@@ -188,7 +188,7 @@ fn stop(
             id: message_id(team, channel, root, &[at, &by.id]),
             thread,
             reply,
-            standing: Membership {
+            membership: Membership {
                 channel: channel.to_owned(),
                 ..Membership::default()
             },

@@ -316,7 +316,7 @@ fn asked(
             thread_ts: Some(root.to_owned()),
             user: user.id.clone(),
         },
-        standing: Membership {
+        membership: Membership {
             channel: channel.to_owned(),
             ..Membership::default()
         },

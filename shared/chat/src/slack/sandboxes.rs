@@ -24,7 +24,7 @@ pub(super) fn asked(asked: Asked, asks: OfSandboxes, now_ms: Ms) -> Body {
                 work: Work::Name {
                     name,
                     by: asked.by,
-                    standing: asked.standing,
+                    membership: asked.membership,
                 },
             });
         }

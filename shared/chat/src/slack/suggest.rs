@@ -25,7 +25,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
     }
     let lookup = Lookup {
         tenant: Tenant::slack(team),
-        standing: Membership::default(),
+        membership: Membership::default(),
         user,
         sought: Sought::Choice(kind),
         typed: interaction.value.trim().to_owned(),

@@ -3,7 +3,7 @@
 use bobbin_core::ids::{BadSandboxName, SandboxName};
 use bobbin_core::keys::Key;
 use bobbin_core::own_keys::KeyWish;
-use bobbin_core::sandboxes::{Beside, Unusable};
+use bobbin_core::sandboxes::{SandboxOption, Unusable};
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind, List, NotChanged};
 
@@ -142,8 +142,8 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
         };
         match key.to_ascii_lowercase().as_str() {
             "sandbox" => selection.sandbox = Some(value.parse()?),
-            "provider" => selection.provider = Some(Beside::Provider.usable(value)?),
-            "snapshot" => selection.snapshot = Some(Beside::Snapshot.usable(value)?),
+            "provider" => selection.provider = Some(SandboxOption::Provider.usable(value)?),
+            "snapshot" => selection.snapshot = Some(SandboxOption::Snapshot.usable(value)?),
             // `in:` begins many a sentence; one word alone is meant.
             "in" if value.is_empty() => return Ok((selection, rest)),
             "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,

@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
 
-use super::items::{ITEM, SANDBOX};
+use super::layout::{ITEM, SANDBOX};
 use super::{Store, StoreError};
 use crate::aws::table::{Item, n, number, s, text};
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use bobbin_core::ask::Settlement;
 use bobbin_core::ids::{AskId, ThreadKey, TurnId};
 use bobbin_core::person::Person;
-use bobbin_core::schema::{self, Kept, Shape, Unreadable};
+use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 use bobbin_core::session::{ControlFlags, Queued};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::items::{SESSION, key};
+use super::layout::{SESSION, key};
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 
@@ -151,7 +151,7 @@ where
 }
 
 fn flag_text(mark: &impl Serialize) -> Result<String, StoreError> {
-    schema::write(Shape::Mark, mark, &Kept::default())
+    schema::write(Shape::Mark, mark, &UnknownFields::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))
 }
 

@@ -1,28 +1,19 @@
 //! What the items of threads and sandboxes look like: their keys, their attributes, and the writes that make them.
 
-use std::collections::HashMap;
-
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey, TurnId};
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::ports::Loaded;
 use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
+use super::layout::{
+    DIFF, ENTRY, ITEM, PATCH, SANDBOX, SESSION, key, ledger_item, record_of, sandbox_key,
+};
 use super::sandboxes::of_group;
 use super::{StoreError, tenant};
 use crate::aws::table::{Item, Write, n, s, text};
-
-pub(super) const ITEM: &str = "item";
-pub(super) const SESSION: &str = "session";
-pub(super) const SANDBOX: &str = "sandbox";
-pub(super) const TURN: &str = "turn#";
-pub(super) const ENTRY: &str = "entry";
-pub(super) const DIFF: &str = "diff#";
-pub(super) const PATCH: &str = "patch";
-/// Items of a thread that are read for its record: its own and its sandbox's.
-pub(super) const ITEMS_A_RECORD: usize = 2;
 
 /// The write of a thread's record in the place of the one of version `expected`.
 pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
@@ -104,36 +95,12 @@ fn write_of(
     }
 }
 
-pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(thread.to_string())),
-        (ITEM.to_owned(), s(item)),
-    ])
-}
-
-/// Where a sandbox's record is.
-pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(sandbox.to_string())),
-        (ITEM.to_owned(), s(SANDBOX)),
-    ])
-}
-
-/// Where a thread's record and its sandbox's are.
-pub(super) fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
-    [key(thread, SESSION), sandbox_key(&thread.sandbox())]
-}
-
-pub(super) fn ledger_item(turn: &TurnId) -> String {
-    format!("{TURN}{turn}")
-}
-
 pub(super) fn entry_item(
     thread: &ThreadKey,
     entry: &Entry,
     expires_at_ms: Ms,
 ) -> Result<Item, StoreError> {
-    let body = schema::write(Shape::Entry, entry, &Kept::default())
+    let body = schema::write(Shape::Entry, entry, &UnknownFields::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
     item.insert(ENTRY.to_owned(), s(body));
@@ -198,9 +165,4 @@ fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
         Ok::<_, StoreError>(Session::decode(record_of(item)?, sandbox)?)
     });
     Ok((stored.transpose()?, flags(item)?))
-}
-
-pub(super) fn record_of(item: &Item) -> Result<&str, StoreError> {
-    text(item, "record")
-        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
 }

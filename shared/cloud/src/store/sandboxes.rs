@@ -10,7 +10,7 @@ use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::session::{NameWrite, Session};
 
-use super::items::{ITEM, ITEMS_A_RECORD, SANDBOX, SESSION, record_keys, record_of, sandbox_key};
+use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, SESSION, record_keys, record_of, sandbox_key};
 use super::{ITEMS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 use bobbin_core::ids::Ms;
 use bobbin_core::own_keys::{SetupLink, StoredLink};
-use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::schema::{self, Shape, UnknownFields};
 
-use super::items::ITEM;
+use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, number, s, text};
 
@@ -33,7 +33,7 @@ impl Store {
         link: &SetupLink,
         sealed: Option<(&str, Ms)>,
     ) -> Result<(), StoreError> {
-        let body = schema::write(Shape::Setup, link, &Kept::default())
+        let body = schema::write(Shape::Setup, link, &UnknownFields::default())
             .map_err(|e| StoreError::Damaged(e.to_string()))?;
         let mut item = key(id);
         item.insert(SETUP.to_owned(), s(body));

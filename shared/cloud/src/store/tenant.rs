@@ -7,12 +7,12 @@
 use bobbin_core::ids::Tenant;
 use std::collections::HashMap;
 
-use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::items::ITEM;
+use super::layout::ITEM;
 use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
@@ -45,7 +45,7 @@ impl Store {
             version: expected + 1,
             ..settings.clone()
         };
-        let text = schema::write(Shape::Settings, &stored, &stored.kept);
+        let text = schema::write(Shape::Settings, &stored, &stored.unknown);
         let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), n(stored.version));
         let put = Write::put(item).if_version(expected);
@@ -59,8 +59,9 @@ impl Store {
     pub async fn catalogue(&self, tenant: &Tenant) -> Result<Catalogue, StoreError> {
         match self.tenant_item(tenant, CATALOGUE).await? {
             Some(item) => {
-                let (read, kept) = decode::<Catalogue>(Shape::Catalogue, text(&item, CATALOGUE))?;
-                Ok(Catalogue { kept, ..read })
+                let (read, unknown) =
+                    decode::<Catalogue>(Shape::Catalogue, text(&item, CATALOGUE))?;
+                Ok(Catalogue { unknown, ..read })
             }
             None => Ok(Catalogue::default()),
         }
@@ -76,9 +77,9 @@ impl Store {
         tenant: &Tenant,
         catalogue: &Catalogue,
     ) -> Result<(), StoreError> {
-        let text = schema::write(Shape::Catalogue, catalogue, &catalogue.kept);
+        let text = schema::write(Shape::Catalogue, catalogue, &catalogue.unknown);
         let mut item = item(tenant, CATALOGUE, text)?;
-        let shape = catalogue.kept.schema().max(Shape::Catalogue.writes());
+        let shape = catalogue.unknown.schema().max(Shape::Catalogue.writes());
         item.insert(schema::FIELD.to_owned(), n(shape));
         let put = Write::put(item)
             .condition("attribute_not_exists(#schema) OR #schema <= :reads")
@@ -105,8 +106,8 @@ pub(super) fn settings_key(tenant: &Tenant) -> Item {
 
 /// The settings that an item holds.
 pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
-    let (read, kept) = decode::<Settings>(Shape::Settings, text(item, SETTINGS))?;
-    Ok(Settings { kept, ..read })
+    let (read, unknown) = decode::<Settings>(Shape::Settings, text(item, SETTINGS))?;
+    Ok(Settings { unknown, ..read })
 }
 
 fn key(tenant: &Tenant, item: &str) -> Item {
@@ -127,7 +128,7 @@ fn item(tenant: &Tenant, name: &str, body: serde_json::Result<String>) -> Result
 fn decode<T: DeserializeOwned + Serialize>(
     shape: Shape,
     text: Option<&str>,
-) -> Result<(T, Kept), StoreError> {
+) -> Result<(T, UnknownFields), StoreError> {
     let text = text.ok_or_else(|| {
         StoreError::Damaged(format!("there is no attribute with the {}", shape.word()))
     })?;

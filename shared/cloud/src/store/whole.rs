@@ -6,7 +6,7 @@ use bobbin_core::ids::ThreadKey;
 use bobbin_core::session::{ControlFlags, Session};
 use serde_json::{Map, Value};
 
-use super::items::{DIFF, ITEM, SESSION, TURN, key};
+use super::layout::{DIFF, ITEM, SESSION, TURN, key};
 use super::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 

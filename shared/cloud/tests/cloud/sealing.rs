@@ -23,7 +23,7 @@ fn link(until_ms: u64) -> SetupLink {
         provider: "daytona".to_owned(),
         thread: thread("41"),
         by: Person::default(),
-        standing: Membership::default(),
+        membership: Membership::default(),
         reply: Reply::Nobody,
         until_ms,
     }

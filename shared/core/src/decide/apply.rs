@@ -29,9 +29,9 @@ pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) 
 /// Folds in what came of an effect.
 fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>) -> Option<Next> {
     match event {
-        Event::Observed(coarse) => {
+        Event::Observed(state) => {
             outage::provider_answered(session);
-            session.observed.sandbox = Some(coarse);
+            session.observed.sandbox = Some(state);
         }
         Event::Counted(sandboxes) => {
             outage::provider_answered(session);

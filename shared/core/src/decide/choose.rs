@@ -23,7 +23,7 @@ pub(super) fn selection(
 ) -> Result<Selection, String> {
     let settings = context.settings;
     settings
-        .admit(&prompt.standing, &prompt.by.id)
+        .admit(&prompt.membership, &prompt.by.id)
         .map_err(|refusal| refusal.to_string())?;
     let wants = &prompt.wants;
     for (kind, value) in [
@@ -75,15 +75,15 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
         ..Selection::default()
     };
     wants
-        .or(&context.settings.defaults_of(&prompt.standing.channel))
+        .or(&context.settings.defaults_of(&prompt.membership.channel))
         .or(&configured)
 }
 
 /// Asks the agent what it offers, unless it is known to offer what the turn runs with.
 pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
-    let known = session.checked_options.as_ref().is_some_and(|surveyed| {
-        surveyed.generation == session.sandbox.generation && surveyed.selection == turn.selection
+    let known = session.checked_options.as_ref().is_some_and(|checked| {
+        checked.generation == session.sandbox.generation && checked.selection == turn.selection
     });
     if known || session.observed.options.is_some() {
         return None;

@@ -1,12 +1,12 @@
 //! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, prompt, record, teardown, tell, words};
+use super::{Context, Next, choose, notice, prompt, record, tell, words};
 use crate::ids::TurnId;
 use crate::message::DeadPrompt;
 use crate::outcome::Outcome;
 use crate::session::{EndedTurn, Session};
 
-/// What the burial of a message needs next.
+/// What the notice of a message needs next.
 pub(super) fn next(
     session: &mut Session,
     turn: &TurnId,
@@ -28,10 +28,10 @@ pub(super) fn next(
         }
     }
     if !session.observed.noticed {
-        return teardown::notice(session, words::BURIED, context);
+        return notice::once(session, words::DEAD_LETTER, context);
     }
     let outcome = Outcome::Failed {
-        reason: words::BURIED.to_owned(),
+        reason: words::DEAD_LETTER.to_owned(),
     };
     let ended = EndedTurn {
         id: turn.to_owned(),
@@ -53,5 +53,5 @@ fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Cont
     let selection = choose::asked_for(asked, context);
     let turn = prompt::new_turn((turn, *accepted_at_ms), asked, selection, card);
     record::begin(session, turn, context);
-    record::fail(session, words::BURIED_PROMPT);
+    record::fail(session, words::DEAD_PROMPT);
 }

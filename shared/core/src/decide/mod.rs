@@ -10,6 +10,7 @@ mod choose;
 mod dead_letter;
 mod failed;
 mod lease;
+mod notice;
 pub mod operate;
 pub mod orphan;
 mod outage;
@@ -120,14 +121,18 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => teardown::sweep(session, context),
         Work::Reconcile => teardown::reconcile(session, context),
-        Work::Reset { by, standing } => teardown::reset(session, (by, standing), context),
+        Work::Reset { by, membership } => teardown::reset(session, (by, membership), context),
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)
         }
         Work::Operate { want, by } => operate::next(session, *want, by.as_ref(), context),
-        Work::Name { name, by, standing } => share::name(session, name, (by, standing), context),
-        Work::Connect { to, by, standing } => {
-            share::connect(session, to.as_ref(), (by, standing), context)
+        Work::Name {
+            name,
+            by,
+            membership,
+        } => share::name(session, name, (by, membership), context),
+        Work::Connect { to, by, membership } => {
+            share::connect(session, to.as_ref(), (by, membership), context)
         }
         Work::Create(new) => operate::create(session, new, context),
     }

@@ -4,7 +4,7 @@
 //! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel flag. What came of it
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
-use super::{Context, Next, lease, provision, record, share, teardown, tell, words};
+use super::{Context, Next, lease, notice, provision, record, share, teardown, tell, words};
 use crate::effect::{Effect, SandboxEffect};
 use crate::message::{NewSandbox, Operation, Work};
 use crate::outcome::Outcome;
@@ -396,7 +396,7 @@ fn over(
         }
         session.sandbox.threads.clear();
         if session.thread.is_conversation() {
-            return teardown::notice(session, words::DESTROYED, context);
+            return notice::once(session, words::DESTROYED, context);
         }
     }
     record::at_rest(session, Next::Done, context)

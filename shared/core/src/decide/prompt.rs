@@ -348,8 +348,8 @@ fn hand_over_again(
 /// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
 fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     let message = context.delivery.message;
-    if let Some(survey) = choose::list_options(session) {
-        return Some(Next::Do(survey));
+    if let Some(list) = choose::list_options(session) {
+        return Some(Next::Do(list));
     }
     if let Some(words) = choose::unavailable(session) {
         record::fail(session, &words);

@@ -149,7 +149,7 @@ mod tests {
             thread: thread(),
             by: Person::default(),
             reply: Reply::Nobody,
-            standing: Membership::default(),
+            membership: Membership::default(),
             want: Want::StopAll,
         });
         let operation = message(Work::Operate {

@@ -1,7 +1,7 @@
 //! Sandboxes that several threads work in: how one gets a name, how a thread comes to one and leaves it, who works in the
 //! common checkout, and who is told what became of it.
 
-use super::{Context, Next, record, stray, teardown, tell, words};
+use super::{Context, Next, notice, record, stray, tell, words};
 use crate::effect::{ChatEffect, Effect};
 use crate::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::message::Prompt;
@@ -168,11 +168,11 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
 /// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
 pub(super) fn before_a_wish(
     session: &mut Session,
-    (by, standing): (&Person, &Membership),
+    (by, membership): (&Person, &Membership),
     context: &Context<'_>,
 ) -> Option<Next> {
-    if let Err(refusal) = context.settings.admit(standing, &by.id) {
-        return Some(teardown::notice(session, &refusal.to_string(), context));
+    if let Err(refusal) = context.settings.admit(membership, &by.id) {
+        return Some(notice::once(session, &refusal.to_string(), context));
     }
     session.turn.as_ref()?;
     tell::leftover(session, context)
@@ -193,7 +193,7 @@ pub(super) fn name(
             Some(there) if there == name => words::named(name),
             _ => words::name_taken(name),
         };
-        return teardown::notice(session, &word, context);
+        return notice::once(session, &word, context);
     }
     if !session.sandbox.is_alive() {
         return end(session, words::NOTHING_TO_NAME, context);
@@ -234,7 +234,7 @@ pub(super) fn connect(
             (_, true) => words::CONNECTED_OWN.to_owned(),
             (_, false) => words::CONNECT_GONE.to_owned(),
         };
-        return teardown::notice(session, &word, context);
+        return notice::once(session, &word, context);
     }
     if target.tenant() != session.thread.tenant() {
         return end(session, words::CONNECT_GONE, context);
@@ -276,7 +276,7 @@ fn remember(session: &mut Session, context: &Context<'_>) {
 /// It is done, and said in the thread.
 fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     remember(session, context);
-    teardown::notice(session, word, context)
+    notice::once(session, word, context)
 }
 
 /// The next thread that is to be told what became of its sandbox, besides the one whose message this is.

@@ -29,7 +29,7 @@ pub(super) fn take(
     // Who may not ask here is told so when the message comes to its turn.
     let prompt = queued.prompt.filter(|prompt| {
         let settings = context.settings;
-        settings.admit(&prompt.standing, &prompt.by.id).is_ok()
+        settings.admit(&prompt.membership, &prompt.by.id).is_ok()
     });
     match (wanted, prompt) {
         (Some(turn), Some(prompt)) => turn.steered.push(Steered {

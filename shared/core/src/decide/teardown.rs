@@ -1,9 +1,7 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, record, share, stray, tell, words};
-use crate::card::Post;
-use crate::effect::{ChatEffect, Effect, SandboxEffect};
-use crate::ids::PostKind;
+use super::{Context, Next, lease, notice, record, share, stray, tell, words};
+use crate::effect::{Effect, SandboxEffect};
 use crate::outcome::Outcome;
 use crate::person::{Membership, Person};
 use crate::sandbox::{Phase, SandboxState};
@@ -126,7 +124,7 @@ pub(super) fn reset(
         } else {
             words::RESET
         };
-        return notice(session, word, context);
+        return notice::once(session, word, context);
     }
     if session.sandbox.is_shared() {
         return share::reset(session, context);
@@ -148,7 +146,7 @@ pub(super) fn reset(
                 at_ms: context.now_ms,
             };
             record::remember(session, ended, context);
-            notice(session, words::RESET, context)
+            notice::once(session, words::RESET, context)
         }
         Phase::Destroying => match lease::delete(session, context) {
             Some(next) => next,
@@ -227,26 +225,7 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
         return next;
     }
     match word.filter(|_| session.thread.is_conversation()) {
-        Some(word) => notice(session, word, context),
+        Some(word) => notice::once(session, word, context),
         None => Next::Done,
     }
-}
-
-/// A word in the thread, once.
-pub(super) fn notice(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
-    if session.observed.noticed {
-        return Next::Done;
-    }
-    let word = session
-        .observed
-        .trouble
-        .take()
-        .map_or_else(|| word.to_owned(), |trouble| words::not_deleted(&trouble));
-    let turn = context.delivery.message.id.clone();
-    Next::Do(Effect::Chat(ChatEffect::Post {
-        turn,
-        kind: PostKind::Notice,
-        at: None,
-        post: Post::Notice(word),
-    }))
 }

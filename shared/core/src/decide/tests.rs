@@ -135,7 +135,7 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
             "r1",
             Work::Reset {
                 by: person("ann"),
-                standing: Membership::default(),
+                membership: Membership::default(),
             },
         ),
         1,
@@ -500,7 +500,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
         "r1",
         Work::Reset {
             by: person("ann"),
-            standing: Membership::default(),
+            membership: Membership::default(),
         },
     );
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
@@ -517,7 +517,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
 #[test]
 fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let world = active();
-    let bury = |id: &str, turn: &str| {
+    let dead = |id: &str, turn: &str| {
         work(
             id,
             Work::DeadLetter {
@@ -526,14 +526,14 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
             },
         )
     };
-    deliver_until_done(&world, &bury("b1", "m1"), 1);
+    deliver_until_done(&world, &dead("b1", "m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
-    deliver_until_done(&world, &bury("b2", "m2"), 1);
-    deliver_until_done(&world, &bury("b2", "m2"), 2);
+    deliver_until_done(&world, &dead("b2", "m2"), 1);
+    deliver_until_done(&world, &dead("b2", "m2"), 2);
     let notices = world.with(|s| {
         s.posts
             .values()
-            .filter(|p| **p == Post::Notice(super::words::BURIED.to_owned()))
+            .filter(|p| **p == Post::Notice(super::words::DEAD_LETTER.to_owned()))
             .count()
     });
     assert_eq!((notices, outcomes(&world).len()), (1, 2));
@@ -541,7 +541,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     assert_eq!(
         outcomes(&world).len(),
         2,
-        "what was buried does not run after all"
+        "what was given up does not run after all"
     );
 }
 
@@ -626,7 +626,7 @@ fn after_a_reset_nothing_of_before_is_told() {
     let world = active();
     let reset = Work::Reset {
         by: person("ann"),
-        standing: Membership::default(),
+        membership: Membership::default(),
     };
     deliver_until_done(&world, &work("r", reset), 1);
     deliver_until_done(&world, &prompt("m2"), 1);

@@ -35,7 +35,7 @@ pub const CALL_LOST: &str =
 /// Too many prompts wait in the thread.
 pub const QUEUE_FULL: &str = "Too many tasks are waiting in this thread already. Send it again when some are done, or use another thread.";
 /// A message ended among the dead letters.
-pub const BURIED: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
+pub const DEAD_LETTER: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
 /// The same for a task whose thread was never made, and for a control word.
 pub const NOT_DONE: &str = "This could not be done, in spite of many tries. Try again in a few minutes; if it stays so, tell the operator.";
 /// Something that somebody pressed or typed came to nothing.
@@ -169,7 +169,7 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
 }
 
 /// The same of a prompt, on its card.
-pub const BURIED_PROMPT: &str = "It could not be worked on, in spite of many tries. Run it again; if it stays so, tell the operator.";
+pub const DEAD_PROMPT: &str = "It could not be worked on, in spite of many tries. Run it again; if it stays so, tell the operator.";
 
 /// The provider has not answered for too long. `begun`: the agent had been given the prompt.
 #[must_use]

@@ -26,21 +26,21 @@ fn part(id: &str, done: bool) -> Part {
     Part { id, done }
 }
 
-fn thing(text: &str) -> (Thing, Kept) {
+fn thing(text: &str) -> (Thing, UnknownFields) {
     read(Shape::Entry, text).expect("it can be read")
 }
 
-fn written(thing: &Thing, kept: &Kept) -> Value {
-    let text = write(Shape::Entry, thing, kept).expect("it has a JSON form");
+fn written(thing: &Thing, unknown: &UnknownFields) -> Value {
+    let text = write(Shape::Entry, thing, unknown).expect("it has a JSON form");
     serde_json::from_str(&text).expect("JSON")
 }
 
 #[test]
 fn what_bears_no_number_is_of_the_first_shape_and_gets_its_number_when_written() {
-    let (thing, kept) = thing(r#"{"name":"a"}"#);
-    assert_eq!(kept, Kept::default());
+    let (thing, unknown) = thing(r#"{"name":"a"}"#);
+    assert_eq!(unknown, UnknownFields::default());
     assert_eq!(
-        written(&thing, &kept),
+        written(&thing, &unknown),
         json!({"schema": 1, "name": "a", "list": []})
     );
 }
@@ -91,14 +91,14 @@ fn fields_that_are_not_known_are_written_back_at_every_depth() {
         "turn": {"id": "t", "done": false, "colour": "red"},
         "list": [{"id": "x", "done": false, "size": 1}, {"id": "y", "done": false}, {"id": "z", "done": false, "size": 3}],
     });
-    let (mut thing, kept) = thing(&text.to_string());
-    assert_eq!(kept.fields(), 4);
+    let (mut thing, unknown) = thing(&text.to_string());
+    assert_eq!(unknown.fields(), 4);
     thing.name = "b".to_owned();
     thing.turn = Some(part("t", true));
     // One is gone, one has changed, one is new.
     thing.list = vec![part("y", false), part("z", true), part("w", false)];
     assert_eq!(
-        written(&thing, &kept),
+        written(&thing, &unknown),
         json!({
             "schema": 1, "name": "b", "new": {"deep": [1, 2]},
             "turn": {"id": "t", "done": true, "colour": "red"},
@@ -110,23 +110,23 @@ fn fields_that_are_not_known_are_written_back_at_every_depth() {
 #[test]
 fn a_field_goes_with_what_it_was_a_field_of() {
     let text = json!({"name": "a", "turn": {"id": "t", "done": false, "colour": "red"}});
-    let (mut thing, kept) = thing(&text.to_string());
+    let (mut thing, unknown) = thing(&text.to_string());
     thing.turn = Some(part("another", false));
     assert_eq!(
-        written(&thing, &kept)["turn"],
+        written(&thing, &unknown)["turn"],
         json!({"id": "another", "done": false})
     );
     thing.turn = None;
     assert_eq!(
-        written(&thing, &kept),
+        written(&thing, &unknown),
         json!({"schema": 1, "name": "a", "list": []})
     );
 }
 
 #[test]
 fn what_is_kept_is_never_shown() {
-    let (_, kept) = thing(r#"{"name":"a","secret":"canary"}"#);
-    assert_eq!(format!("{kept:?}"), "Kept(1 fields)");
+    let (_, unknown) = thing(r#"{"name":"a","secret":"canary"}"#);
+    assert_eq!(format!("{unknown:?}"), "UnknownFields(1 fields)");
 }
 
 #[test]

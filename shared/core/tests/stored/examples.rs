@@ -9,7 +9,7 @@ use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
     Announce, Attachment, Body, Candidate, Control, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Place, Prompt, Quote, Reply, Want, Which, Work,
+    Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
@@ -18,7 +18,7 @@ use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Waiting,
 };
-use bobbin_core::schema::{self, Kept, Shape};
+use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
     CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StrayRun, Turn,
@@ -72,7 +72,7 @@ const PATCH: &str =
     "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n";
 
 fn stored(shape: Shape, item: &impl Serialize) -> String {
-    schema::write(shape, item, &Kept::default()).unwrap()
+    schema::write(shape, item, &UnknownFields::default()).unwrap()
 }
 
 fn anna() -> Person {
@@ -108,7 +108,7 @@ fn of_a_sandbox() -> Selection {
     }
 }
 
-fn standing() -> Membership {
+fn membership() -> Membership {
     Membership {
         channel: "C0BUILD0001".to_owned(),
         roles: vec!["50".to_owned()],
@@ -133,7 +133,7 @@ fn prompt() -> Prompt {
             text: "it is down again".to_owned(),
         }],
         wants: selection(),
-        standing: standing(),
+        membership: membership(),
         now: true,
     }
 }
@@ -294,7 +294,7 @@ fn session(stage: Stage) -> Session {
         agent_generation: Some(2),
         in_common: false,
         workspace: None,
-        kept: Kept::default(),
+        unknown: UnknownFields::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
     }
@@ -381,7 +381,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             trouble: Some("it runs a turn".to_owned()),
         }],
         carried: false,
-        kept: Kept::default(),
+        unknown: UnknownFields::default(),
     }
 }
 
@@ -536,7 +536,7 @@ fn settings() -> Settings {
             one_thread: true,
         }],
         own_keys: BTreeMap::from([("daytona".to_owned(), own_key())]),
-        kept: Kept::default(),
+        unknown: UnknownFields::default(),
     }
 }
 
@@ -556,7 +556,7 @@ fn setup_link() -> SetupLink {
         provider: "daytona".to_owned(),
         thread: thread(),
         by: anna(),
-        standing: standing(),
+        membership: membership(),
         reply: Reply::Nobody,
         until_ms: T + 600_000,
     }
@@ -589,7 +589,7 @@ fn catalogue() -> Catalogue {
             agents: one("plan"),
         },
         sandboxes: BTreeMap::default(),
-        kept: Kept::default(),
+        unknown: UnknownFields::default(),
     }
 }
 
@@ -631,7 +631,7 @@ fn control(name: &'static str, want: Want) -> (&'static str, String) {
         thread: thread(),
         by: anna(),
         reply,
-        standing: standing(),
+        membership: membership(),
         want,
     });
     (name, body.encode())
@@ -668,7 +668,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             "message-reset",
             Work::Reset {
                 by: anna(),
-                standing: standing(),
+                membership: membership(),
             },
         ),
         message(
@@ -707,7 +707,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Name {
                 name: "frontend".parse().unwrap(),
                 by: anna(),
-                standing: standing(),
+                membership: membership(),
             },
         ),
         message(
@@ -715,7 +715,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Connect {
                 to: Some(thread().sandbox()),
                 by: anna(),
-                standing: standing(),
+                membership: membership(),
             },
         ),
         message(
@@ -750,10 +750,10 @@ fn bodies() -> Vec<(&'static str, String)> {
             })
             .encode(),
         ),
-        ("overview-home", overview(Place::Home)),
+        ("overview-home", overview(Surface::Home)),
         (
             "overview-answer",
-            overview(Place::Answer {
+            overview(Surface::Answer {
                 reply: reply(),
                 channel: "C0BUILD0001".to_owned(),
             }),

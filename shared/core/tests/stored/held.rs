@@ -27,7 +27,7 @@ enum Met {
 /// The message is old enough for every delay: a young one is not held for longer than a part of its age.
 const NOW_MS: Ms = 2 * 3_600_000;
 
-struct Place {
+struct Scene {
     met: Met,
     saved: Mutex<u32>,
     performed: Mutex<u32>,
@@ -39,7 +39,7 @@ fn newer() -> Failure {
     }
 }
 
-impl World for Place {
+impl World for Scene {
     fn now_ms(&self) -> Ms {
         NOW_MS
     }
@@ -75,7 +75,7 @@ impl World for Place {
 
 /// The verdict on a prompt, what was saved and what was done.
 fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
-    let place = Place {
+    let place = Scene {
         met,
         saved: Mutex::new(0),
         performed: Mutex::new(0),

@@ -20,7 +20,7 @@ use bobbin_core::own_keys::SetupLink;
 use bobbin_core::parked::Parked;
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::schema::{self, FIELD, Kept, Shape, Unreadable};
+use bobbin_core::schema::{self, FIELD, Shape, UnknownFields, Unreadable};
 use bobbin_core::session::{Queued, Session};
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
@@ -53,9 +53,9 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         shape: Shape,
         text: &str,
     ) -> Result<(String, usize), Unreadable> {
-        let (read, kept): (T, Kept) = schema::read(shape, text)?;
-        let written = schema::write(shape, &read, &Kept::default()).unwrap();
-        Ok((written, kept.fields()))
+        let (read, unknown): (T, UnknownFields) = schema::read(shape, text)?;
+        let written = schema::write(shape, &read, &UnknownFields::default()).unwrap();
+        Ok((written, unknown.fields()))
     }
     match shape {
         Shape::Record => {
@@ -67,7 +67,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
                 let fields = sandbox.as_object().unwrap().clone();
                 written.as_object_mut().unwrap().extend(fields);
             }
-            Ok((written.to_string(), read.kept.fields()))
+            Ok((written.to_string(), read.unknown.fields()))
         }
         Shape::Sandbox => plain::<SandboxRecord>(shape, text),
         Shape::Entry => plain::<Entry>(shape, text),
@@ -325,10 +325,11 @@ fn a_newer_item_of_every_kind_is_known_as_such_and_an_unknown_field_is_not_taken
 #[test]
 fn settings_that_an_older_worker_writes_back_keep_what_it_does_not_know() {
     let text = r#"{"version":3,"retention_days":7,"defaults":{"model":"a/b","effort":"high"},"channels":{"C1":{"agent":"plan","effort":"low"}}}"#;
-    let (mut settings, kept): (Settings, Kept) = schema::read(Shape::Settings, text).unwrap();
+    let (mut settings, unknown): (Settings, UnknownFields) =
+        schema::read(Shape::Settings, text).unwrap();
     settings.version = 4;
     settings.defaults.model = Some("c/d".to_owned());
-    let written = schema::write(Shape::Settings, &settings, &kept).unwrap();
+    let written = schema::write(Shape::Settings, &settings, &unknown).unwrap();
     let written: Value = serde_json::from_str(&written).unwrap();
     assert_eq!(
         (&written["retention_days"], &written["version"]),

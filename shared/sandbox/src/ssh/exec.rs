@@ -10,12 +10,11 @@ use super::bounds::{BYTES_MAX, EXEC_MARGIN_MS, SCRIPT_MS_MAX, TRANSFER_MS_MAX};
 use super::connection::Ran;
 use super::error::SshError;
 use super::registry::{failed, quoted};
-use super::seam::{Slot, SshSandboxes};
+use super::seam::SshSandboxes;
 use super::settings::is_word;
+use super::slot::{ROOT, Slot};
 use crate::provider::Output;
 
-/// Where slots lie on a host.
-pub(super) const ROOT: &str = "/var/lib/bobbin";
 const SLOT_SCRIPT: &str = include_str!("scripts/slot.sh");
 /// Exit status of `timeout` when it had to end a command, and when it had to kill it.
 const TIMED_OUT: [u32; 2] = [124, 137];

@@ -20,10 +20,10 @@ use tokio::time::{Instant, timeout};
 use super::bounds::{BYTES_MAX, FORWARDS_MAX, SCRIPT_MS_MAX, STREAM_MS_MAX, STREAMS_MAX};
 use super::connection::Connection;
 use super::error::SshError;
-use super::exec::ROOT;
+
 use super::hosts::Hosts;
 use super::listener::is_answered_by;
-use super::seam::Slot;
+use super::slot::{ROOT, Slot};
 
 /// The listeners that there are, by sandbox.
 #[derive(Debug, Default)]

@@ -13,13 +13,13 @@ use super::error::SshError;
 use super::settings::{SshHost, checked};
 
 /// A place for one connection; who finds it empty makes it while others wait.
-type Place = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
+type SharedConnection = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
 
 /// The hosts of a stack.
 pub(super) struct Hosts {
     hosts: Vec<SshHost>,
     key: Result<Arc<PrivateKey>, SshError>,
-    places: Mutex<HashMap<(usize, String), Place>>,
+    places: Mutex<HashMap<(usize, String), SharedConnection>>,
 }
 
 impl std::fmt::Debug for Hosts {
@@ -103,7 +103,7 @@ impl Hosts {
         }
     }
 
-    fn place(&self, host: usize, user: &str) -> Place {
+    fn place(&self, host: usize, user: &str) -> SharedConnection {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (host, user.to_owned());
         if !places.contains_key(&key) && places.len() >= CONNECTIONS_MAX {

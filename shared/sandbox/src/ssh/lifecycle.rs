@@ -16,7 +16,8 @@ use super::bounds::{KILLS_MAX, LIFECYCLE_MS_MAX, LISTED_MAX, PLACES_TRIED_MAX};
 use super::error::SshError;
 use super::exec::SlotVerb;
 use super::registry::{Ask, Entry, Inventory, Stage, UNCLEAN, failed};
-use super::seam::{Slot, SshSandboxes};
+use super::seam::SshSandboxes;
+use super::slot::Slot;
 use crate::labels::{LABEL_STACK_ID, labels};
 use crate::provider::Sandbox;
 

@@ -26,6 +26,7 @@ mod registry;
 mod seam;
 mod settings;
 mod setup;
+mod slot;
 
 pub use bounds::SANDBOXES_MAX;
 pub use error::SshError;

@@ -17,6 +17,7 @@ use super::error::SshError;
 use super::forward::Forwards;
 use super::hosts::Hosts;
 use super::settings::SshSettings;
+use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
 use crate::provider::{
     Caps, HostedSecret, Observed, Output, Provider, ProviderResult, Sandbox, SandboxSpec, Secrets,
@@ -36,19 +37,6 @@ pub struct SshSandboxes {
     /// Which host had a sandbox when it was last looked for: a first guess, and nothing more.
     pub(super) last_seen: Mutex<HashMap<String, usize>>,
     pub(super) forwards: Forwards,
-}
-
-/// A sandbox's place.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Slot {
-    /// The host, by its place among the settings'.
-    pub host: usize,
-    /// The number of the slot there.
-    pub number: u16,
-    /// The port of the host's loopback that is the slot's.
-    pub port: u16,
-    /// The sandbox.
-    pub name: String,
 }
 
 impl SshSandboxes {

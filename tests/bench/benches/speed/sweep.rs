@@ -46,7 +46,7 @@ struct Condition {
     what: &'static str,
     /// Messages that it must send; none: as many as it does.
     messages: Option<u64>,
-    look_ms: u64,
+    reconcile_ms: u64,
     answer_after: Duration,
     listed: u64,
     /// With more sessions it is not measured.
@@ -56,7 +56,7 @@ struct Condition {
 const NOTHING: Condition = Condition {
     what: "nothing due",
     messages: Some(0),
-    look_ms: LOOK_MS_NEVER,
+    reconcile_ms: LOOK_MS_NEVER,
     answer_after: Duration::ZERO,
     listed: 0,
     sessions_max: u64::MAX,
@@ -135,7 +135,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         Condition {
             what: "nothing due, a look at all that is armed",
             messages: None,
-            look_ms: LOOK_MS_EVERY_TICK,
+            reconcile_ms: LOOK_MS_EVERY_TICK,
             sessions_max: LOOK_SESSIONS_MAX,
             ..NOTHING
         },
@@ -204,7 +204,7 @@ impl Setup<'_> {
         let mut program = self.program.clone();
         let overrides = json!({
             "daytona_api": self.account.provider(),
-            "limits": {"look_ms": condition.look_ms},
+            "limits": {"reconcile_ms": condition.reconcile_ms},
         });
         program.environment.extend([
             ("AWS_ENDPOINT_URL".to_owned(), self.account.endpoint()),

@@ -24,7 +24,7 @@ pub struct SimThread {
     pub thread: ThreadKey,
     pub queue: VecDeque<Entry>,
     pub known_ids: BTreeMap<TurnId, Ms>,
-    /// Messages that the queue has given up, until their burial is on record.
+    /// Messages that the queue has given up, until their notice is on record.
     pub letters: Vec<Message>,
     pub record: Option<Session>,
     pub flags: ControlFlags,

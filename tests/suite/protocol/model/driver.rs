@@ -102,8 +102,8 @@ pub enum Item {
     Message(u8),
     /// The same, accepted long ago.
     Aged(u8),
-    /// The burial of a message that ended among the dead letters.
-    Burial(u8),
+    /// The notice of a message that ended among the dead letters.
+    DeadLetter(u8),
     Sweep,
 }
 
@@ -155,7 +155,7 @@ struct Tables {
 pub struct Driver {
     messages: Vec<Message>,
     aged: Vec<Message>,
-    burials: Vec<Message>,
+    notices: Vec<Message>,
     sweep: Message,
     tables: Mutex<Tables>,
 }
@@ -201,7 +201,7 @@ impl Driver {
             },
             Kind::Reset => Work::Reset {
                 by: person(),
-                standing: Membership::default(),
+                membership: Membership::default(),
             },
         };
         Self::of(
@@ -227,7 +227,7 @@ impl Driver {
             accepted_at_ms: NOW - 2 * LIMITS.busy_ms,
             ..message.clone()
         });
-        let burials = messages.iter().map(|dead| {
+        let notices = messages.iter().map(|dead| {
             let prompt = dead.prompt_of(&dead.id).map(|prompt| {
                 Box::new(DeadPrompt {
                     accepted_at_ms: NOW,
@@ -249,7 +249,7 @@ impl Driver {
         tables.machines.number(Machine::Start);
         Self {
             aged: aged.collect(),
-            burials: burials.collect(),
+            notices: notices.collect(),
             messages: messages.clone(),
             sweep: message("sweep".into(), Work::Sweep),
             tables: Mutex::new(tables),
@@ -314,7 +314,7 @@ impl Driver {
         let mut machine = (*self.machine(number)).clone();
         match &mut machine {
             Machine::Start | Machine::End(_) => {}
-            Machine::Look { known, .. }
+            Machine::Reread { known, .. }
             | Machine::Overtaken { known, .. }
             | Machine::Act { known, .. } => {
                 shift(&mut known.session, by_ms);
@@ -333,7 +333,7 @@ impl Driver {
         match item {
             Item::Message(at) => &self.messages[usize::from(at)],
             Item::Aged(at) => &self.aged[usize::from(at)],
-            Item::Burial(at) => &self.burials[usize::from(at)],
+            Item::DeadLetter(at) => &self.notices[usize::from(at)],
             Item::Sweep => &self.sweep,
         }
     }
@@ -406,7 +406,7 @@ impl Driver {
                 let record = found.session.clone().unwrap_or_else(fresh);
                 Some((None, record))
             }
-            (Machine::Look { known, cause }, _) => match &**cause {
+            (Machine::Reread { known, cause }, _) => match &**cause {
                 Cause::Done(_, event) => Some((Some(event.clone()), known.session.clone())),
                 Cause::Delivered | Cause::Both { .. } => None,
             },
@@ -449,9 +449,10 @@ impl Driver {
                 known.decisions = 0;
                 Some((&mut known.session, &mut **next))
             }
-            Machine::Start | Machine::Look { .. } | Machine::Overtaken { .. } | Machine::End(_) => {
-                None
-            }
+            Machine::Start
+            | Machine::Reread { .. }
+            | Machine::Overtaken { .. }
+            | Machine::End(_) => None,
         };
         if let (Some((event, record)), Some((session, next))) = (seen, decided) {
             let work = &delivery.message.work;
@@ -491,7 +492,7 @@ impl Driver {
         }
     }
 
-    /// Which message a turn belongs to, or what is said at a message's burial.
+    /// Which message a turn belongs to, or what is said at a message's notice.
     pub fn turn_of(&self, id: &str) -> Option<u8> {
         let id = id.strip_prefix('b').unwrap_or(id);
         let at = self.messages.iter().position(|message| message.id == id)?;

@@ -33,7 +33,7 @@ pub enum Fault {
     RunsAreLeft,
     /// An abort ends whatever the agent does when it arrives.
     AbortsHitAnything,
-    /// A dead letter is taken away once its burial has been sent.
+    /// A dead letter is taken away once its notice has been sent.
     LettersGoUnread,
     /// Stacks are told apart by their names alone.
     StacksByName,

@@ -105,7 +105,7 @@ impl Explored for System {
             Property::sometimes("a run that was left", |w: &Walk<Self>, s: &State| {
                 w.system.record(s).stray.is_some()
             }),
-            Property::sometimes("a letter whose burial died", |w: &Walk<Self>, s: &State| {
+            Property::sometimes("a letter whose notice died", |w: &Walk<Self>, s: &State| {
                 let dead = (w.system.budget.deaths - s.left.deaths).into();
                 s.letters.count_ones() < dead && s.letters != 0 && s.queue.is_empty()
             }),
@@ -181,7 +181,7 @@ const NONE: Budget = Budget {
 
 const ROWS: [Row; 19] = [
     Row {
-        name: "messages_that_die_and_burials_that_are_lost",
+        name: "messages_that_die_and_notices_that_are_lost",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget {
             crashes: 1,
@@ -192,7 +192,7 @@ const ROWS: [Row; 19] = [
         reaches: &[
             "answered",
             "failed",
-            "a letter whose burial died",
+            "a letter whose notice died",
             "answered after a failure",
             "converged",
         ],
@@ -454,7 +454,7 @@ type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 18] = [
     (
-        "a_letter_that_goes_before_its_burial_is_on_record",
+        "a_letter_that_goes_before_its_notice_is_on_record",
         Fault::LettersGoUnread,
         &[Kind::Prompt],
         Budget { deaths: 2, ..NONE },

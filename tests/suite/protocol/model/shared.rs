@@ -539,7 +539,7 @@ impl Shared {
 fn knows(machine: &Machine) -> Option<&Session> {
     match machine {
         Machine::Start | Machine::End(_) => None,
-        Machine::Look { known, .. }
+        Machine::Reread { known, .. }
         | Machine::Write { known, .. }
         | Machine::Overtaken { known, .. }
         | Machine::Act { known, .. } => Some(&known.session),

@@ -58,7 +58,7 @@ pub struct Budget {
     pub cuts: u8,
     /// Crashes of who follows a run.
     pub kills: u8,
-    /// Messages that the queue gives up, burials too.
+    /// Messages that the queue gives up, notices too.
     pub deaths: u8,
     /// Hunts of another stack of the same name, at the same provider.
     pub namesakes: u8,
@@ -252,7 +252,7 @@ pub enum Action {
     /// The queue gives up its head.
     Die,
     /// A worker has the dead letter of this message.
-    Bury(u8),
+    TellDead(u8),
     /// Another stack of the same name hunts for orphans.
     Namesake,
     /// A person's abort arrives.
@@ -546,13 +546,13 @@ impl System {
             }
             if s.left.deaths > 0
                 && !s.in_flight
-                && let Some(Entry::Work(Item::Message(_) | Item::Burial(_))) = s.queue.first()
+                && let Some(Entry::Work(Item::Message(_) | Item::DeadLetter(_))) = s.queue.first()
             {
                 actions.push(Action::Die);
             }
             for message in (0..s.accepted).filter(|at| s.letters & (1 << at) != 0) {
-                if !s.queue.contains(&Entry::Work(Item::Burial(message))) {
-                    actions.push(Action::Bury(message));
+                if !s.queue.contains(&Entry::Work(Item::DeadLetter(message))) {
+                    actions.push(Action::TellDead(message));
                 }
             }
             if s.left.duplicates > 0 {
@@ -758,12 +758,12 @@ impl System {
             }
             Action::Die => {
                 s.left.deaths -= 1;
-                // The letter of the message that a burial is about is still there.
+                // The letter of the message that a notice is about is still there.
                 if let Entry::Work(Item::Message(message)) = s.queue.remove(0) {
                     s.letters |= 1 << message;
                 }
             }
-            Action::Bury(message) => self.bury(&mut s, message),
+            Action::TellDead(message) => self.tell_dead(&mut s, message),
             Action::Namesake => self.namesake(&mut s),
             Action::LandAbort => {
                 if let Some(turns) = s.late_abort.take() {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use bobbin_core::ids::{SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandboxes::Beside;
+use bobbin_core::sandboxes::SandboxOption;
 use bobbin_core::settings::Kind;
 use clap::{Args, Subcommand};
 
@@ -87,7 +87,7 @@ pub struct Create {
     #[arg(long, value_name = "URL", value_parser = |word: &str| usable(Kind::Repo, word))]
     pub repo: Option<String>,
     /// The snapshot that it begins with, as `bobbin sandbox snapshot --list` shows it
-    #[arg(long, value_name = "ID", value_parser = |word: &str| beside(Beside::Snapshot, word))]
+    #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
     pub snapshot: Option<String>,
     /// Ask for nothing: what is not said is the stack's
     #[arg(short, long)]

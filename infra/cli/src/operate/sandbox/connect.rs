@@ -64,7 +64,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
                 id: String::new(),
                 name: terminal_name(None),
             },
-            standing: Membership {
+            membership: Membership {
                 operates: true,
                 ..Membership::default()
             },

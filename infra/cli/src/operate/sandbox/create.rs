@@ -6,16 +6,15 @@ use std::hash::BuildHasher as _;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, TurnId};
 use bobbin_core::message::{Body, Message, NewSandbox, Work};
-use bobbin_core::sandboxes::Beside;
+use bobbin_core::sandboxes::SandboxOption;
 use bobbin_core::settings::Kind;
-use bobbin_sandbox::{SnapshotName, SnapshotState};
 use serde::Serialize;
 
 use super::super::act::followed;
 use super::super::arguments::Create;
 use super::super::send;
 use super::super::stack::Stack;
-use super::{tenants, unread};
+use super::{snapshots, tenants, unread};
 use crate::output::{CommandError, Output, Status};
 use crate::terminal::{answer, can_ask};
 
@@ -52,7 +51,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
         .into());
     }
     if let Some(snapshot) = &new.snapshot {
-        look_at_snapshot(stack, &tenant, snapshot, new.provider.as_deref()).await?;
+        snapshots::look_at(stack, &tenant, snapshot, new.provider.as_deref()).await?;
     }
     let accepted_at_ms = now_ms();
     let chance = (RandomState::new().hash_one(std::process::id()) >> 32) as u32;
@@ -164,7 +163,9 @@ async fn wanted(
         }
         if new.snapshot.is_none() {
             new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
-                Beside::Snapshot.usable(word).map_err(|bad| bad.to_string())
+                SandboxOption::Snapshot
+                    .usable(word)
+                    .map_err(|bad| bad.to_string())
             })?;
         }
     }
@@ -213,52 +214,4 @@ fn asked<T>(
         }
     }
     Err("Nothing was made: none of these can be used.".into())
-}
-
-/// Refuses one that is not there any more, or that no sandbox can begin with.
-pub async fn look_at_snapshot(
-    stack: &Stack,
-    tenant: &Tenant,
-    snapshot: &str,
-    provider: Option<&str>,
-) -> Result<(), CommandError> {
-    let listed = format!(
-        "Those that there are: bobbin {} sandbox snapshot --list",
-        stack.said
-    );
-    let Some(name) = SnapshotName::parse(stack.labels(), snapshot) else {
-        return Err(CommandError::not_found(format!(
-            "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
-        )));
-    };
-    // It holds what a sandbox held.
-    if !name.is_of_tenant(tenant) {
-        return Err(format!(
-            "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
-        )
-        .into());
-    }
-    let state = stack
-        .provider_named(provider)
-        .await?
-        .find_snapshot(&name)
-        .await;
-    let state = state.map_err(|e| {
-        format!(
-            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
-        )
-    })?;
-    match state {
-        SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
-        SnapshotState::Underway => Err(
-            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
-        ),
-        SnapshotState::Absent => Err(CommandError::not_found(format!(
-            "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
-        ))),
-        SnapshotState::Failed { reason } => Err(format!(
-            "The snapshot {snapshot} cannot be used: {reason}. Nothing was done. {listed}"
-        )
-        .into()),
-    }
 }

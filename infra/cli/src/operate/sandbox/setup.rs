@@ -84,11 +84,11 @@ fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
         id: String::new(),
         name: terminal_name(None),
     };
-    let standing = Membership {
+    let membership = Membership {
         operates: true,
         ..Membership::default()
     };
-    (nowhere.thread().clone(), by, standing)
+    (nowhere.thread().clone(), by, membership)
 }
 
 async fn enter(
@@ -100,7 +100,7 @@ async fn enter(
     let tenant = &what.tenant;
     let began_ms = now_ms();
     let request = format!("setup-{began_ms}");
-    let (thread, by, standing) = asker(tenant, &request);
+    let (thread, by, membership) = asker(tenant, &request);
     let stack_key = stack.stack_key().await?;
     let token = link_token(stack_key.expose(), tenant, &by.name, key, &request);
     let id = link_id(&token);
@@ -108,7 +108,7 @@ async fn enter(
         provider: provider.to_owned(),
         thread,
         by,
-        standing,
+        membership,
         reply: Reply::Nobody,
         until_ms: began_ms + stack.limits.setup_link_ms,
     };
@@ -183,13 +183,13 @@ async fn remove(
         )));
     }
     let id = format!("setup-{provider}-{}", now_ms());
-    let (thread, by, standing) = asker(tenant, &id);
+    let (thread, by, membership) = asker(tenant, &id);
     let control = Control {
         id,
         thread,
         by,
         reply: Reply::Nobody,
-        standing,
+        membership,
         want: Want::OwnKey {
             key: KeyWish::Remove {
                 provider: provider.to_owned(),

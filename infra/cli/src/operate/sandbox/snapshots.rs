@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
+use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::message::Operation;
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_sandbox::{Provider, SnapshotName, SnapshotState};
@@ -241,4 +241,52 @@ fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
         "The provider did not do it: {error}. Try again in a minute; its status page says more."
     )
     .into()
+}
+
+/// Refuses one that is not there any more, or that no sandbox can begin with.
+pub async fn look_at(
+    stack: &Stack,
+    tenant: &Tenant,
+    snapshot: &str,
+    provider: Option<&str>,
+) -> Result<(), CommandError> {
+    let listed = format!(
+        "Those that there are: bobbin {} sandbox snapshot --list",
+        stack.said
+    );
+    let Some(name) = SnapshotName::parse(stack.labels(), snapshot) else {
+        return Err(CommandError::not_found(format!(
+            "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
+        )));
+    };
+    // It holds what a sandbox held.
+    if !name.is_of_tenant(tenant) {
+        return Err(format!(
+            "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
+        )
+        .into());
+    }
+    let state = stack
+        .provider_named(provider)
+        .await?
+        .find_snapshot(&name)
+        .await;
+    let state = state.map_err(|e| {
+        format!(
+            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
+        )
+    })?;
+    match state {
+        SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
+        SnapshotState::Underway => Err(
+            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
+        ),
+        SnapshotState::Absent => Err(CommandError::not_found(format!(
+            "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
+        ))),
+        SnapshotState::Failed { reason } => Err(format!(
+            "The snapshot {snapshot} cannot be used: {reason}. Nothing was done. {listed}"
+        )
+        .into()),
+    }
 }

@@ -50,7 +50,7 @@ pub async fn run(
         thread: thread.clone(),
         by: open.prompt.by.clone(),
         reply: open.reply.clone(),
-        standing: open.prompt.standing.clone(),
+        membership: open.prompt.membership.clone(),
     };
     let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
@@ -99,7 +99,7 @@ fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open
             id: app.id.clone(),
             name: app.name.clone(),
         },
-        standing: Membership {
+        membership: Membership {
             channel: channel.to_owned(),
             manages: true,
             ..Membership::default()

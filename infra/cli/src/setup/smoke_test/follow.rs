@@ -36,7 +36,7 @@ pub struct Turn {
     /// How they are answered.
     pub reply: Reply,
     /// The channel, and what the person counts as there.
-    pub standing: Membership,
+    pub membership: Membership,
 }
 
 /// Whether the test turn proved what it was to prove.
@@ -156,7 +156,7 @@ pub async fn tidy(
         accepted_at_ms: now_ms(),
         work: Work::Reset {
             by: turn.by.clone(),
-            standing: turn.standing.clone(),
+            membership: turn.membership.clone(),
         },
     };
     stack.send(&Body::Message(reset)).await?;
@@ -207,7 +207,7 @@ async fn stop(stack: &Deployed, turn: &Turn) -> Result<(), String> {
         thread: turn.thread.clone(),
         by: turn.by.clone(),
         reply: turn.reply.clone(),
-        standing: turn.standing.clone(),
+        membership: turn.membership.clone(),
         want: Want::Stop { turn: None },
     };
     stack.send(&Body::Control(control)).await

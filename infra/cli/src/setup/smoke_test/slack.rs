@@ -56,7 +56,7 @@ pub async fn run(
             thread_ts: Some(root.clone()),
             user: user.to_owned(),
         },
-        standing: Membership {
+        membership: Membership {
             channel: channel.to_owned(),
             ..Membership::default()
         },

@@ -21,7 +21,7 @@ use futures::future::try_join;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::opencode::offer;
+use crate::opencode::options;
 use crate::opencode::request::{self, RunWith};
 use crate::opencode::types::{
     FileDiff, Health, Permission, Question, ServerPaths, Session, Statuses,
@@ -194,13 +194,13 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn offer(&self) -> Answered<AgentOptions> {
-        let providers = self.get::<offer::Providers>("/config/providers", &[], CallKind::Other);
-        let agents = self.get::<Vec<offer::AgentEntry>>("/agent", &[], CallKind::Other);
+    pub async fn options(&self) -> Answered<AgentOptions> {
+        let providers = self.get::<options::Providers>("/config/providers", &[], CallKind::Other);
+        let agents = self.get::<Vec<options::AgentEntry>>("/agent", &[], CallKind::Other);
         let (providers, agents) = try_join(providers, agents).await?;
         Ok(AgentOptions {
-            models: offer::models(&providers),
-            agents: offer::agents(&agents),
+            models: options::models(&providers),
+            agents: options::agents(&agents),
         })
     }
 

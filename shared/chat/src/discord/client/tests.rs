@@ -741,7 +741,7 @@ async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
     let mut task = open();
     task.id = "send-1790000000250-00000001".into();
     task.accepted_at_ms = 1_790_000_000_250;
-    task.prompt.standing.operates = true;
+    task.prompt.membership.operates = true;
     let Reply::Discord { token, .. } = &mut task.reply else {
         panic!("it is Discord's");
     };

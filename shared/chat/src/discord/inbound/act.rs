@@ -76,7 +76,7 @@ impl Request<'_> {
             (1 | 0, commands::RESET) => {
                 let work = Work::Reset {
                     by: self.by.clone(),
-                    standing: self.standing.clone(),
+                    membership: self.membership.clone(),
                 };
                 Ok(self.message(
                     self.thread()?,
@@ -100,7 +100,7 @@ impl Request<'_> {
         let typed = key.zip(completion::typed(command));
         let lookup = typed.map(|(key, (sought, typed))| Lookup {
             tenant: key.tenant(),
-            standing: self.standing.clone(),
+            membership: self.membership.clone(),
             user: self.by.id.clone(),
             sought,
             typed,

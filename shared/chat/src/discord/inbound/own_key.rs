@@ -55,7 +55,7 @@ impl Request<'_> {
             provider: provider.to_owned(),
             thread: thread.clone(),
             by: self.by.clone(),
-            standing: self.standing.clone(),
+            membership: self.membership.clone(),
             reply: self.reply(),
             until_ms: self.now_ms + self.app.limits.setup_link_ms,
         };
@@ -81,7 +81,7 @@ impl Request<'_> {
     }
 
     fn managing(&self) -> Result<(), Refused> {
-        if self.standing.manages {
+        if self.membership.manages {
             Ok(())
         } else {
             refuse(

@@ -97,7 +97,7 @@ impl Request<'_> {
             text: text.to_owned(),
             by: self.by.clone(),
             attachments,
-            standing: self.standing.clone(),
+            membership: self.membership.clone(),
             ..Prompt::default()
         })
     }

@@ -54,7 +54,7 @@ pub(super) struct Request<'a> {
     pub(super) guild: &'a str,
     pub(super) channel: &'a str,
     pub(super) by: Person,
-    pub(super) standing: Membership,
+    pub(super) membership: Membership,
 }
 
 impl<'a> Request<'a> {
@@ -105,7 +105,7 @@ impl<'a> Request<'a> {
             guild,
             channel,
             by: person(member, user),
-            standing: Membership {
+            membership: Membership {
                 channel: parent.unwrap_or(channel).to_owned(),
                 roles: member.roles.clone(),
                 manages: member.permissions.as_deref().is_some_and(manages),
@@ -196,7 +196,7 @@ impl<'a> Request<'a> {
             thread,
             by: self.by.clone(),
             reply: self.reply(),
-            standing: self.standing.clone(),
+            membership: self.membership.clone(),
             want,
         };
         self.accepted(Body::Control(control), answer, note)

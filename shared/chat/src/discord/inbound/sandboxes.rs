@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::{SandboxKey, SandboxName};
 use bobbin_core::message::{Operation, Want, Which, Work};
-use bobbin_core::sandboxes::{Action, Beside};
+use bobbin_core::sandboxes::{Action, SandboxOption};
 use bobbin_core::selection::Selection;
 
 use super::request::{Outcome, Refused, Request, refuse};
@@ -19,7 +19,7 @@ impl Request<'_> {
         let work = Work::Name {
             name,
             by: self.by.clone(),
-            standing: self.standing.clone(),
+            membership: self.membership.clone(),
         };
         Ok(self.message(thread, work, answer, "discord: sandbox named"))
     }
@@ -80,8 +80,8 @@ const fn operate(sandbox: Which, operation: Operation) -> Want {
 pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
     Ok(Selection {
         sandbox: named(command, SANDBOX_OPTION)?,
-        provider: beside(command, PROVIDER, Beside::Provider)?,
-        snapshot: beside(command, SNAPSHOT, Beside::Snapshot)?,
+        provider: beside(command, PROVIDER, SandboxOption::Provider)?,
+        snapshot: beside(command, SNAPSHOT, SandboxOption::Snapshot)?,
         in_common: command.text(IN).is_some_and(|place| place == IN_SHARED),
         ..Selection::default()
     })
@@ -100,7 +100,7 @@ fn read(typed: &str) -> Result<SandboxName, Refused> {
     name.or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))
 }
 
-fn beside(command: &Command, option: &str, what: Beside) -> Result<Option<String>, Refused> {
+fn beside(command: &Command, option: &str, what: SandboxOption) -> Result<Option<String>, Refused> {
     let typed = command.text(option).unwrap_or_default();
     if typed.trim().is_empty() {
         return Ok(None);

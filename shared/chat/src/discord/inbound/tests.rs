@@ -392,7 +392,7 @@ fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
 }
 
 #[test]
-fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
+fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
     let inbound = send(&event("config-default"));
     assert_eq!(kind_of(&inbound), (5, 64));
     let Some(Body::Control(control)) = &inbound.enqueue else {
@@ -409,13 +409,13 @@ fn settings_are_for_the_control_lane_with_the_standing_of_who_asks() {
         }
     ));
     assert!(
-        !control.standing.manages,
+        !control.membership.manages,
         "2222085723512896 has no Manage Server"
     );
     let mut managing = event("config-default");
     managing["member"]["permissions"] = json!("32");
     let inbound = send(&managing);
-    assert!(matches!(&inbound.enqueue, Some(Body::Control(control)) if control.standing.manages));
+    assert!(matches!(&inbound.enqueue, Some(Body::Control(control)) if control.membership.manages));
     let mut odd = event("config-default");
     odd["data"]["options"][0]["name"] = json!("allow");
     odd["data"]["options"][0]["options"] = json!([]);

@@ -5,7 +5,7 @@ use bobbin_core::message::{Prompt, Reply};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::sandboxes::{Listed, Page, Place};
+use bobbin_core::sandboxes::{ListContext, Listed, Page};
 use bobbin_core::text::{span, thousands};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
@@ -805,7 +805,7 @@ fn a_listed(name: &str, phase: Phase) -> Listed {
 }
 
 fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
-    let place = Place {
+    let place = ListContext {
         thread: ThreadKey::discord("1", "9").expect("a key"),
         in_thread,
         here: None,

@@ -2,7 +2,7 @@
 
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Body, Overview, Place, Reply, Want};
+use bobbin_core::message::{Body, Overview, Reply, Surface, Want};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::overview::{Picture, Run};
 use bobbin_core::person::Person;
@@ -234,7 +234,7 @@ fn a_choice_is_a_change_and_who_may_not_use_it_changes_nothing() {
     assert_eq!(
         (chosen.place, chosen.refused, chosen.change),
         (
-            Place::Home,
+            Surface::Home,
             None,
             Some(Change::Default {
                 channel: None,

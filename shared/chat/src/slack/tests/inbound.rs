@@ -9,7 +9,7 @@ use bobbin_core::access::Refusal;
 use bobbin_core::ask::{Choice, Field};
 use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::message::{
-    Attachment, Body, Control, Message, Operation, Place, Prompt, Quote, Reply, Want, Which, Work,
+    Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::{Change, Kind};
@@ -576,7 +576,7 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
         thread_ts: None,
         user: ANNA.to_owned(),
     };
-    let place = Place::Answer {
+    let place = Surface::Answer {
         reply: reply.clone(),
         channel: CHANNEL.to_owned(),
     };

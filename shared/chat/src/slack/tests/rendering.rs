@@ -5,7 +5,7 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, St
 use bobbin_core::ids::{PostRef, ThreadKey};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::sandboxes::{Listed, Page, Place};
+use bobbin_core::sandboxes::{ListContext, Listed, Page};
 use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -775,7 +775,7 @@ fn listed(name: &str, phase: Phase) -> Listed {
 }
 
 fn page(all: Vec<Listed>, page: usize, in_thread: bool) -> Rendered {
-    let place = Place {
+    let place = ListContext {
         thread: in_channel("9.9"),
         in_thread,
         here: None,

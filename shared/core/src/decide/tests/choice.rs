@@ -8,7 +8,7 @@ fn asked(id: &str, wants: Selection) -> Message {
         text: "do it".into(),
         by: person("ann"),
         wants,
-        standing: here(),
+        membership: here(),
         ..Prompt::default()
     };
     work(id, Work::Prompt(prompt))
@@ -100,7 +100,7 @@ fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
     set(&world, Change::Allow { list, id });
     let reset = |by: &str| Work::Reset {
         by: person(by),
-        standing: here(),
+        membership: here(),
     };
     deliver_until_done(&world, &work("r1", reset("ann")), 1);
     world.with(|s| {
@@ -278,7 +278,7 @@ fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_u
     });
     let reset = Work::Reset {
         by: person("ann"),
-        standing: here(),
+        membership: here(),
     };
     deliver_until_done(&world, &work("r1", reset), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);

@@ -120,7 +120,7 @@ fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
     out(&world, Out::Provider, 5 * HOUR_MS);
     let reset = Work::Reset {
         by: person("ann"),
-        standing: Membership::default(),
+        membership: Membership::default(),
     };
     let began_ms = world.now_ms();
     deliver_until_done(&world, &work("r1", reset), 1);
@@ -133,8 +133,8 @@ fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
     assert!(told, "{:?}", world.with(|s| s.posts.clone()));
 }
 
-/// The burial of a prompt with these words.
-fn burial(id: &str, turn: &str) -> Message {
+/// The notice of a prompt with these words.
+fn notice(id: &str, turn: &str) -> Message {
     let Work::Prompt(asked) = prompt(turn).work else {
         unreachable!("a prompt");
     };
@@ -142,20 +142,20 @@ fn burial(id: &str, turn: &str) -> Message {
         accepted_at_ms: 1_000_000,
         prompt: asked,
     };
-    let buried = Work::DeadLetter {
+    let told = Work::DeadLetter {
         turn: turn.into(),
         prompt: Some(Box::new(dead)),
     };
-    work(id, buried)
+    work(id, told)
 }
 
 #[test]
-fn a_buried_prompt_is_told_on_its_card_once_and_can_be_run_again() {
+fn a_dead_prompt_is_told_on_its_card_once_and_can_be_run_again() {
     let world = active();
-    deliver_until_done(&world, &burial("b1", "m2"), 1);
-    deliver_until_done(&world, &burial("b1", "m2"), 2);
+    deliver_until_done(&world, &notice("b1", "m2"), 1);
+    deliver_until_done(&world, &notice("b1", "m2"), 2);
     let failed = Outcome::Failed {
-        reason: words::BURIED_PROMPT.to_owned(),
+        reason: words::DEAD_PROMPT.to_owned(),
     };
     assert_eq!(outcomes(&world), [Outcome::Answered, failed.clone()]);
     world.with(|s| {
@@ -170,24 +170,24 @@ fn a_buried_prompt_is_told_on_its_card_once_and_can_be_run_again() {
     assert_eq!(
         outcomes(&world).len(),
         2,
-        "what was buried does not run after all"
+        "what was given up does not run after all"
     );
 }
 
 #[test]
-fn a_prompt_that_is_buried_while_its_turn_is_on_record_can_be_run_again_too() {
+fn a_prompt_that_is_dead_while_its_turn_is_on_record_can_be_run_again_too() {
     let world = active();
     world.with(|s| s.crash_at = Some((s.calls + 4, false)));
     let crashed = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
     assert!(crashed.is_err());
     world.with(|s| s.crash_at = None);
-    deliver_until_done(&world, &burial("b1", "m2"), 1);
+    deliver_until_done(&world, &notice("b1", "m2"), 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     assert!(world.with(|s| s.ledger["m2"].again.is_some()));
 }
 
 #[test]
-fn a_burial_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
+fn a_notice_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
     for of in [None, Some(Out::Table), Some(Out::Writes), Some(Out::Chat)] {
         for call in 1..12 {
             let world = active();
@@ -199,11 +199,11 @@ fn a_burial_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
                     Some(of) => s.out_at = Some((call, of, now_ms + HOUR_MS)),
                 }
             });
-            let buried = burial("b1", "m2");
-            let met = catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &buried, 1)));
+            let told = notice("b1", "m2");
+            let met = catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &told, 1)));
             if met.is_err() {
                 world.with(|s| s.crash_at = None);
-                deliver_until_done(&world, &buried, 2);
+                deliver_until_done(&world, &told, 2);
             }
             assert_eq!(outcomes(&world).len(), 2, "{of:?} {call}");
             assert!(

@@ -41,7 +41,7 @@ fn call_it(id: &str, text: &str) -> Message {
     let work_of = Work::Name {
         name: name(text),
         by: person("ann"),
-        standing: Membership::default(),
+        membership: Membership::default(),
     };
     work(id, work_of)
 }
@@ -50,7 +50,7 @@ fn connect(id: &str, of: &ThreadKey, to: Option<SandboxKey>) -> Message {
     let work_of = Work::Connect {
         to,
         by: person("ann"),
-        standing: Membership::default(),
+        membership: Membership::default(),
     };
     in_thread(of, work(id, work_of))
 }
@@ -461,7 +461,7 @@ fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
         "r1",
         Work::Reset {
             by: person("ann"),
-            standing: Membership::default(),
+            membership: Membership::default(),
         },
     );
     deliver_until_done(&world, &reset, 1);

@@ -133,12 +133,12 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn build_log(&self, id: &str) -> Answered<String> {
         #[derive(serde::Deserialize)]
-        struct Place {
+        struct ToolboxAnswer {
             url: String,
         }
         let segments = ["snapshots", id, "build-logs-url"];
         let place = self.control(Method::GET, &segments, &[], REQUEST_MS)?;
-        let place: Place = self.read(place).await?;
+        let place: ToolboxAnswer = self.read(place).await?;
         let url = Url::parse(&place.url).map_err(|_| DaytonaError::Unavailable {
             status: 200,
             message: "the address of the build's log cannot be read".to_owned(),

@@ -41,9 +41,13 @@ fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
             "build_failed",
         ),
     ];
-    for (coarse, states) in table {
+    for (expected, states) in table {
         for state in states.split(' ') {
-            assert_eq!(sandbox(state, "stopped").sandbox_state(), coarse, "{state}");
+            assert_eq!(
+                sandbox(state, "stopped").sandbox_state(),
+                expected,
+                "{state}"
+            );
         }
     }
     assert_eq!(

@@ -156,7 +156,7 @@ impl Shared {
                 self.kinds.get(usize::from(at)),
                 Some(Kind::Operate(Operation::Destroy))
             ),
-            Item::Burial(_) | Item::Sweep => false,
+            Item::DeadLetter(_) | Item::Sweep => false,
         };
         let sandbox = &self.home(s, home).sandbox;
         let is_hit = (0..THREADS).any(|at| {

@@ -51,7 +51,7 @@ impl Shared {
     fn seen(&self, s: &State, worker: &Worker) -> Session {
         let mut session = self.stored(s, worker.group);
         let id = self.driver.id_of(match worker.item {
-            Item::Message(at) | Item::Aged(at) | Item::Burial(at) => at,
+            Item::Message(at) | Item::Aged(at) | Item::DeadLetter(at) => at,
             Item::Sweep => 0,
         });
         let sandbox = &mut session.sandbox;
@@ -97,7 +97,7 @@ impl Shared {
             return;
         };
         let message = match worker.item {
-            Item::Message(at) | Item::Aged(at) | Item::Burial(at) => usize::from(at),
+            Item::Message(at) | Item::Aged(at) | Item::DeadLetter(at) => usize::from(at),
             Item::Sweep => return,
         };
         let asked = Asked {
@@ -233,7 +233,7 @@ impl Shared {
 fn each_known(machine: &mut Machine, mut act: impl FnMut(&mut Session)) {
     match machine {
         Machine::Start | Machine::End(_) => {}
-        Machine::Look { known, .. }
+        Machine::Reread { known, .. }
         | Machine::Overtaken { known, .. }
         | Machine::Act { known, .. } => act(&mut known.session),
         Machine::Write {

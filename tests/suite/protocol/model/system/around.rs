@@ -186,15 +186,15 @@ impl System {
         };
     }
 
-    /// A letter is kept until its burial is on record; until then it sends that again.
-    pub(super) fn bury(&self, s: &mut State, message: u8) {
+    /// A letter is kept until its notice is on record; until then it sends that again.
+    pub(super) fn tell_dead(&self, s: &mut State, message: u8) {
         let id = self.driver.id_of(message);
         let record = self.record(s);
         if record.ended.iter().any(|ended| ended.id == id) {
             s.letters &= !(1 << message);
             return;
         }
-        s.queue.push(Entry::Work(Item::Burial(message)));
+        s.queue.push(Entry::Work(Item::DeadLetter(message)));
         if self.has(Fault::LettersGoUnread) {
             s.letters &= !(1 << message);
         }

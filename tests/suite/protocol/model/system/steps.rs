@@ -25,7 +25,7 @@ impl System {
     fn asked(&self, s: &State, worker: &Worker) -> Asked {
         let mints = match worker.item {
             Item::Message(at) => s.known[usize::from(at)].mints,
-            Item::Aged(_) | Item::Burial(_) | Item::Sweep => 0,
+            Item::Aged(_) | Item::DeadLetter(_) | Item::Sweep => 0,
         };
         Asked {
             item: worker.item,

@@ -17,7 +17,7 @@ fn prompt() -> Prompt {
             id: String::new(),
             name: "anna (terminal)".to_owned(),
         },
-        standing: Membership {
+        membership: Membership {
             operates: true,
             ..Membership::default()
         },

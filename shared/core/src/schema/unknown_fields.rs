@@ -17,15 +17,15 @@ const IDENTITY: [&str; 8] = [
 
 /// The unknown rest of a stored thing. The default is that of something made here: nothing.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Kept {
+pub struct UnknownFields {
     schema: u32,
     rest: Option<Box<Rest>>,
 }
 
 /// Nobody knows what is in it, so it is never shown.
-impl fmt::Debug for Kept {
+impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({} fields)", self.fields())
+        write!(f, "UnknownFields({} fields)", self.fields())
     }
 }
 
@@ -42,7 +42,7 @@ enum Rest {
     Elements(Vec<(Value, Rest)>),
 }
 
-impl Kept {
+impl UnknownFields {
     /// What `raw` holds that `known`, the reader's own form of it, does not.
     pub(super) fn of(schema: u32, raw: &Value, known: &Value) -> Self {
         Self {

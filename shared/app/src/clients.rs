@@ -1,0 +1,77 @@
+//! The clients of a process, from its configuration and keys.
+
+use std::sync::Arc;
+
+use bobbin_agent::opencode::OpenCodeRuntime;
+use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_chat::Chats;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::secrets::{Keys, Secret};
+use bobbin_core::ids::Tenant;
+use bobbin_sandbox::Provider;
+
+use crate::providers::Providers;
+use crate::sandboxes::{SandboxSettings, Sandboxes};
+
+/// The sandbox side, from configuration and keys.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub fn sandboxes(config: &Config, keys: &Keys) -> Result<Sandboxes, String> {
+    let key = |secret: &Secret| secret.expose().to_owned();
+    let models = ModelKeys {
+        anthropic: key(&keys.worker.anthropic_api_key),
+        openai: key(&keys.worker.openai_api_key),
+        openrouter: key(&keys.worker.openrouter_api_key),
+    };
+    let providers = Providers::new(&config.into(), &keys.provider)?;
+    sandboxes_with(config, keys, providers.configured(), models, None)
+}
+
+/// The same at this provider and with these model keys, which are those of a tenant where one is named.
+///
+/// # Errors
+/// A sentence that names the setting that cannot be used.
+pub(crate) fn sandboxes_with(
+    config: &Config,
+    keys: &Keys,
+    provider: Arc<dyn Provider>,
+    models: ModelKeys,
+    keys_of: Option<&Tenant>,
+) -> Result<Sandboxes, String> {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let settings = SandboxSettings {
+        stack: config.stack.clone(),
+        stack_id: config.stack_id.clone(),
+        project_config_of: config.project_config_of.clone(),
+        model_keys_inside: config.model_keys_inside,
+        keys_of: keys_of.cloned(),
+        stack_key: keys.stack.stack_key.expose().to_owned(),
+        discord_api: config.discord_api.clone(),
+        slack_api: config.slack_api.clone(),
+        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
+        limits: config.limits.clone(),
+    };
+    let runtime = OpenCodeRuntime::new(&ModelSettings {
+        model: config.model.clone(),
+        models: config.models.clone(),
+        model_base_url: some(&config.model_base_url),
+        keys: models,
+    })?;
+    Sandboxes::new(settings, provider, Arc::new(runtime)).map_err(|e| e.to_string())
+}
+
+/// The chats, from configuration and keys.
+///
+/// # Errors
+/// A sentence that names the address that cannot be used.
+pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
+    Chats::new(&bobbin_chat::ChatSettings {
+        discord_api: &config.discord_api,
+        discord_application: &config.discord_application_id,
+        discord_bot_token: keys.worker.discord_bot_token.expose(),
+        slack_api: &config.slack_api,
+        slack_bot_token: keys.worker.slack_bot_token.expose(),
+        slack_stream_answers: config.slack_stream_answers,
+    })
+}

@@ -1,0 +1,47 @@
+//! Where things stand in the table: keys, and the names of items and attributes.
+
+use std::collections::HashMap;
+
+use bobbin_core::ids::{SandboxKey, ThreadKey, TurnId};
+
+use super::StoreError;
+use crate::aws::table::{Item, s, text};
+
+pub(super) const ITEM: &str = "item";
+pub(super) const SESSION: &str = "session";
+pub(super) const SANDBOX: &str = "sandbox";
+pub(super) const TURN: &str = "turn#";
+pub(super) const ENTRY: &str = "entry";
+pub(super) const DIFF: &str = "diff#";
+pub(super) const PATCH: &str = "patch";
+/// Items of a thread that are read for its record: its own and its sandbox's.
+pub(super) const ITEMS_A_RECORD: usize = 2;
+
+pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(thread.to_string())),
+        (ITEM.to_owned(), s(item)),
+    ])
+}
+
+/// Where a sandbox's record is.
+pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(sandbox.to_string())),
+        (ITEM.to_owned(), s(SANDBOX)),
+    ])
+}
+
+/// Where a thread's record and its sandbox's are.
+pub(super) fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
+    [key(thread, SESSION), sandbox_key(&thread.sandbox())]
+}
+
+pub(super) fn ledger_item(turn: &TurnId) -> String {
+    format!("{TURN}{turn}")
+}
+
+pub(super) fn record_of(item: &Item) -> Result<&str, StoreError> {
+    text(item, "record")
+        .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
+}
