@@ -1,5 +1,7 @@
 //! The sandbox provider, asked by its documented API, and its controls for tests.
 
+use std::path::{Path, PathBuf};
+
 use bobbin_core::ids::ThreadKey;
 use reqwest::{Client, Method};
 use serde::Deserialize;
@@ -49,8 +51,17 @@ pub struct Provider {
     client: Client,
     api: String,
     key: String,
-    /// Team and project, where it is Vercel's API that is spoken.
-    vercel: Option<(String, String)>,
+    speaks: Speaks,
+}
+
+/// Whose API is spoken.
+#[derive(Debug, Clone)]
+enum Speaks {
+    Daytona,
+    /// Vercel's, of this team and project.
+    Vercel(String, String),
+    /// None: the folder of an SSH host's sandboxes is looked at.
+    Host(PathBuf),
 }
 
 impl Provider {
@@ -61,7 +72,16 @@ impl Provider {
             client: client.clone(),
             api: api.trim_end_matches('/').to_owned(),
             key: key.to_owned(),
-            vercel: None,
+            speaks: Speaks::Daytona,
+        }
+    }
+
+    /// The sandboxes of an SSH host, whose `/var/lib/bobbin` is this folder.
+    #[must_use]
+    pub fn on_host(client: &Client, folder: PathBuf) -> Self {
+        Self {
+            speaks: Speaks::Host(folder),
+            ..Self::new(client, "", "")
         }
     }
 
@@ -69,7 +89,7 @@ impl Provider {
     #[must_use]
     pub fn vercel(client: &Client, api: &str, token: &str, (team, project): (&str, &str)) -> Self {
         Self {
-            vercel: Some((team.to_owned(), project.to_owned())),
+            speaks: Speaks::Vercel(team.to_owned(), project.to_owned()),
             ..Self::new(client, api, token)
         }
     }
@@ -90,7 +110,10 @@ impl Provider {
     /// # Errors
     /// When the provider does not list them, or has more than one page.
     pub async fn list(&self) -> Result<Vec<Sandbox>, String> {
-        if let Some((team, project)) = &self.vercel {
+        if let Speaks::Host(folder) = &self.speaks {
+            return on_host(folder);
+        }
+        if let Speaks::Vercel(team, project) = &self.speaks {
             let query = format!("teamId={team}&project={project}&limit=50");
             let url = format!("{}/v2/sandboxes?{query}", self.api);
             return listed(&self.call(Method::GET, &url, &Value::Null).await?.ok()?);
@@ -134,7 +157,7 @@ impl Provider {
     /// # Errors
     /// Status and body of a refusal.
     pub async fn download(&self, sandbox: &Sandbox, path: &str) -> Result<String, String> {
-        if let Some((team, project)) = &self.vercel {
+        if let Speaks::Vercel(team, project) = &self.speaks {
             let base = format!("{}/v2/sandboxes", self.api);
             let url = format!("{base}/{}?teamId={team}&projectId={project}", sandbox.name);
             let told = self.call(Method::GET, &url, &Value::Null).await?.ok()?;
@@ -256,6 +279,36 @@ impl Provider {
         .ok()
         .map(|_| ())
     }
+}
+
+/// What a host's registry says: a file a sandbox, `<slot>.<name>.<stage>`. One that runs is started, in the word that the first
+/// provider has for it.
+fn on_host(folder: &Path) -> Result<Vec<Sandbox>, String> {
+    let files = std::fs::read_dir(folder.join("registry")).map_err(|e| e.to_string())?;
+    let mut all = Vec::new();
+    for file in files {
+        let file = file.map_err(|e| e.to_string())?.file_name();
+        let file = file.to_string_lossy().into_owned();
+        let parts: Vec<&str> = file.split('.').collect();
+        // A lock has no slot.
+        let [slot, name, stage] = parts[..] else {
+            continue;
+        };
+        if slot.parse::<u16>().is_err() {
+            continue;
+        }
+        let state = match stage {
+            "running" => "started",
+            other => other,
+        };
+        all.push(Sandbox {
+            id: slot.to_owned(),
+            name: name.to_owned(),
+            state: state.to_owned(),
+            toolbox_proxy_url: String::new(),
+        });
+    }
+    Ok(all)
 }
 
 /// A page of Vercel's listing. A sandbox whose session runs is started, in the word that the other provider has for it.

@@ -2,15 +2,43 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stack::{Options, Stack, words};
 
 /// A stack that many tests use: started by the first, ended by [`Shared::end`] after the last.
 pub struct Shared {
-    limits: fn() -> Value,
-    stand_in_agent: bool,
+    options: How,
     slot: Mutex<Slot>,
+}
+
+/// How it is to be started.
+enum How {
+    /// With these bounds, everything else as it is by default.
+    Limits(fn() -> Value),
+    /// The same with the stand-in for OpenCode.
+    StandIn(fn() -> Value),
+    /// The same with agents that are run in this mode.
+    Mode(fn() -> Value, &'static str),
+    /// In every respect as it says.
+    Whole(fn() -> Options),
+}
+
+impl How {
+    fn options(&self) -> Options {
+        match self {
+            Self::Limits(limits) => Options::limits(limits()),
+            Self::StandIn(limits) => Options {
+                stand_in_agent: true,
+                ..Options::limits(limits())
+            },
+            Self::Mode(limits, mode) => Options {
+                parameters: json!({"SandboxRuntimeMode": mode}),
+                ..Options::limits(limits())
+            },
+            Self::Whole(options) => options(),
+        }
+    }
 }
 
 enum Slot {
@@ -23,19 +51,30 @@ impl Shared {
     /// One with these bounds, not started yet.
     #[must_use]
     pub const fn new(limits: fn() -> Value) -> Self {
-        Self {
-            limits,
-            stand_in_agent: false,
-            slot: Mutex::new(Slot::Unused),
-        }
+        Self::with(How::Limits(limits))
     }
 
     /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time.
     #[must_use]
     pub const fn with_stand_in_agent(limits: fn() -> Value) -> Self {
+        Self::with(How::StandIn(limits))
+    }
+
+    /// The same with agents that are run so.
+    #[must_use]
+    pub const fn in_mode(limits: fn() -> Value, mode: &'static str) -> Self {
+        Self::with(How::Mode(limits, mode))
+    }
+
+    /// One that is started as this says, once somebody needs it.
+    #[must_use]
+    pub const fn with_options(options: fn() -> Options) -> Self {
+        Self::with(How::Whole(options))
+    }
+
+    const fn with(options: How) -> Self {
         Self {
-            limits,
-            stand_in_agent: true,
+            options,
             slot: Mutex::new(Slot::Unused),
         }
     }
@@ -47,11 +86,7 @@ impl Shared {
     pub fn get(&self) -> Arc<Stack> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Slot::Unused = *slot {
-            let options = Options {
-                stand_in_agent: self.stand_in_agent,
-                ..Options::limits((self.limits)())
-            };
-            let started = std::panic::catch_unwind(|| Stack::start(&options));
+            let started = std::panic::catch_unwind(|| Stack::start(&self.options.options()));
             *slot = match started {
                 Ok(stack) => Slot::Running(Arc::new(stack)),
                 Err(panic) => Slot::Broken(words(panic.as_ref())),

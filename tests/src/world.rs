@@ -95,6 +95,16 @@ impl World {
         }
     }
 
+    /// A stack whose sandboxes run on an SSH host, whose `/var/lib/bobbin` is this folder.
+    #[must_use]
+    pub fn on_host(stack: &Stack, folder: PathBuf) -> Self {
+        let world = Self::of(stack);
+        Self {
+            provider: Provider::on_host(&world.client, folder),
+            ..world
+        }
+    }
+
     /// A stack whose functions run elsewhere.
     #[must_use]
     pub fn on(stack: &Stack, deployment: Deployment) -> Self {
@@ -188,6 +198,20 @@ impl World {
             .invoke(&self.deployment.sweeper, &json!({}))
             .await
             .map(|_| ())
+    }
+
+    /// Loses the records of a thread, as a table may that was restored to an earlier point.
+    ///
+    /// # Errors
+    /// When they cannot be deleted.
+    pub async fn forget(&self, thread: &ThreadKey) -> Result<(), String> {
+        for item in ["session", "sandbox"] {
+            let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
+            let body = json!({"TableName": self.deployment.table, "Key": key});
+            let target = "DynamoDB_20120810.DeleteItem";
+            self.aws.call("dynamodb", target, &body).await?;
+        }
+        Ok(())
     }
 
     /// The platforms deliver to this address from now on.

@@ -11,7 +11,7 @@ use bobbin_tests::fuzz::dice::Dice;
 use bobbin_tests::fuzz::{TARGETS, Target, mutate};
 use libtest_mimic::{Failed, Trial};
 
-use crate::run::beside;
+use crate::proofs::proof;
 
 const SEED: u64 = 1;
 /// Mutations of a target's corpus.
@@ -27,9 +27,9 @@ const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 pub fn trials() -> Vec<Trial> {
     let targets = TARGETS
         .iter()
-        .map(|target| beside(format!("fuzz::{}", target.name), move || replayed(target)));
+        .map(|target| proof(format!("fuzz::{}", target.name), move || replayed(target)));
     targets
-        .chain([beside(
+        .chain([proof(
             "fuzz::every_target_has_a_program_and_a_small_corpus",
             complete,
         )])

@@ -14,11 +14,14 @@ mod faults;
 mod functions;
 mod fuzz;
 mod manners;
+mod modes;
 mod named;
 mod observe;
 mod operate;
 mod own_keys;
+mod places;
 mod promises;
+mod proofs;
 mod protocol;
 mod run;
 mod scenarios;
@@ -53,8 +56,6 @@ fn main() -> ExitCode {
         deployment::trials(),
         translated::trials(),
         costs::trials(),
-        protocol::trials(),
-        fuzz::trials(),
         direct::trials(),
         discord::trials(),
         surface::trials(),
@@ -71,7 +72,9 @@ fn main() -> ExitCode {
         observe::trials(),
         upgrade::trials(),
         vercel::trials(),
+        places::trials(),
         waiting::trials(),
+        modes::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.
         operate::trials(),
@@ -85,6 +88,9 @@ fn main() -> ExitCode {
         security::trials(),
         setup::trials(),
         share::trials(),
+        // Begun first, and waited for last.
+        protocol::trials(),
+        fuzz::trials(),
     ]
     .into_iter()
     .flatten()
@@ -95,6 +101,7 @@ fn main() -> ExitCode {
             eprintln!("a test failed at {place}");
         }
     }));
+    proofs::begin(&arguments);
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
     if let Err(why) = ended {

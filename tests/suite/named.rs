@@ -289,7 +289,7 @@ async fn missing(world: World, platform: Platform) {
             .err
             .contains(&format!("There is no sandbox named {name} in "))
             && refused.err.contains(
-                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona, vercel, ssh);"
+                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona, vercel);"
             ),
         "{}",
         refused.err

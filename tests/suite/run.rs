@@ -15,7 +15,7 @@ pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 
-fn brisk() -> Value {
+pub fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
     limits["hold_ms"] = json!(3_000);
@@ -85,7 +85,10 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("common", &COMMON),
         ("chat", &CHAT),
         ("brisk", &BRISK),
+        ("compat", &crate::modes::COMPAT),
         ("operated", &crate::operate::OPERATED),
+        ("kept", &crate::places::KEPT),
+        ("brief", &crate::places::BRIEF),
     ] {
         if let Some(stack) = shared.running() {
             if failed {
@@ -99,6 +102,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         }
         trouble.extend(shared.end().err());
     }
+    crate::places::end();
     trouble.extend(crate::emulated::end(failed).err());
     if trouble.is_empty() {
         Ok(())

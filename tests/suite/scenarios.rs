@@ -41,10 +41,10 @@ pub const IDLE: [Scenario; 1] = [(
     "an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it",
     |world, on| Box::pin(paused(world, on)),
 )];
-const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| {
+pub const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| {
     Box::pin(sliced(world, on))
 })];
-const ASKED: [Scenario; 2] = [
+pub const ASKED: [Scenario; 2] = [
     ("allow_once_lets_the_command_run", |world, on| {
         Box::pin(allowed(world, on))
     }),

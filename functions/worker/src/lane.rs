@@ -71,14 +71,14 @@ impl Worker {
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
         let keys = secrets.fresh(now_ms()).await?;
-        let sandboxes = Arc::new(clients::sandboxes(&config, &keys)?);
+        let tenants = Arc::new(Tenants::new(&aws, &config, &keys)?);
         let parts = Parts {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
             chat: Arc::new(clients::chat(&config, &keys)?),
-            tenants: Arc::new(Tenants::new(&aws, &config, &keys, Arc::clone(&sandboxes))),
-            sandboxes,
+            sandboxes: tenants.of_stack(),
+            tenants,
             metrics: Metrics::new(&config.stack),
             spans: Spans::from_environment(),
             ledger_ms: config.limits.ledger_ms,
@@ -126,11 +126,11 @@ impl Worker {
     /// The same clients with other keys.
     fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
         let (aws, config) = (&self.aws, &self.config);
-        let sandboxes = Arc::new(clients::sandboxes(config, keys)?);
+        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
         Ok(Parts {
             chat: Arc::new(clients::chat(config, keys)?),
-            tenants: Arc::new(Tenants::new(aws, config, keys, Arc::clone(&sandboxes))),
-            sandboxes,
+            sandboxes: tenants.of_stack(),
+            tenants,
             ..parts.clone()
         })
     }

@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::target::StackOptions;
-use crate::{operate, setup};
+use crate::{agent, operate, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
@@ -41,14 +41,17 @@ pub enum Command {
     /// What shows and changes what runs in a stack; likewise.
     #[command(flatten)]
     Operate(operate::Command),
-    /// What is about this program itself; likewise.
+    /// What is about this machine and this program itself; likewise.
     #[command(flatten)]
     Own(Own),
 }
 
-/// The commands that are about this program itself.
+/// The commands that are about this machine and this program itself.
 #[derive(Debug, Subcommand)]
 pub enum Own {
+    /// Run a coding agent on this machine, without any chat
+    #[command(subcommand)]
+    Agent(agent::Command),
     /// Print what a shell completes this command line with: source <(bobbin completions bash)
     Completions {
         /// The shell that is to be told
@@ -71,7 +74,7 @@ pub enum Shell {
 #[must_use]
 pub fn command() -> clap::Command {
     Arguments::command().help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis program:\n{}\nOptions:\n{{options}}{{after-help}}",
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis machine:\n{}\nOptions:\n{{options}}{{after-help}}",
         listed::<operate::Command>(),
         listed::<setup::Command>(),
         listed::<Own>(),
@@ -106,6 +109,7 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
     }
     let prints_a_document = match &arguments.command {
         Some(Command::Setup(command)) => command.prints_a_document(),
+        // What is watched has no object either.
         Some(Command::Own(_)) => true,
         Some(Command::Operate(_)) | None => false,
     };
@@ -207,7 +211,7 @@ mod tests {
         }
         let mut all = BTreeSet::new();
         leaves(&command(), "", &mut all);
-        assert_eq!(all.len(), 32, "{all:?}");
+        assert_eq!(all.len(), 33, "{all:?}");
         let unquoted: Vec<&String> = all.difference(&seen).collect();
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }

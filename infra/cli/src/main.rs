@@ -6,6 +6,7 @@
 //! writes only what differs, and can be undone; whatever is to become of a thread is asked for in the thread's own group, as
 //! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
 
+mod agent;
 mod arguments;
 mod columns;
 mod completions;
@@ -36,6 +37,7 @@ async fn main() -> ExitCode {
             let output = operate::run(stack, &command, json).await;
             output.map(|output| output.print(json))
         }
+        Some(Command::Own(Own::Agent(command))) => agent::run(&command).await,
         Some(Command::Own(Own::Completions { shell })) => completions::print(shell),
         None => {
             eprint!("{}", arguments::command().render_help());

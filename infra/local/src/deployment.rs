@@ -14,6 +14,11 @@ use crate::real_services::RealServices;
 /// The parameter that holds what hardly anybody changes.
 const OVERRIDES: &str = "Overrides";
 
+/// The parameter that says how agents are run in the sandboxes.
+const RUNTIME_MODE: &str = "SandboxRuntimeMode";
+/// The mode that the template has by default, and the one that needs no daemon.
+const DIRECT: &str = "opencode";
+
 /// A laptop is no new account: room for 60 threads at once.
 const CONCURRENCY: &str = "200";
 
@@ -66,8 +71,13 @@ impl Deployment {
         }
         // A key in the laptop stack's own KMS costs nothing.
         parameters.insert("TenantCredentials".to_owned(), "yes".to_owned());
-        if let Ok(level) = std::env::var("BOBBIN_LOG_LEVEL") {
-            parameters.insert("LogLevel".to_owned(), level);
+        for (variable, parameter) in [
+            ("BOBBIN_LOG_LEVEL", "LogLevel"),
+            ("SANDBOX_RUNTIME_MODE", RUNTIME_MODE),
+        ] {
+            if let Ok(value) = std::env::var(variable) {
+                parameters.insert(parameter.to_owned(), value);
+            }
         }
         parameters.extend(real_services.parameters.clone());
         parameters.extend(options.parameters.clone());
@@ -90,6 +100,17 @@ impl Deployment {
             secrets: secrets(ready, options, real_services),
         })
     }
+}
+
+/// Whether sandboxes need the daemon that runs agents.
+#[must_use]
+pub fn wants_daemon(options: &Options) -> bool {
+    let environment = std::env::var("SANDBOX_RUNTIME_MODE").ok();
+    let mode = options
+        .parameters
+        .get(RUNTIME_MODE)
+        .or(environment.as_ref());
+    mode.is_some_and(|mode| mode != DIRECT)
 }
 
 fn secrets(

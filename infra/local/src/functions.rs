@@ -1,4 +1,5 @@
-//! The three functions' binaries: built by cargo beside this program, the same profile, nothing twice.
+//! The three functions' binaries, and the daemon's for sandboxes: built by cargo beside this program, the same profile,
+//! nothing twice.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,37 +13,74 @@ const FUNCTIONS: [(&str, &str); 3] = [
     ("Sweeper", "sweeper"),
 ];
 
+/// The daemon that runs agents in a sandbox.
+const DAEMON: &str = "bobbin-agentd";
+
+/// A folder with the daemon alone, for sandboxes to read: the folder that it is built into holds much more.
+///
+/// # Errors
+/// A sentence with what to do.
+pub async fn daemon(root: &Path, state_dir: &Path, no_build: bool) -> Result<PathBuf, String> {
+    let built = own_folder(root)?;
+    if !no_build {
+        build(root, &built, &[DAEMON.to_owned()]).await?;
+    }
+    let program = built.join(DAEMON);
+    if !program.is_file() {
+        return Err(missing(&program, DAEMON));
+    }
+    let place = state_dir.join("tools");
+    let unusable = |e: std::io::Error| format!("{} cannot be used: {e}", place.display());
+    std::fs::create_dir_all(&place).map_err(unusable)?;
+    let own = place.join(DAEMON);
+    // One of an earlier start may be older.
+    let _ = std::fs::remove_file(&own);
+    if std::fs::hard_link(&program, &own).is_err() {
+        std::fs::copy(&program, &own).map_err(unusable)?;
+    }
+    Ok(place)
+}
+
+fn own_folder(root: &Path) -> Result<PathBuf, String> {
+    let exe = std::env::current_exe()
+        .map_err(|e| format!("this program's own path is not known: {e}"))?;
+    Ok(exe.parent().unwrap_or(root).to_owned())
+}
+
+fn missing(path: &Path, package: &str) -> String {
+    format!(
+        "{} is missing. Run without --no-build, or build it with: cargo build -p {package}",
+        path.display()
+    )
+}
+
 /// Builds them (unless told not to) and says where they are.
 ///
 /// # Errors
 /// A sentence with what to do.
 pub async fn binaries(root: &Path, no_build: bool) -> Result<BTreeMap<String, PathBuf>, String> {
-    let exe = std::env::current_exe()
-        .map_err(|e| format!("this program's own path is not known: {e}"))?;
-    let folder = exe.parent().unwrap_or(root);
+    let folder = own_folder(root)?;
     if !no_build {
-        build(root, folder).await?;
+        let packages = FUNCTIONS.map(|(_, name)| format!("bobbin-{name}"));
+        build(root, &folder, &packages).await?;
     }
     let mut found = BTreeMap::new();
     for (id, name) in FUNCTIONS {
         let path = folder.join(name);
         if !path.is_file() {
-            return Err(format!(
-                "{} is missing. Run without --no-build, or build it with: cargo build -p bobbin-{name}",
-                path.display()
-            ));
+            return Err(missing(&path, &format!("bobbin-{name}")));
         }
         found.insert(id.to_owned(), path);
     }
     Ok(found)
 }
 
-async fn build(root: &Path, folder: &Path) -> Result<(), String> {
+async fn build(root: &Path, folder: &Path, packages: &[String]) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
     command.current_dir(root).args(["build", "--quiet"]);
-    for (_, name) in FUNCTIONS {
-        command.args(["-p", &format!("bobbin-{name}")]);
+    for package in packages {
+        command.args(["-p", package]);
     }
     if folder.file_name().is_some_and(|name| name == "release") {
         command.arg("--release");
@@ -56,6 +94,9 @@ async fn build(root: &Path, folder: &Path) -> Result<(), String> {
     if status.success() {
         Ok(())
     } else {
-        Err("The functions could not be built; cargo says why above.".to_owned())
+        Err(format!(
+            "{} could not be built; cargo says why above.",
+            packages.join(", ")
+        ))
     }
 }

@@ -10,10 +10,11 @@ use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::Chat;
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
+use bobbin_local_sandbox::settings::RunSettings;
 
 use crate::STACK;
 use crate::containers::{self, Containers, Relay};
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, wants_daemon};
 use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
 use crate::functions;
 use crate::ingress_proxy::IngressProxy;
@@ -88,7 +89,11 @@ pub async fn start(
         containers.check().await?;
         start.notes.push(containers.exposed());
     }
-    let tools = start.agent().await?;
+    let mut tools = vec![start.agent().await?];
+    if wants_daemon(options) {
+        start.print_step("the daemon of the sandboxes");
+        tools.push(functions::daemon(root, state_dir, options.no_build).await?);
+    }
     shutdown.check()?;
     let binaries = start.functions().await?;
     shutdown.check()?;
@@ -186,17 +191,25 @@ impl Start<'_> {
         ControlKey::from(self.keys.control_key.clone())
     }
 
-    async fn provider(&mut self, tools: PathBuf, model_api: &str) -> Result<Provider, String> {
+    /// What both providers are told of this machine.
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, model_api: &str) -> RunSettings {
+        RunSettings {
+            tools,
+            reachable: containers::port(model_api).into_iter().collect(),
+            git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
+            breakpoints: self.breakpoints.clone(),
+            also_on: self.containers.and_then(|it| it.address),
+            also_named: self.also_named(),
+            ..own
+        }
+    }
+
+    async fn provider(&mut self, tools: Vec<PathBuf>, model_api: &str) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
-        settings.tools = vec![tools];
-        settings.reachable = containers::port(model_api).into_iter().collect();
-        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
-        settings.breakpoints = self.breakpoints.clone();
-        settings.also_on = self.containers.and_then(|it| it.address);
-        settings.also_named = self.also_named();
+        settings.run = self.run_settings(settings.run, tools, model_api);
         let provider = Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
@@ -215,7 +228,7 @@ impl Start<'_> {
     /// The second provider. How it confines sandboxes is said by the first: it is the same machine.
     async fn vercel(
         &self,
-        tools: PathBuf,
+        tools: Vec<PathBuf>,
         model_api: &str,
     ) -> Result<bobbin_local_vercel::Provider, String> {
         let mut settings = bobbin_local_vercel::Settings::new(
@@ -224,12 +237,7 @@ impl Start<'_> {
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
-        settings.tools = vec![tools];
-        settings.reachable = containers::port(model_api).into_iter().collect();
-        settings.git_mirror = std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from);
-        settings.breakpoints = self.breakpoints.clone();
-        settings.also_on = self.containers.and_then(|it| it.address);
-        settings.also_named = self.also_named();
+        settings.run = self.run_settings(settings.run, tools, model_api);
         bobbin_local_vercel::Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::{Agent, Refresh, Runtime};
 use bobbin_core::failure::Failure;
@@ -10,18 +9,19 @@ use bobbin_core::ids::sandbox_password;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 
+use crate::runtimes::RuntimeMode;
+
 /// A runtime for who starts no server: it has no model key.
 ///
 /// # Errors
-/// What is wrong with the model's name.
-pub fn listening(model: &str) -> Result<Arc<dyn Runtime>, String> {
-    let runtime = OpenCodeRuntime::new(&ModelSettings {
+/// What is wrong with the mode's or the model's name.
+pub fn listening(mode: &str, model: &str) -> Result<Arc<dyn Runtime>, String> {
+    RuntimeMode::named(mode)?.runtime(&ModelSettings {
         model: model.to_owned(),
         models: Vec::new(),
         model_base_url: None,
         keys: ModelKeys::default(),
-    })?;
-    Ok(Arc::new(runtime))
+    })
 }
 
 /// The agent of the sandbox with this name. Nothing is asked of it yet.

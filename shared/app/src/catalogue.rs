@@ -16,11 +16,19 @@ use bobbin_core::settings::{AgentOptions, Catalogue};
 /// Noting takes no longer.
 pub const NOTE_MS_MAX: u64 = 2_000;
 
-/// Notes what an agent offers and what a turn uses.
-pub async fn note(store: &Store, tenant: &Tenant, offer: &AgentOptions, used: &Selection) {
+/// Notes what an agent offers, what a turn uses, and the providers that are set up.
+pub async fn note(
+    store: &Store,
+    tenant: &Tenant,
+    offer: &AgentOptions,
+    used: &Selection,
+    providers: Vec<String>,
+) {
     let noting = write(store, tenant, |catalogue| {
         let learned = catalogue.learn(offer);
-        catalogue.recent.note(used) || learned
+        let others = catalogue.providers != providers;
+        catalogue.providers = providers;
+        catalogue.recent.note(used) || learned || others
     });
     skipped(tenant, noting).await;
 }

@@ -14,6 +14,7 @@ pub mod opening;
 pub mod orphans;
 pub mod overview;
 pub mod providers;
+pub mod runtimes;
 pub mod sandboxes;
 pub mod tenants;
 pub mod world;

@@ -222,6 +222,13 @@ impl Providers {
         Arc::clone(&self.default)
     }
 
+    /// What the provider of this name lacks or does otherwise than others, in a line for people; none where it lacks nothing.
+    #[must_use]
+    pub fn lacking(&self, name: &str) -> Option<String> {
+        let words = self.of(name)?.caps().lacking();
+        (!words.is_empty()).then(|| format!("{name}: {}", words.join("; ")))
+    }
+
     /// The names of those that there are.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.all.iter().map(|(name, _)| *name)

@@ -23,7 +23,7 @@ use bobbin_core::session::Session;
 use bobbin_core::settings::Settings;
 use bobbin_sandbox::{ErrorKind, Provider};
 
-use crate::model_keys::{self, KeyState, ModelProvider};
+use crate::model_keys::{KeyState, ModelProvider, look, look_at_endpoint};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{clients, providers};
@@ -35,6 +35,8 @@ const MADE_MAX: usize = 100;
 pub struct Tenants {
     config: Config,
     keys: Keys,
+    /// With the stack's own keys.
+    providers: Providers,
     stack: Arc<Sandboxes>,
     /// None where tenants have no keys of their own.
     seal: Option<Seal>,
@@ -57,16 +59,29 @@ type Made = (Vec<String>, Arc<Sandboxes>);
 
 impl Tenants {
     /// With the stack's own keys, and what opens those of tenants.
-    #[must_use]
-    pub fn new(aws: &Aws, config: &Config, keys: &Keys, stack: Arc<Sandboxes>) -> Self {
+    ///
+    /// # Errors
+    /// A sentence that names the setting that cannot be used.
+    pub fn new(aws: &Aws, config: &Config, keys: &Keys) -> Result<Self, String> {
         let arn = config.credentials_key.as_str();
-        Self {
+        let providers = Providers::new(&config.into(), &keys.provider)?;
+        let of_stack = |_: Key, stack: &Secret| stack.expose().to_owned();
+        let models = model_keys(keys, of_stack);
+        let stack = clients::sandboxes_with(config, keys, providers.configured(), models, None)?;
+        Ok(Self {
             seal: (!arn.is_empty()).then(|| Seal::new(aws, arn)),
             config: config.clone(),
             keys: keys.clone(),
-            stack,
+            providers,
+            stack: Arc::new(stack),
             made: Mutex::default(),
-        }
+        })
+    }
+
+    /// The sandboxes with the stack's keys, at the configured provider.
+    #[must_use]
+    pub fn of_stack(&self) -> Arc<Sandboxes> {
+        Arc::clone(&self.stack)
     }
 
     /// Whether tenants can store keys here.
@@ -118,9 +133,9 @@ impl Tenants {
         let own_endpoint = self.config.model_base_url.as_str();
         match ModelProvider::of(key) {
             Some(ModelProvider::OpenAi) if !own_endpoint.is_empty() => {
-                model_keys::look_at_endpoint(own_endpoint, value).await
+                look_at_endpoint(own_endpoint, value).await
             }
-            Some(provider) => model_keys::look(provider, provider.base(), value).await,
+            Some(provider) => look(provider, provider.base(), value).await,
             None => match self.account(value) {
                 Ok(account) => match account.count(tenant, None).await {
                     Ok(_) => KeyState::Valid(String::new()),
@@ -166,17 +181,10 @@ impl Tenants {
         &self.config.provider
     }
 
-    /// Names of the providers that are set up with the stack's keys.
-    ///
-    /// # Errors
-    /// A sentence that names the setting that cannot be used.
-    pub fn set_up(&self) -> Result<Vec<&'static str>, Failure> {
-        Ok(self.providers()?.names().collect())
-    }
-
-    fn providers(&self) -> Result<Providers, Failure> {
-        let providers = Providers::new(&(&self.config).into(), &self.keys.provider);
-        providers.map_err(|advice| Failure::NonRecoverable { advice })
+    /// The providers that are set up with the stack's keys.
+    #[must_use]
+    pub fn set_up(&self) -> &Providers {
+        &self.providers
     }
 
     /// The sandboxes of a tenant: in its own account, or in the stack's at this provider, without a name at the configured one.
@@ -200,7 +208,7 @@ impl Tenants {
             .filter_map(|key| Some((key, settings.own_key(key)?)))
             .collect();
         if !own && stored.is_empty() && elsewhere.is_none() {
-            return Ok(Arc::clone(&self.stack));
+            return Ok(self.of_stack());
         }
         let sealed: Vec<String> = stored.iter().map(|(_, own)| own.sealed.clone()).collect();
         let place = ClientsFor {
@@ -243,12 +251,7 @@ impl Tenants {
             None if own => String::new(),
             None => stack.expose().to_owned(),
         };
-        let keys = &self.keys.worker;
-        let models = ModelKeys {
-            anthropic: model(Key::AnthropicApiKey, &keys.anthropic_api_key),
-            openai: model(Key::OpenAiApiKey, &keys.openai_api_key),
-            openrouter: model(Key::OpenRouterApiKey, &keys.openrouter_api_key),
-        };
+        let models = model_keys(&self.keys, model);
         let account = match (own, of(Key::DaytonaApiKey)) {
             (true, Some(value)) => self
                 .account(value)
@@ -261,7 +264,7 @@ impl Tenants {
                     ),
                 });
             }
-            (false, _) => self.providers()?.named(place.provider.as_deref())?,
+            (false, _) => self.providers.named(place.provider.as_deref())?,
         };
         let tenant = place.tenant.as_ref();
         let made = clients::sandboxes_with(&self.config, &self.keys, account, models, tenant);
@@ -270,6 +273,16 @@ impl Tenants {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClientsFor, Made>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The keys that models are called with, each as `of` says of the stack's own.
+fn model_keys(keys: &Keys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
+    let keys = &keys.worker;
+    ModelKeys {
+        anthropic: of(Key::AnthropicApiKey, &keys.anthropic_api_key),
+        openai: of(Key::OpenAiApiKey, &keys.openai_api_key),
+        openrouter: of(Key::OpenRouterApiKey, &keys.openrouter_api_key),
     }
 }
 

@@ -522,7 +522,9 @@ impl Live {
                 AgentOptions::default()
             }
         };
-        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used).await;
+        let providers = self.parts.tenants.set_up().names();
+        let providers = providers.map(str::to_owned).collect();
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used, providers).await;
         offer
     }
 }

@@ -350,14 +350,14 @@ async fn life() {
         .unwrap();
     let state_dir = std::env::temp_dir().join(format!("bobbin-sandboxes-{}", std::process::id()));
     let mut settings = Settings::new(state_dir.clone(), "local-key".to_owned());
-    settings.tools = vec![tools.bin_dir];
+    settings.run.tools = vec![tools.bin_dir];
     let mirror = tempfile::tempdir().unwrap();
     repository(&mirror.path().join("acme/api"));
-    settings.git_mirror = Some(mirror.path().to_owned());
+    settings.run.git_mirror = Some(mirror.path().to_owned());
     let model = Model::start(0).await.unwrap();
     let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
-    settings.reachable = port.into_iter().collect();
-    settings.stand_ins = far_model(&model).await;
+    settings.run.reachable = port.into_iter().collect();
+    settings.run.stand_ins = far_model(&model).await;
     let provider = Provider::start(settings).await.unwrap();
     let mut scene = scene(provider, model);
 

@@ -101,6 +101,8 @@ pub struct Config {
     pub ssh_hosts: Vec<serde_json::Value>,
     /// The model of turns that choose none, as provider/model.
     pub model: String,
+    /// How agents are run in the sandboxes, by the name of the mode; empty is the first one.
+    pub runtime_mode: String,
     /// Further models of the endpoint that can be chosen.
     pub models: Vec<String>,
     /// OpenAI-compatible endpoint; empty uses the provider's own.
@@ -160,6 +162,7 @@ impl Config {
             vercel_image: overrides.vercel_image,
             ssh_hosts: overrides.ssh_hosts,
             model: required("MODEL")?,
+            runtime_mode: optional("SANDBOX_RUNTIME_MODE"),
             models: overrides.models,
             project_config_of: overrides.project_config_of,
             model_keys_inside: overrides.model_keys_inside,

@@ -613,7 +613,11 @@ impl Body {
             Self::Control(Control {
                 want: Want::Configure { change },
                 ..
-            }) => matches!(change, Change::Direct { .. }),
+            }) => matches!(change, Change::Direct { .. }) || change.is_of_providers(),
+            Self::Overview(overview) => overview
+                .change
+                .as_ref()
+                .is_some_and(Change::is_of_providers),
             Self::Control(control) => matches!(
                 control.want,
                 Want::OwnKey { .. }

@@ -9,6 +9,7 @@ use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::message::Operation;
 use crate::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
+use crate::settings::Kind;
 use crate::text::{one_line, shorten, span};
 
 /// Sandboxes of one page in a chat: with four buttons each they fit into a message of either platform.
@@ -17,6 +18,8 @@ pub const PAGE_SANDBOXES: usize = 5;
 const WORD_UNITS_MAX: usize = 80;
 /// Characters (UTF-16 units) of what an operation came to grief of.
 const TROUBLE_UNITS_MAX: usize = 160;
+/// Bytes of the name of a snapshot.
+const SNAPSHOT_BYTES_MAX: usize = 200;
 /// For how long it is said what became of the last operation, in milliseconds.
 const TOLD_MS: u64 = 60 * 60_000;
 
@@ -45,6 +48,9 @@ pub struct Listed {
     pub waiting: usize,
     /// Its snapshots, newest last.
     pub snapshots: Vec<KeptSnapshot>,
+    /// That its provider makes no snapshots, and why, where it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_snapshots: Option<String>,
     /// Somebody wants it destroyed: nothing begins in it any more.
     pub closing: bool,
     /// What was wanted of it last, and what came of it.
@@ -68,8 +74,18 @@ impl Listed {
             in_use: record.in_use.iter().map(|one| one.thread.clone()).collect(),
             waiting: record.waiting.len(),
             snapshots: record.snapshots.clone(),
+            no_snapshots: None,
             closing: record.closing.is_some(),
             operated: record.operated.last().cloned(),
+        }
+    }
+
+    /// The same, where its provider makes no snapshots, and says why.
+    #[must_use]
+    pub fn without_snapshots(self, why: Option<String>) -> Self {
+        Self {
+            no_snapshots: why,
+            ..self
         }
     }
 
@@ -139,6 +155,7 @@ impl Listed {
             1 => facts.push("1 snapshot".to_owned()),
             n => facts.push(format!("{n} snapshots")),
         }
+        facts.extend(self.no_snapshots.clone());
         facts
     }
 
@@ -179,9 +196,12 @@ impl Listed {
 
     /// Why an operation would come to nothing, as the record stands now.
     #[must_use]
-    pub const fn pointless(&self, want: Operation) -> Option<&'static str> {
+    pub fn pointless(&self, want: Operation) -> Option<&str> {
         if self.closing {
             return Some("it is being destroyed");
+        }
+        if want == Operation::Snapshot && self.no_snapshots.is_some() {
+            return self.no_snapshots.as_deref();
         }
         match (want, self.phase) {
             // What had only a name left gives that up.
@@ -447,27 +467,22 @@ impl SandboxOption {
     /// [`Unusable`], in words for the person.
     pub fn usable(self, typed: &str) -> Result<String, Unusable> {
         let typed = typed.trim();
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let of_name = |c: char| plain(c) || matches!(c, '.' | ':' | '/' | '@');
-        let fits = |units_max: usize| !typed.is_empty() && typed.len() <= units_max;
-        let (fits, what) = match self {
+        let of_name = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
+        let (usable, what) = match self {
             Self::Provider => (
-                fits(40) && typed.chars().all(plain),
+                Kind::Provider.usable(typed).ok(),
                 "a provider: take one of those that /sandbox-list shows",
             ),
             Self::Snapshot => (
-                fits(200) && typed.chars().all(of_name),
+                ((1..=SNAPSHOT_BYTES_MAX).contains(&typed.len()) && typed.chars().all(of_name))
+                    .then(|| typed.to_owned()),
                 "a snapshot: take a name as the provider shows it",
             ),
         };
-        if fits {
-            return Ok(match self {
-                Self::Provider => typed.to_ascii_lowercase(),
-                Self::Snapshot => typed.to_owned(),
-            });
-        }
-        let shown = shorten(&one_line(typed), 60);
-        Err(Unusable { shown, what })
+        usable.ok_or_else(|| Unusable {
+            shown: shorten(&one_line(typed), 60),
+            what,
+        })
     }
 }
 

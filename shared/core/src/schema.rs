@@ -91,16 +91,17 @@ impl Shape {
             Self::Record => 3,
             // With 2: a sandbox that has a name.
             Self::Sandbox => 2,
+            // With 2: a default provider was changed.
+            Self::Settings => 2,
             Self::Mark
             | Self::Entry
             | Self::Patch
-            | Self::Settings
             | Self::Catalogue
             | Self::Breaker
             | Self::Setup
             | Self::Parked => 1,
-            // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, or about
-            // sandboxes that people name.
+            // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
+            // sandboxes that people name, or about default providers.
             Self::Body => 2,
         }
     }

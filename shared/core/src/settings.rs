@@ -8,7 +8,7 @@ mod direct;
 mod listing;
 
 pub use direct::{DirectSwitch, SWITCHES_MAX};
-pub use listing::{change as change_words, listing};
+pub use listing::{change as change_words, listing, places};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::ids::{Ms, SandboxName};
 use crate::keys::Key;
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
-use crate::schema::UnknownFields;
+use crate::schema::{self, Shape, UnknownFields};
 use crate::selection::Selection;
 
 /// Channels that have defaults of their own.
@@ -31,6 +31,8 @@ pub const IDS_MAX: usize = 200;
 pub const AUDIT_MAX: usize = 20;
 /// Bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 300;
+/// Bytes of the name of a provider.
+const PROVIDER_BYTES_MAX: usize = 40;
 /// Entries of each list of the catalogue.
 pub const CATALOGUE_MAX: usize = 200;
 
@@ -122,6 +124,8 @@ pub enum Kind {
     Model,
     /// The agent that a turn runs with.
     Agent,
+    /// The provider that a new sandbox is made at.
+    Provider,
 }
 
 /// A list of the settings.
@@ -149,6 +153,16 @@ pub enum NotChanged {
 }
 
 impl Settings {
+    /// The stored form.
+    ///
+    /// # Errors
+    /// The encoder's; every field has a JSON form.
+    pub fn encode(&self) -> Result<String, serde_json::Error> {
+        let is_new = self.audit.iter().any(|made| made.change.is_of_providers());
+        let number = if is_new { 2 } else { 1 };
+        schema::write_at(Shape::Settings, number, self, &self.unknown)
+    }
+
     /// The tenant's own key of a provider, if it has one.
     #[must_use]
     pub fn own_key(&self, key: Key) -> Option<&OwnKey> {
@@ -283,13 +297,40 @@ impl Settings {
     }
 }
 
+impl Change {
+    /// Whether it is about a default provider, which a worker of before there were any cannot read.
+    #[must_use]
+    pub fn is_of_providers(&self) -> bool {
+        matches!(
+            self,
+            Self::Default {
+                of: Kind::Provider,
+                ..
+            }
+        )
+    }
+}
+
 impl Kind {
+    /// Whatever a default can be of, in the order in which they are shown.
+    pub const ALL: [Self; 4] = [Self::Repo, Self::Model, Self::Agent, Self::Provider];
+
     /// The value without white space around it, if it can be one.
     ///
     /// # Errors
     /// [`NotChanged::Unusable`].
     pub fn usable(self, value: &str) -> Result<String, NotChanged> {
         let value = value.trim();
+        let unusable = || {
+            let shown = crate::text::shorten(&crate::text::one_line(value), 60);
+            NotChanged::Unusable(shown, self.words())
+        };
+        if self == Self::Provider {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
+            let name = || value.to_ascii_lowercase();
+            return fits.then(name).ok_or_else(unusable);
+        }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+~".contains(c);
         let fits = !value.is_empty()
             && value.len() <= VALUE_BYTES_MAX
@@ -300,13 +341,13 @@ impl Kind {
             Self::Model => value
                 .split_once('/')
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
-            Self::Agent => !value.contains('/'),
+            Self::Agent | Self::Provider => !value.contains('/'),
         };
         if fits && shaped {
-            return Ok(value.to_owned());
+            Ok(value.to_owned())
+        } else {
+            Err(unusable())
         }
-        let shown = crate::text::shorten(&crate::text::one_line(value), 60);
-        Err(NotChanged::Unusable(shown, self.words()))
     }
 
     const fn words(self) -> &'static str {
@@ -314,14 +355,28 @@ impl Kind {
             Self::Repo => "a repository: name it as owner/name, or as an https address",
             Self::Model => "a model: name it as provider/model",
             Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
+            Self::Provider => "a provider: name one that is set up here, for example daytona",
         }
     }
 
-    fn set(self, selection: &mut Selection, value: Option<String>) {
+    /// What of a choice is of this kind.
+    #[must_use]
+    pub const fn of(self, selection: &Selection) -> &Option<String> {
+        match self {
+            Self::Repo => &selection.repo,
+            Self::Model => &selection.model,
+            Self::Agent => &selection.agent,
+            Self::Provider => &selection.provider,
+        }
+    }
+
+    /// Makes this value what of a choice is of this kind.
+    pub fn set(self, selection: &mut Selection, value: Option<String>) {
         match self {
             Self::Repo => selection.repo = value,
             Self::Model => selection.model = value,
             Self::Agent => selection.agent = value,
+            Self::Provider => selection.provider = value,
         }
     }
 }
@@ -377,6 +432,9 @@ pub struct Catalogue {
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
+    /// Providers of sandboxes that are set up here, the configured one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
     /// What turns have used, newest first.
     pub recent: Recent,
     /// How sandboxes with a name stood when they were last written. Whose names those are is said elsewhere.
@@ -469,10 +527,11 @@ impl Catalogue {
     /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
     #[must_use]
     pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
-        let (recent, offered): (_, &[String]) = match kind {
+        let (recent, offered): (&[String], &[String]) = match kind {
             Kind::Repo => (&self.recent.repos, &[]),
             Kind::Model => (&self.recent.models, &self.models),
             Kind::Agent => (&self.recent.agents, &self.agents),
+            Kind::Provider => (&[], &self.providers),
         };
         let typed = typed.trim().to_lowercase();
         let mut seen = BTreeSet::new();
@@ -654,6 +713,14 @@ mod tests {
         }
         assert!(Kind::Model.usable("gpt").is_err());
         assert!(Kind::Agent.usable("build").is_ok());
+        assert_eq!(Kind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
+        assert_eq!(
+            Kind::Provider
+                .usable("my cloud")
+                .expect_err("two words")
+                .to_string(),
+            "`my cloud` cannot be used as a provider: name one that is set up here, for example daytona."
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What runs sandboxes: the trait [`Provider`], and a folder a provider with its types, its client and its part of the
 //! trait.
 
+mod api;
 pub mod daytona;
 pub mod labels;
 mod provider;

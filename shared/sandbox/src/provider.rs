@@ -10,6 +10,7 @@ use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, SandboxKey, Tenant};
 use bobbin_core::sandbox::SandboxState;
+use bobbin_core::text::span;
 use tokio::time::Instant;
 
 use crate::labels::{
@@ -17,6 +18,8 @@ use crate::labels::{
     labels,
 };
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
+
+const DAY_MS: u64 = 24 * 60 * 60_000;
 
 /// A sandbox as its provider tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +61,22 @@ impl Sandbox {
                 .iter()
                 .filter(|(name, _)| ![LABEL_TENANT, LABEL_STACK_ID].contains(&name.as_str()))
                 .all(|(name, value)| self.labels.get(name) == Some(value))
+    }
+
+    /// What it is, where it was found under the name of this key and generation: ours, or in the way.
+    ///
+    /// # Errors
+    /// That another stack made it.
+    pub(crate) fn adopted(self, stack: Stack<'_>, key: &SandboxKey, generation: u32) -> Observed {
+        if self.belongs_to(stack, key, generation) {
+            return Ok(self.state);
+        }
+        Err(Failure::NonRecoverable {
+            advice: format!(
+                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
+                self.name
+            ),
+        })
     }
 
     /// Whether something stands for the model keys in it.
@@ -165,15 +184,54 @@ pub type Observed = Result<SandboxState, Failure>;
 /// What a provider can do at all: callers ask once, and have a path without each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// It makes snapshots of sandboxes, and sandboxes from them.
-    pub snapshots: bool,
+    /// Why it makes no snapshots of sandboxes, and no sandboxes from them; none: it makes them.
+    pub no_snapshots: Option<&'static str>,
     /// Making a snapshot ends what runs in the sandbox, which stands still afterwards.
     pub snapshot_ends_run: bool,
     /// So many milliseconds after it was made it destroys a sandbox by itself, whatever that is doing then. A sandbox of its
     /// own says when that is ([`Sandbox::ends_ms`]): a provider may allow less than it was asked for.
     pub life_ms_max: Option<u64>,
+    /// It keeps no secrets outside of the sandboxes: model keys are in the environment of what runs inside.
+    pub keys_inside: bool,
     /// The address on which a server inside has to listen to be reached through [`Provider::endpoint`].
     pub listens_on: Ipv4Addr,
+}
+
+impl Caps {
+    /// Whether it makes snapshots of sandboxes.
+    ///
+    /// # Errors
+    /// Words for people: that there are none here, and why.
+    pub fn snapshots(&self) -> Result<(), String> {
+        match self.no_snapshots {
+            None => Ok(()),
+            Some(why) => Err(format!("no snapshots here: {why}")),
+        }
+    }
+
+    /// What people do not find here, or find otherwise than they may expect, in words.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(self.snapshots().err());
+        if self.snapshot_ends_run {
+            words.push("a snapshot ends what runs in the sandbox".to_owned());
+        }
+        if let Some(life_ms) = self.life_ms_max {
+            let life = match life_ms / DAY_MS {
+                0 => span(life_ms),
+                1 => "a day".to_owned(),
+                days => format!("{days} days"),
+            };
+            words.push(format!(
+                "no disk beyond its end: a sandbox is deleted {life} after it was made"
+            ));
+        }
+        if self.keys_inside {
+            words.push("model keys are inside the sandboxes".to_owned());
+        }
+        words
+    }
 }
 
 /// What a sandbox is made of besides its name.
@@ -300,6 +358,34 @@ mod tests {
     use bobbin_core::ids::ThreadKey;
 
     use super::*;
+
+    #[test]
+    fn what_a_provider_lacks_is_told_in_words() {
+        let able = Caps {
+            no_snapshots: None,
+            snapshot_ends_run: false,
+            life_ms_max: None,
+            keys_inside: false,
+            listens_on: Ipv4Addr::LOCALHOST,
+        };
+        assert_eq!(able.lacking(), Vec::<String>::new());
+        let less = Caps {
+            no_snapshots: Some("hosts make none"),
+            snapshot_ends_run: true,
+            life_ms_max: Some(7 * 24 * 60 * 60_000),
+            keys_inside: true,
+            ..able
+        };
+        assert_eq!(
+            less.lacking(),
+            [
+                "no snapshots here: hosts make none",
+                "a snapshot ends what runs in the sandbox",
+                "no disk beyond its end: a sandbox is deleted 7 days after it was made",
+                "model keys are inside the sandboxes",
+            ]
+        );
+    }
 
     #[test]
     fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {

@@ -846,7 +846,10 @@ async fn no_snapshot_is_promised_where_there_are_none() {
         sandboxes: 1,
     };
     let provider = at(vec![nowhere], &key);
-    assert!(!provider.caps().snapshots);
+    assert_eq!(
+        provider.caps().snapshots(),
+        Err("no snapshots here: an SSH host has a sandbox's files in one place alone".to_owned())
+    );
     let stack = bobbin_sandbox::labels::Stack {
         name: "dev",
         id: "this-one",

@@ -5,6 +5,7 @@
 //! input is a finding for ever. The suite replays every seed and a few thousand mutations of them; `tests/fuzz`
 //! compiles this same module for libFuzzer. Deliberately absent: servers and clients, which the other suites drive.
 
+mod agent_events;
 mod daytona;
 pub mod dice;
 mod discord;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// Each entry point that takes bytes from outside.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target {
         name: "discord_verifier",
         property: "accepts exactly the signature of the key over timestamp and body, within five minutes of now",
@@ -85,6 +86,13 @@ pub const TARGETS: [Target; 12] = [
         property: "a list read after connecting and the list itself tell the same end of the run, within its bounds",
         check: opencode::messages,
         seeds: seeds::opencode_messages,
+    },
+    Target {
+        name: "agent_events",
+        property: "every line of any agent becomes events, the first of which has it whole; a converter that was stored \
+                   converts the same; an event is read back as it was written",
+        check: agent_events::any,
+        seeds: seeds::agents_lines,
     },
     Target {
         name: "daytona_json",

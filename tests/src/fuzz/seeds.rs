@@ -86,6 +86,26 @@ pub(super) fn opencode_events(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".event.sse")
 }
 
+/// Recorded streams and the corpus once more, each as one JSON array, so that whole values can be changed.
+pub(super) fn agents_lines(workspace: &Path) -> Vec<Seed> {
+    let array = |seed: &Seed| {
+        let text = String::from_utf8_lossy(&seed.bytes);
+        let lines = text
+            .lines()
+            .map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let values: Vec<Value> = lines
+            .filter_map(|it| serde_json::from_str(it).ok())
+            .collect();
+        Seed {
+            name: format!("{}, an array", seed.name),
+            bytes: Value::Array(values).to_string().into_bytes(),
+        }
+    };
+    let corpus = corpus(workspace, "agent_events");
+    let streams = opencode_events(workspace);
+    corpus.iter().chain(&streams).map(array).collect()
+}
+
 pub(super) fn opencode_messages(workspace: &Path) -> Vec<Seed> {
     recorded(workspace, ".messages.json")
 }

@@ -34,6 +34,10 @@ pub struct Home {
     pub deleted: BTreeSet<u32>,
     /// Generations whose deletion a person asked for and somebody began.
     pub unwanted: BTreeSet<u32>,
+    /// The provider goes by the wall clock: from its start a sandbox runs for so long.
+    pub session_ms: Option<u64>,
+    /// It puts no end off: the hard one has come.
+    pub never_extends: bool,
     /// Snapshots that stand at the provider, and from when each is ready.
     pub snapshots: BTreeMap<String, Ms>,
     /// The wake-up that was last asked for.
@@ -112,6 +116,7 @@ impl Home {
         self.sandboxes.entry(generation).or_insert(Sandbox {
             created_ms: now_ms,
             ready_ms,
+            ends_ms: self.session_ms.map(|session_ms| ready_ms + session_ms),
             stopped: false,
             broken,
             cloned: false,
@@ -131,7 +136,42 @@ impl Home {
         {
             sandbox.stopped = false;
             sandbox.ready_ms = now_ms + takes_ms;
+            let ready_ms = sandbox.ready_ms;
+            sandbox.ends_ms = self.session_ms.map(|session_ms| ready_ms + session_ms);
         }
+    }
+
+    /// Who follows a run tells the provider that work goes on.
+    pub fn extend(&mut self, generation: u32, now_ms: Ms) {
+        if let (Some(session_ms), false) = (self.session_ms, self.never_extends)
+            && let Some(sandbox) = self.sandboxes.get_mut(&generation)
+        {
+            sandbox.ends_ms = sandbox.ends_ms.max(Some(now_ms + session_ms));
+        }
+    }
+
+    /// When the next sandbox's time is over.
+    pub fn next_end_ms(&self) -> Option<Ms> {
+        let running = self.sandboxes.values().filter(|one| !one.stopped);
+        running.filter_map(|one| one.ends_ms).min()
+    }
+
+    /// Stops those whose time is over, whatever they are doing; true: there was one.
+    pub fn time_is_over(&mut self, now_ms: Ms) -> bool {
+        let is_over = |one: &Sandbox| !one.stopped && one.ends_ms.is_some_and(|at| at <= now_ms);
+        let over: Vec<u32> = self
+            .sandboxes
+            .iter()
+            .filter(|(_, one)| is_over(one))
+            .map(|(generation, _)| *generation)
+            .collect();
+        for generation in &over {
+            self.park(*generation, now_ms);
+            self.facts.push(Fact::Disturbed {
+                generation: *generation,
+            });
+        }
+        !over.is_empty()
     }
 
     /// A call reaches the provider. A stop or delete may hit what it must not: a turn of one of these threads.

@@ -62,6 +62,9 @@ impl World {
                     .min()
                     .unwrap_or(Ms::MAX),
             );
+            let ends = inner.places.iter();
+            let ends = ends.filter_map(|place| place.home.next_end_ms());
+            next_ms = next_ms.min(ends.min().unwrap_or(Ms::MAX));
             next_ms = next_ms.min(
                 tasks
                     .iter()
@@ -132,6 +135,12 @@ impl World {
                 Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Rest => {}
+            }
+        }
+        for place in 0..inner.places.len() {
+            if inner.places[place].home.time_is_over(now_ms) {
+                inner.met.insert("time over");
+                inner.note(place, || "the sandbox's time is over".to_owned());
             }
         }
         let sweeps = inner.sweeps;

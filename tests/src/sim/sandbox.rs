@@ -13,6 +13,8 @@ pub struct Sandbox {
     pub created_ms: Ms,
     /// It runs from this time on.
     pub(super) ready_ms: Ms,
+    /// It is stopped at this time, used or not, unless somebody has that put off.
+    pub(super) ends_ms: Option<Ms>,
     pub(super) stopped: bool,
     pub(super) broken: bool,
     /// The repository stands in it.

@@ -23,6 +23,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::places::Place;
 use crate::run::alone;
 
 const PROMPT: &str = "echo: the first words";
@@ -45,6 +46,8 @@ static PERMITS: Semaphore = Semaphore::const_new(PEOPLE_AT_ONCE);
 struct Agent {
     word: &'static str,
     is_stand_in: bool,
+    /// Where its sandboxes are.
+    place: Place,
     /// Kill points a platform without `BOBBIN_KILLS`.
     sample: usize,
     at_once: usize,
@@ -54,6 +57,7 @@ struct Agent {
 const REAL: Agent = Agent {
     word: "with_opencode",
     is_stand_in: false,
+    place: Place::Daytona,
     sample: 4,
     at_once: KILLS_AT_ONCE,
 };
@@ -61,8 +65,23 @@ const REAL: Agent = Agent {
 const STAND_IN: Agent = Agent {
     word: "with_a_stand_in",
     is_stand_in: true,
+    place: Place::Daytona,
     sample: 12,
     at_once: STAND_IN_KILLS_AT_ONCE,
+};
+/// The same where a sandbox is made, found and reached in another way.
+const AT_VERCEL: Agent = Agent {
+    word: "with_a_stand_in_at_vercel",
+    place: Place::Vercel,
+    sample: 4,
+    ..STAND_IN
+};
+const AT_SSH: Agent = Agent {
+    word: "with_a_stand_in_on_an_ssh_host",
+    place: Place::Ssh,
+    sample: 4,
+    at_once: KILLS_AT_ONCE,
+    ..STAND_IN
 };
 
 /// Where the worker is killed.
@@ -95,13 +114,16 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    [REAL, STAND_IN]
+    [REAL, STAND_IN, AT_VERCEL, AT_SSH]
         .map(|agent| {
             let name = format!(
                 "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
                 agent.word
             );
-            alone(&name, async move || kills(agent).await)
+            alone(&name, async move || match agent.place.lacks() {
+                Some(why) => eprintln!("SKIPPED: {why}"),
+                None => kills(agent).await,
+            })
         })
         .into()
 }
@@ -118,9 +140,9 @@ fn limits() -> Value {
 async fn kills(agent: Agent) {
     let stack = Stack::start(&Options {
         stand_in_agent: agent.is_stand_in,
-        ..Options::limits(limits())
+        ..agent.place.options(limits())
     });
-    let world = World::of(&stack);
+    let world = agent.place.world(&stack);
     let mut points = Vec::new();
     let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;
     for (platform, all) in Platform::ALL.into_iter().zip(recorded) {

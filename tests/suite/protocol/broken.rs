@@ -6,6 +6,8 @@ use bobbin_core::sandbox::Phase;
 use bobbin_tests::promises::*;
 use libtest_mimic::{Failed, Trial};
 
+use crate::proofs::proof;
+
 /// A history that keeps all promises: one prompt, answered.
 fn good() -> History {
     let facts = vec![
@@ -154,12 +156,12 @@ const BREAKS: [Break; 22] = [
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![Trial::test(
+    let mut trials = vec![proof(
         "protocol::promises::a_good_history_keeps_all_of_them",
         || check(&good()).map_err(Failed::from),
     )];
     trials.extend(BREAKS.map(|(number, what, spoil)| {
-        Trial::test(
+        proof(
             format!("protocol::promises::{what} is found").replace(' ', "_"),
             move || {
                 let mut history = good();

@@ -18,7 +18,7 @@ use super::state::settled;
 use super::thread::SimThread;
 use super::transitions::Transition;
 use super::world::World;
-use crate::run::beside;
+use crate::proofs::proof;
 
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {
@@ -546,7 +546,7 @@ pub fn singly() -> Result<BTreeSet<Transition>, String> {
 
 pub fn trials() -> Vec<Trial> {
     let trial = |one: &'static Scenario| {
-        beside(
+        proof(
             format!(
                 "protocol::crash::{}_singly_and_in_pairs",
                 one.name.replace(' ', "_")
@@ -566,7 +566,7 @@ pub fn trials() -> Vec<Trial> {
         )
     };
     let mut trials: Vec<Trial> = scenarios().map(trial).collect();
-    trials.push(beside(
+    trials.push(proof(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),
     ));

@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::transitions::{FAILURES, Transition};
 use super::{chaos, crash, model};
-use crate::run::beside;
+use crate::proofs::proof;
 
 const DOCUMENT: &str = include_str!("../../../docs/PROTOCOL.md");
 /// The head of the table of transitions.
@@ -114,11 +114,11 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        beside(
+        proof(
             "protocol::document::its_table_is_what_happens",
             the_table_is_what_happens,
         ),
-        beside(
+        proof(
             "protocol::document::every_phase_and_failure_is_named",
             every_phase_and_failure_is_named,
         ),

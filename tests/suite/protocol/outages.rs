@@ -9,6 +9,8 @@ use super::promises::{self, Ending, Fact};
 use super::state::{Inner, nothing_due, settled};
 use super::world::World;
 
+use crate::proofs::proof;
+
 const HOUR_MS: u64 = 60 * 60_000;
 /// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.
 const PROMPTS: usize = 3;
@@ -126,25 +128,25 @@ pub fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|of| {
             let name = format!("{of:?}").to_lowercase();
-            Trial::test(
+            proof(
                 format!("protocol::outages::an_hour_without_{name}_from_any_call_on_loses_and_doubles_nothing"),
                 move || hold(of),
             )
         })
         .collect();
     trials.extend([
-        Trial::test(
+        proof(
             "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
             || given_up(false).map_err(Failed::from),
         ),
-        Trial::test(
+        proof(
             "protocol::outages::a_letter_that_goes_before_its_notice_is_on_record_is_caught",
             || match given_up(true) {
                 Err(why) if why.contains("t0") || why.contains("promise") => Ok(()),
                 other => Err(format!("not caught: {other:?}").into()),
             },
         ),
-        Trial::test("protocol::outages::a_constant_hold_is_caught", || {
+        proof("protocol::outages::a_constant_hold_is_caught", || {
             let limits = Limits {
                 backoff_ms_max: 2_000,
                 outage_backoff_ms_max: 2_000,
@@ -152,14 +154,14 @@ pub fn trials() -> Vec<Trial> {
             };
             caught(every_call(Out::Writes, HOUR_MS, &limits, |_| {}))
         }),
-        Trial::test(
+        proof(
             "protocol::outages::a_token_that_is_given_up_is_caught",
             || {
                 let plant: Fault = |inner| inner.gives_tokens_up = true;
                 caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
             },
         ),
-        Trial::test(
+        proof(
             "protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught",
             || {
                 let limits = Limits {

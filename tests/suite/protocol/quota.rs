@@ -8,6 +8,8 @@ use super::promises::{self, Ending, Fact};
 use super::state::settled;
 use super::world::World;
 
+use crate::proofs::proof;
+
 /// Threads, of two tenants in turns.
 const THREADS: usize = 6;
 /// Histories, each with other times of its calls.
@@ -67,11 +69,11 @@ fn fault_is_caught() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test(
+        proof(
             "protocol::quota::threads_that_ask_at_once_get_no_more_than_their_tenant_may_have",
             bound_holds,
         ),
-        Trial::test("protocol::quota::a_count_before_alone_is_caught", || {
+        proof("protocol::quota::a_count_before_alone_is_caught", || {
             fault_is_caught()
         }),
     ]

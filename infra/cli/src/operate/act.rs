@@ -120,6 +120,11 @@ pub async fn carried(
     if let Some(why) = pointless(record, want) {
         return Err(nothing(want, why, record));
     }
+    if want == Operation::Snapshot
+        && let Err(why) = stack.provider_of(record).await?.caps().snapshots()
+    {
+        return Err(nothing(want, &why, record));
+    }
     let queues = stack.queues()?;
     let turns = at_work(stack, chosen).await?;
     // A snapshot waits for the end of what runs, for a while.

@@ -128,7 +128,7 @@ impl<'a> Ear<'a> {
             }
         };
         self.provider = Some((run.at.clone(), Arc::clone(&provider)));
-        let runtime = agents::listening(self.stack.model())?;
+        let runtime = agents::listening(self.stack.runtime_mode(), self.stack.model())?;
         let key = self.stack.stack_key().await.map_err(|e| e.message)?;
         let agent = agents::connect(&provider, &*runtime, &run.sandbox, key.expose());
         let agent = agent.await.map_err(|failure| failure.to_string())?;

@@ -9,7 +9,6 @@
 
 use std::io::Read as _;
 
-use bobbin_app::providers::PROVIDERS;
 use bobbin_chat::discord::{Discord, DiscordError};
 use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
@@ -220,6 +219,7 @@ async fn look_at_sandbox(
     tenant: &Tenant,
     wants: &Selection,
 ) -> Result<(), CommandError> {
+    stack.has_provider(wants.provider.as_deref()).await?;
     let found = match &wants.sandbox {
         Some(name) => {
             let found = stack.store.name(tenant, name).await;
@@ -231,7 +231,7 @@ async fn look_at_sandbox(
         if let (Some(name), None) = (&wants.sandbox, &wants.provider) {
             return Err(CommandError::not_found(format!(
                 "There is no sandbox named {name} in {tenant}. Nothing was sent. With --sandbox-provider beside the name it is made ({}); those that there are: bobbin {} sandbox list --tenant {tenant}",
-                PROVIDERS.join(", "),
+                stack.provider_names().await?.join(", "),
                 stack.said
             )));
         }

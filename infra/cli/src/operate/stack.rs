@@ -84,15 +84,59 @@ impl Stack {
     /// # Errors
     /// As [`Stack::provider`].
     pub async fn providers(&self) -> Result<Vec<Arc<dyn Provider>>, CommandError> {
-        let configured = self.target.overrides().provider;
-        let mut all = vec![self.provider().await?];
-        for name in PROVIDERS.into_iter().filter(|name| *name != configured) {
-            let ring = self.keyring(providers::key_of(name)?).await?;
-            if ring.get(providers::key_of(name)?.name()).is_some() {
-                all.push(self.provider_named(Some(name)).await?);
-            }
+        let mut all = Vec::new();
+        for name in self.provider_names().await? {
+            all.push(self.provider_named(Some(&name)).await?);
         }
         Ok(all)
+    }
+
+    /// What they are called, in the same order.
+    ///
+    /// # Errors
+    /// That the keys cannot be read.
+    pub async fn provider_names(&self) -> Result<Vec<String>, CommandError> {
+        let configured = self.target.overrides().provider;
+        let mut names = vec![configured.clone()];
+        for name in PROVIDERS.into_iter().filter(|name| *name != configured) {
+            let key = providers::key_of(name)?;
+            let ring = self.keyring(key).await?;
+            if ring.get(key.name()).is_some() {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Refuses a provider that this stack does not have.
+    ///
+    /// # Errors
+    /// Which it has, or that the keys cannot be read.
+    pub async fn has_provider(&self, name: Option<&str>) -> Result<(), CommandError> {
+        let Some(name) = name else {
+            return Ok(());
+        };
+        let names = self.provider_names().await?;
+        if names.iter().any(|one| one == name) {
+            return Ok(());
+        }
+        Err(CommandError::not_found(format!(
+            "There is no provider named {name} in this stack; these are set up: {}. Nothing was done.",
+            names.join(", ")
+        )))
+    }
+
+    /// What of snapshots a provider lacks, a line for each that makes none.
+    ///
+    /// # Errors
+    /// As [`Stack::provider`].
+    pub async fn lacking(&self) -> Result<Vec<String>, CommandError> {
+        let mut lines = Vec::new();
+        for name in self.provider_names().await? {
+            let caps = self.provider_named(Some(&name)).await?.caps();
+            lines.extend(caps.snapshots().err().map(|why| format!("{name}: {why}")));
+        }
+        Ok(lines)
     }
 
     /// The provider of this name, without one the configured one.
@@ -188,6 +232,11 @@ impl Stack {
     /// Base of Discord's API.
     pub fn discord_api(&self) -> String {
         self.target.discord_api()
+    }
+
+    /// How agents are run in its sandboxes.
+    pub fn runtime_mode(&self) -> &str {
+        self.parameter("SandboxRuntimeMode")
     }
 
     /// The model of turns that choose none.

@@ -53,7 +53,7 @@ enum From {
 }
 
 /// What every function has.
-const EVERY: [(&str, From); 18] = [
+const EVERY: [(&str, From); 19] = [
     ("AWS_ENDPOINT_URL", From::Endpoint),
     ("STACK", From::Name),
     ("STACK_ID", From::Id),
@@ -75,6 +75,10 @@ const EVERY: [(&str, From); 18] = [
     ("DISCORD_PUBLIC_KEY", From::Parameter("DiscordPublicKey")),
     ("DAYTONA_SNAPSHOT", From::Parameter("DaytonaSnapshot")),
     ("MODEL", From::Parameter("Model")),
+    (
+        "SANDBOX_RUNTIME_MODE",
+        From::Parameter("SandboxRuntimeMode"),
+    ),
     ("ALLOWED_GUILDS", From::Parameter("AllowedGuilds")),
     ("ALLOWED_TEAMS", From::Parameter("AllowedTeams")),
     ("ALLOWED_CHANNELS", From::Parameter("AllowedChannels")),

@@ -1,9 +1,8 @@
 //! The engine that runs sandboxes: what its settings say, what it knows, and the tasks that work for it.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use bobbin_local_breakpoint::Breakpoints;
+use bobbin_local_sandbox::settings::RunSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Accounts;
@@ -20,9 +19,8 @@ pub(crate) struct Engine {
     pub(crate) accounts: Accounts,
     /// The port on which the API listens.
     pub(crate) port: u16,
-    /// A second address on which it listens, and so do previews.
-    pub(crate) also_on: Option<IpAddr>,
-    pub(crate) also_named: Option<String>,
+    /// How it runs on this machine.
+    pub(crate) run: RunSettings,
     /// What runs its sandboxes.
     pub(crate) machine: Machine,
     /// What sandboxes are announced to have as `toolboxProxyUrl`.
@@ -30,12 +28,9 @@ pub(crate) struct Engine {
     pub(crate) default_snapshot: String,
     /// What the key may do, as it is told; nothing is refused for it.
     pub(crate) key_permissions: Vec<String>,
-    pub(crate) transition_ms: u64,
-    pub(crate) stop_grace_ms: u64,
     pub(crate) clock: Clock,
     pub(crate) store: Store,
     pub(crate) faults: Faults,
-    pub(crate) breakpoints: Breakpoints,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
 }

@@ -42,10 +42,11 @@ mod transition;
 pub use bobbin_local_sandbox::confine::Confinement;
 pub use bobbin_local_sandbox::init::sandbox_init_main;
 pub use bobbin_local_sandbox::machine::MachineError;
+pub use bobbin_local_sandbox::settings::StartError;
 pub use bobbin_local_sandbox::stand_in::StandIn;
 use bobbin_local_sandbox::{
     clock, confine, disk, gateway, init, init_process, machine, outbound, processes, random, serve,
 };
 pub use provider::{Provider, SandboxView};
-pub use settings::{Error, Settings};
+pub use settings::Settings;
 pub use state::SandboxState;

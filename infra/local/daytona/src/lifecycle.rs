@@ -32,7 +32,7 @@ pub(crate) fn begin(
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
     if begun.moving {
         let transition = Transition::new(engine, id, epoch);
-        let grace_ms = if force { 0 } else { engine.stop_grace_ms };
+        let grace_ms = if force { 0 } else { engine.run.stop_grace_ms };
         let state = begun.record.state;
         engine
             .machine

@@ -26,8 +26,6 @@ pub const SIGNED_MAX: usize = 100;
 pub const SIGNED_SECONDS_MAX: i64 = 86_400;
 /// A request body that the replay fault may send twice (reference: 256 KiB).
 pub const REPLAY_BYTES_MAX: usize = 256 * 1024;
-/// Faults that can be armed at once.
-pub const FAULTS_MAX: usize = 100;
 /// Snapshots that exist at once (organisations at Daytona have 30 to 100).
 pub const SNAPSHOTS_MAX: usize = 100;
 /// A snapshot that no sandbox was made from for so long is put to sleep (Daytona: two weeks).

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use bobbin_local_breakpoint::own_only;
-use tokio::net::TcpListener;
+use bobbin_local_sandbox::program::Running;
+use bobbin_local_sandbox::serve::Listeners;
+use bobbin_local_sandbox::settings::StartError;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Accounts;
@@ -14,14 +14,12 @@ use crate::clock::{Clock, system_ms};
 use crate::confine::Confinement;
 use crate::engine::Engine;
 use crate::faults::Faults;
-use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX};
-use crate::machine::{Machine, MachineError, MachineSettings};
-use crate::processes::ProcessSet;
+use crate::machine::{Machine, MachineError};
 use crate::record::Record;
-use crate::settings::{Error, Settings};
+use crate::settings::Settings;
 use crate::state::SandboxState;
 use crate::store::Store;
-use crate::{api, serve, snapshot, timers};
+use crate::{api, snapshot, timers};
 
 /// A sandbox, for people to look at.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -51,32 +49,14 @@ impl Provider {
     /// Starts a provider, after ending what an earlier one may have left behind.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub async fn start(settings: Settings) -> Result<Provider, Error> {
-        let machine = Machine::prepare(MachineSettings {
-            state_dir: settings.state_dir.clone(),
-            tools: settings.tools.clone(),
-            git_mirror: settings.git_mirror.clone(),
-            init: settings.init.clone(),
-            confine: settings.confine,
-            reachable: settings.reachable.clone(),
-            own_address: settings.also_on,
-            stand_ins: settings.stand_ins.clone(),
-        })
-        .await?;
+    /// See [`StartError`].
+    pub async fn start(settings: Settings) -> Result<Provider, StartError> {
+        let machine = Machine::prepare(settings.run.machine()).await?;
         let store = open_store(Path::new(&machine.state_dir), &settings)?;
-        let listeners = listen(&settings).await?;
+        let listeners = Listeners::open(&settings.run).await?;
         let engine = Arc::new(engine(settings, machine, store, listeners.port));
-
-        let router = own_only(api::router(&engine), engine.also_named.clone());
-        let router = engine.breakpoints.before("provider", serve::peer, router);
-        for listener in [Some(listeners.loopback), listeners.also]
-            .into_iter()
-            .flatten()
-        {
-            let served = serve::run(listener, router.clone(), engine.stopping.clone());
-            engine.machine.tasks.spawn(served);
-        }
+        let router = api::router(&engine);
+        listeners.serve(&engine.run, router, &engine.machine, &engine.stopping);
         engine.machine.tasks.spawn(timers::run(engine.clone()));
         Ok(Provider { engine })
     }
@@ -140,21 +120,24 @@ impl Provider {
                 .filter_map(|entry| entry.process.take())
                 .collect()
         };
-        let grace_ms = self.engine.stop_grace_ms;
-        futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
-        self.engine.machine.tasks.close();
-        let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
-        // Whatever still runs then ends with the program.
-        let _ = tokio::time::timeout(bound, self.engine.machine.tasks.wait()).await;
-        ProcessSet::of_state_dir(&self.engine.machine.state_dir)
-            .end(0)
-            .await;
+        let machine = &self.engine.machine;
+        machine.end(&processes, self.engine.run.stop_grace_ms).await;
     }
 }
 
-fn open_store(folder: &Path, settings: &Settings) -> Result<Store, Error> {
+impl Running for Provider {
+    fn confinement(&self) -> &Confinement {
+        self.confinement()
+    }
+
+    async fn end(self) {
+        self.stop().await;
+    }
+}
+
+fn open_store(folder: &Path, settings: &Settings) -> Result<Store, StartError> {
     let unusable = |source| MachineError::StateDir {
-        path: settings.state_dir.clone(),
+        path: settings.run.state_dir.clone(),
         source,
     };
     let store = Store::open(folder).map_err(unusable)?;
@@ -168,49 +151,19 @@ fn open_store(folder: &Path, settings: &Settings) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Where the API listens: on loopback, and on the same port of a second address if one is named.
-struct Listeners {
-    loopback: TcpListener,
-    port: u16,
-    also: Option<TcpListener>,
-}
-
-async fn listen(settings: &Settings) -> Result<Listeners, Error> {
-    let refused = |source| Error::Listen {
-        port: settings.port,
-        source,
-    };
-    let loopback = TcpListener::bind(("127.0.0.1", settings.port))
-        .await
-        .map_err(refused)?;
-    let port = loopback.local_addr().map_err(refused)?.port();
-    let also = serve::also_on(settings.also_on, port)
-        .await
-        .map_err(|source| Error::ListenAlso { port, source })?;
-    Ok(Listeners {
-        loopback,
-        port,
-        also,
-    })
-}
-
 /// The engine of these settings.
 fn engine(settings: Settings, machine: Machine, store: Store, port: u16) -> Engine {
     Engine {
         accounts: Accounts::new(&settings.api_key),
         api_key: settings.api_key,
         port,
-        also_on: settings.also_on,
-        also_named: settings.also_named,
         machine,
         toolbox_url: settings
             .toolbox_url
             .unwrap_or_else(|| format!("http://127.0.0.1:{port}/toolbox")),
         default_snapshot: settings.default_snapshot,
         key_permissions: settings.key_permissions,
-        breakpoints: settings.breakpoints,
-        transition_ms: settings.transition_ms,
-        stop_grace_ms: settings.stop_grace_ms,
+        run: settings.run,
         clock: Clock::default(),
         store,
         faults: Faults::default(),

@@ -1,72 +1,36 @@
-//! How a provider is run, and why it may not start.
+//! How a provider is run.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-use bobbin_local_breakpoint::Breakpoints;
+use bobbin_local_sandbox::settings::RunSettings;
 
-use crate::machine::MachineError;
-use bobbin_local_sandbox::stand_in::StandIn;
+/// Time in each state of transition: Daytona's are slow enough to be seen.
+const TRANSITION_MS: u64 = 150;
 
 /// How to run a provider.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where sandboxes and their records are kept. One provider at a time.
-    pub state_dir: PathBuf,
+    /// What every local provider is told.
+    pub run: RunSettings,
     /// The key that clients send as Bearer.
     pub api_key: String,
-    /// Port on 127.0.0.1; 0 takes a free one.
-    pub port: u16,
-    /// An address of this machine at which the API and the previews listen too, on the same ports, for callers that do
-    /// not share its loopback.
-    pub also_on: Option<IpAddr>,
-    /// A name or address of this machine by which such callers reach it.
-    pub also_named: Option<String>,
-    /// Ports of this machine's loopback that sandboxes with a network of their own reach too, such as a model's.
-    pub reachable: Vec<u16>,
-    /// Hosts of the world that something on this machine stands in for, as sandboxes with a network of their own see it.
-    pub stand_ins: Vec<StandIn>,
-    /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
-    pub tools: Vec<PathBuf>,
-    /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
-    /// in the sandboxes reads `https://github.com/` from there, so that cloning needs no network.
-    pub git_mirror: Option<PathBuf>,
-    /// How long a sandbox stays in each state of transition, at least.
-    pub transition_ms: u64,
-    /// Time between SIGTERM and SIGKILL at a stop.
-    pub stop_grace_ms: u64,
-    /// Use bubblewrap if it works.
-    pub confine: bool,
-    /// The program that calls [`sandbox_init_main`] first; the running one by default.
-    pub init: Option<PathBuf>,
     /// Announced as `toolboxProxyUrl` instead of our own, for a proxy in front.
     pub toolbox_url: Option<String>,
     /// The snapshot of a create that names neither one nor a build; it is always there and active.
     pub default_snapshot: String,
     /// What the key may do, as `GET /api-keys/current` tells it; nothing is refused for it.
     pub key_permissions: Vec<String>,
-    /// Test control: holds calls of functions.
-    pub breakpoints: Breakpoints,
 }
 
 impl Settings {
-    /// The defaults: a free port, no tools, 150 ms transitions, 3 s of grace, confined if possible.
+    /// The defaults of [`RunSettings`], but 150 ms transitions.
     #[must_use]
     pub fn new(state_dir: PathBuf, api_key: String) -> Self {
+        let mut run = RunSettings::new(state_dir);
+        run.transition_ms = TRANSITION_MS;
         Settings {
-            state_dir,
+            run,
             api_key,
-            port: 0,
-            also_on: None,
-            also_named: None,
-            reachable: Vec::new(),
-            stand_ins: Vec::new(),
-            tools: Vec::new(),
-            git_mirror: None,
-            transition_ms: 150,
-            stop_grace_ms: 3_000,
-            confine: true,
-            init: None,
             toolbox_url: None,
             default_snapshot: "bobbin-opencode".to_owned(),
             key_permissions: [
@@ -79,35 +43,6 @@ impl Settings {
             ]
             .map(str::to_owned)
             .to_vec(),
-            breakpoints: Breakpoints::default(),
         }
     }
-}
-
-/// Why a provider did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The machine cannot run sandboxes.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// The second address cannot be listened on.
-    #[error(
-        "the sandbox provider cannot listen on port {port} of the second address too: {source}; start again for another port"
-    )]
-    ListenAlso {
-        /// The port, which is that of loopback.
-        port: u16,
-        /// What the system says about the port.
-        source: std::io::Error,
-    },
-    /// The port cannot be had.
-    #[error(
-        "the sandbox provider cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
-    )]
-    Listen {
-        /// The port that was asked for, 0 for any.
-        port: u16,
-        /// What the system says about the port.
-        source: std::io::Error,
-    },
 }

@@ -1,6 +1,6 @@
 //! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can move.
 
-use std::time::Duration;
+use bobbin_local_sandbox::serve::again_and_again;
 
 use crate::engine::SharedEngine;
 use crate::lifecycle;
@@ -12,13 +12,8 @@ const MINUTE_MS: i64 = 60_000;
 
 /// Looks at every sandbox, again and again, until the provider stops.
 pub(crate) async fn run(engine: SharedEngine) {
-    let mut tick = tokio::time::interval(Duration::from_millis(TIMER_TICK_MS));
-    loop {
-        tokio::select! {
-            _ = tick.tick() => sweep(&engine),
-            () = engine.stopping.cancelled() => return,
-        }
-    }
+    let stopping = engine.stopping.clone();
+    again_and_again(TIMER_TICK_MS, stopping, || sweep(&engine)).await;
 }
 
 /// Begins what is due. A sandbox in transition is looked at again later.

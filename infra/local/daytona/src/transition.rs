@@ -180,7 +180,7 @@ impl Transition {
             Fault::HoldState { state: at, ms } if *at == state => Some(*ms),
             _ => None,
         });
-        let duration = Duration::from_millis(held.unwrap_or(self.engine.transition_ms));
+        let duration = Duration::from_millis(held.unwrap_or(self.engine.run.transition_ms));
         tokio::select! {
             () = tokio::time::sleep(duration) => {}
             () = self.engine.stopping.cancelled() => return false,

@@ -9,6 +9,10 @@ use crate::request::Request;
 use crate::script::{self, Action, Question};
 use crate::text;
 
+/// How a command begins that is to need a permission: naming a path outside the project is what makes OpenCode ask, and
+/// reading this one does nothing else.
+pub(crate) const ASKS: &str = "cat /dev/null; ";
+
 /// One piece of streamed text, and how long to wait after it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Piece {
@@ -126,9 +130,8 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
             "bash",
             json!({ "command": command, "description": "Run the command of the script" }),
         ),
-        // Naming a path outside the project is what makes OpenCode ask; reading /dev/null does nothing else.
         Action::Ask(command) => {
-            let command = format!("cat /dev/null; {command}");
+            let command = format!("{ASKS}{command}");
             (
                 "bash",
                 json!({ "command": command, "description": "Run a command that needs a permission" }),

@@ -1,4 +1,5 @@
-//! A scripted model that speaks the OpenAI chat-completions protocol.
+//! A scripted model that speaks the OpenAI chat-completions protocol, and those of Claude Code (Anthropic's messages) and
+//! Codex (OpenAI's responses).
 //!
 //! It stands where a language model would and does what the last `user` message says, one action a line:
 //!
@@ -33,13 +34,18 @@
 //! needs no configuration; it does need `external_directory` left at `ask`, or `{"*": "deny", "/dev/*": "ask"}`. With `deny`
 //! alone the tool call is refused; with `allow` it runs at once unless `bash` is `{"*": "allow", "cat /dev/null*": "ask"}`.
 //!
-//! Deliberately absent: a memory of conversations, sampling parameters, the legacy and the responses endpoints, and
-//! checking of keys (any bearer token is accepted, also none).
+//! Claude Code asks by itself before a command; for Codex an `ask:` is a command outside its own sandbox. Both write by the
+//! tools that they have; a `question:` reaches Codex in its planning mode only, so that it is told as a tool that is not offered.
+//!
+//! Deliberately absent: a memory of conversations, sampling parameters, the legacy endpoint, responses that are not streamed,
+//! and checking of keys (any bearer token is accepted, also none).
 
 mod answer;
 mod calls;
 mod limits;
+mod messages;
 mod request;
+mod responses;
 mod script;
 mod server;
 mod text;

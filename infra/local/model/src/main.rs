@@ -7,14 +7,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "\
 A model that does what the last user message says, one action a line.
-It speaks the OpenAI chat-completions protocol on the loopback interface.
+It speaks OpenAI's chat completions and responses and Anthropic's messages on the loopback interface.
 
 Usage: scripted-model [--port N]
 
   --port N   listen on this port (a free one without it)
   --help     show this text
 
-Paths: GET /v1/models, POST /v1/chat/completions, GET /calls (what was asked and answered).
+Paths: GET /v1/models, POST /v1/chat/completions, /v1/messages, /v1/responses, GET /calls (what was asked and answered).
 
 Actions:
   echo: TEXT                            answer TEXT

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{self, Answer, End};
 use crate::calls::{Calls, now_ms};
 use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
-use crate::request;
 use crate::wire::{self, Envelope, Frame};
+use crate::{messages, request, responses};
 
 /// The model that `GET /v1/models` lists. Requests may name any other.
 pub const MODEL_ID: &str = "scripted-1";
@@ -133,6 +133,8 @@ fn routes(shared: Arc<Shared>) -> Router {
     let routes = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat_completions))
+        .route("/v1/messages", post(messages))
+        .route("/v1/responses", post(responses))
         .route("/calls", get(calls))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
@@ -158,7 +160,7 @@ async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 }
 
 async fn unknown_path(uri: Uri) -> Response {
-    let known = "There are GET /v1/models, POST /v1/chat/completions and GET /calls.";
+    let known = "There are GET /v1/models, POST /v1/chat/completions, /v1/messages and /v1/responses, and GET /calls.";
     refuse(
         StatusCode::NOT_FOUND,
         None,
@@ -168,10 +170,21 @@ async fn unknown_path(uri: Uri) -> Response {
 
 async fn wrong_method(uri: Uri) -> Response {
     let message = format!(
-        "{} does not take this method: POST /v1/chat/completions, GET everything else.",
+        "{} does not take this method: POST chat completions, messages and responses, GET everything else.",
         uri.path()
     );
     refuse(StatusCode::METHOD_NOT_ALLOWED, None, &message)
+}
+
+/// The protocols that the model speaks.
+#[derive(Debug, Clone, Copy)]
+enum Protocol {
+    /// OpenAI's chat completions.
+    Chat,
+    /// Anthropic's messages.
+    Messages,
+    /// OpenAI's responses.
+    Responses,
 }
 
 async fn chat_completions(
@@ -179,7 +192,32 @@ async fn chat_completions(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let Ok(key) = key(&headers) else {
+    respond(&shared, Protocol::Chat, &headers, body).await
+}
+
+async fn messages(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    respond(&shared, Protocol::Messages, &headers, body).await
+}
+
+async fn responses(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    respond(&shared, Protocol::Responses, &headers, body).await
+}
+
+async fn respond(
+    shared: &Shared,
+    protocol: Protocol,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let Ok(key) = key(headers) else {
         let message =
             "The authorization header is not `Bearer KEY`. Send any key, or no such header.";
         return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), message);
@@ -188,7 +226,12 @@ async fn chat_completions(
         Ok(body) => body,
         Err(rejection) => return refuse(rejection.status(), None, &rejection.body_text()),
     };
-    let request = match request::parse(&body) {
+    let parsed = match protocol {
+        Protocol::Chat => request::parse(&body),
+        Protocol::Messages => messages::parse(&body),
+        Protocol::Responses => responses::parse(&body),
+    };
+    let request = match parsed {
         Ok(request) => request,
         Err(message) => return refuse(StatusCode::BAD_REQUEST, None, &message),
     };
@@ -206,10 +249,19 @@ async fn chat_completions(
         Answer::Fail(status) => {
             // The script takes 400 to 599 only, and all of these are statuses.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (code, Json(wire::scripted_error(status))).into_response()
+            let error = match protocol {
+                Protocol::Messages => messages::error(status),
+                Protocol::Chat | Protocol::Responses => wire::scripted_error(status),
+            };
+            (code, Json(error)).into_response()
         }
         Answer::Message { pieces, end } if request.stream => {
-            stream_events(&shared, wire::frames(&envelope, &request, &pieces, &end))
+            let frames = match protocol {
+                Protocol::Chat => wire::frames(&envelope, &request, &pieces, &end),
+                Protocol::Messages => messages::frames(&envelope, &request, &pieces, &end),
+                Protocol::Responses => responses::frames(&envelope, &request, &pieces, &end),
+            };
+            stream_events(shared, frames)
         }
         Answer::Message { pieces, end } => {
             let pause: Duration = pieces.iter().map(|piece| piece.pause).sum();
@@ -217,9 +269,14 @@ async fn chat_completions(
                 () = tokio::time::sleep(pause) => {}
                 () = shared.stopped.cancelled() => return break_off(),
             }
-            match end {
-                End::Cut => break_off(),
-                _ => Json(wire::completion(&envelope, &request, &pieces, &end)).into_response(),
+            match (end, protocol) {
+                (End::Cut, _) => break_off(),
+                (end, Protocol::Messages) => {
+                    Json(messages::whole(&envelope, &request, &pieces, &end)).into_response()
+                }
+                (end, Protocol::Chat | Protocol::Responses) => {
+                    Json(wire::completion(&envelope, &request, &pieces, &end)).into_response()
+                }
             }
         }
     }

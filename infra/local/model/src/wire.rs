@@ -164,13 +164,17 @@ fn call_id(envelope: &Envelope) -> String {
     envelope.id.replacen("chatcmpl-", "call_", 1)
 }
 
-/// About four characters a token, bounded.
 fn usage(request: &Request, pieces: &[Piece], end: &End) -> Value {
+    let (prompt, completion) = tokens_of(request, pieces, end);
+    json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+}
+
+/// Tokens that were read and written: about four characters a token, bounded.
+pub(crate) fn tokens_of(request: &Request, pieces: &[Piece], end: &End) -> (usize, usize) {
     let mut answered: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     if let End::Tool(call) = end {
         answered += call.arguments.to_string().len();
     }
     let tokens = |chars: usize| (chars / 4).clamp(1, USAGE_TOKENS_MAX);
-    let (prompt, completion) = (tokens(request.chars), tokens(answered));
-    json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
+    (tokens(request.chars), tokens(answered))
 }

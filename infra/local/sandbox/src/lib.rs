@@ -2,12 +2,13 @@
 //!
 //! Promised: everything that runs for a sandbox ends with its first process, and that with the provider, or at the latest
 //! with the provider's next start; where bubblewrap works, commands are confined ([`confine::Confinement`]) and have a
-//! network of their own, whose requests to named hosts can be changed on their way out ([`gateway`]). Deliberately absent:
-//! any API, state or rule of one provider's.
+//! network of their own, whose requests to named hosts can be changed on their way out ([`gateway`]). They are started, tried and ended in one
+//! way: settings, faults, timers, program. Deliberately absent: any API, state or rule of one provider's.
 
 pub mod clock;
 pub mod confine;
 pub mod disk;
+pub mod faults;
 pub mod gateway;
 pub mod init;
 pub mod init_process;
@@ -16,7 +17,10 @@ pub mod machine;
 mod network;
 pub mod outbound;
 pub mod processes;
+pub mod program;
 pub mod random;
+pub mod relay;
 pub mod serve;
+pub mod settings;
 pub mod stand_in;
 mod tls;

@@ -44,6 +44,8 @@ pub const PORT_LAST: u16 = 31_999;
 pub const CERTIFICATES_MAX: usize = 100;
 /// Wait for open connections when the provider stops.
 pub const DRAIN_MS_MAX: u64 = 1_000;
+/// Faults that can be armed at once.
+pub const FAULTS_MAX: usize = 100;
 
 const _: () = assert!(
     FRAME_BYTES_MAX > OUTPUT_BYTES_MAX,

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::Rng;
 use rustix::fs::{FlockOperation, flock};
@@ -14,7 +15,7 @@ use crate::confine::{self, Confinement, SYSTEM_PATH};
 use crate::gateway::Treatments;
 use crate::init::protocol::Environment;
 use crate::init_process::{InitProcess, Launch, Spawner};
-use crate::limits::{PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
+use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
 use crate::outbound::Egress;
 use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
@@ -162,6 +163,16 @@ impl Machine {
     #[must_use]
     pub fn processes(&self, id: &str) -> ProcessSet {
         ProcessSet::of_sandbox(&self.state_dir, id)
+    }
+
+    /// Ends these first processes and with them everything that runs for the provider, then its tasks.
+    pub async fn end(&self, processes: &[Arc<InitProcess>], grace_ms: u64) {
+        futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
+        self.tasks.close();
+        let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
+        // Whatever still runs then ends with the program.
+        let _ = tokio::time::timeout(bound, self.tasks.wait()).await;
+        ProcessSet::of_state_dir(&self.state_dir).end(0).await;
     }
 
     /// Starts the first process of a sandbox with everything that it finds around it.

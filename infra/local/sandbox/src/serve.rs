@@ -17,13 +17,69 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
+use bobbin_local_breakpoint::own_only;
+
 use crate::limits::DRAIN_MS_MAX;
+use crate::machine::Machine;
+use crate::settings::{RunSettings, StartError};
 
 /// A listener on the same port of a second address, if one is named.
 pub async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
     match address {
         Some(address) => TcpListener::bind((address, port)).await.map(Some),
         None => Ok(None),
+    }
+}
+
+/// Where a provider listens: on loopback, and on the same port of a second address if one is named.
+pub struct Listeners {
+    /// The port, on either address.
+    pub port: u16,
+    all: Vec<TcpListener>,
+}
+
+impl Listeners {
+    /// Takes the port that is asked for, or a free one.
+    ///
+    /// # Errors
+    /// [`StartError::Listen`] and [`StartError::ListenAlso`].
+    pub async fn open(settings: &RunSettings) -> Result<Self, StartError> {
+        let port = settings.port;
+        let refused = |source| StartError::Listen { port, source };
+        let loopback = TcpListener::bind(("127.0.0.1", port)).await;
+        let loopback = loopback.map_err(refused)?;
+        let port = loopback.local_addr().map_err(refused)?.port();
+        let also = also_on(settings.also_on, port).await;
+        let also = also.map_err(|source| StartError::ListenAlso { port, source })?;
+        let all = [Some(loopback), also].into_iter().flatten().collect();
+        Ok(Self { port, all })
+    }
+
+    /// Serves the provider's API as a task of the machine's, to this machine's own callers, until `stopping`.
+    pub fn serve(
+        self,
+        settings: &RunSettings,
+        router: Router,
+        machine: &Machine,
+        stopping: &CancellationToken,
+    ) {
+        let router = own_only(router, settings.also_named.clone());
+        let router = settings.breakpoints.before("provider", peer, router);
+        for listener in self.all {
+            let served = run(listener, router.clone(), stopping.clone());
+            machine.tasks.spawn(served);
+        }
+    }
+}
+
+/// Does `work` again and again, until `stopping`.
+pub async fn again_and_again(every_ms: u64, stopping: CancellationToken, mut work: impl FnMut()) {
+    let mut tick = tokio::time::interval(Duration::from_millis(every_ms));
+    loop {
+        tokio::select! {
+            _ = tick.tick() => work(),
+            () = stopping.cancelled() => return,
+        }
     }
 }
 

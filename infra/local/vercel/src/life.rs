@@ -59,7 +59,7 @@ async fn boot(engine: &SharedEngine, name: &str, session: &str) -> Result<(), St
         return Ok(());
     };
     lay_out(engine, &record).await?;
-    hold(engine).await;
+    hold(engine, name).await;
     let port = free_port(record.agent_port, &others);
     record.agent_port = port.ok_or("no free port was found on this machine")?;
     let process = Arc::new(start(engine, &record).await?);
@@ -181,8 +181,8 @@ pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, A
     })?;
     let (own, of, session) = (Arc::clone(engine), name.clone(), id.to_owned());
     engine.machine.tasks.spawn(async move {
-        let grace_ms = own.settings.stop_grace_ms;
-        tokio::join!(process.end(grace_ms), hold(&own));
+        let grace_ms = own.settings.run.stop_grace_ms;
+        tokio::join!(process.end(grace_ms), hold(&own, &of));
         keep(&own, &of, &session, end).await;
     });
     Ok(name)
@@ -393,12 +393,14 @@ pub(crate) async fn remove(
 }
 
 /// The time of a transition.
-async fn hold(engine: &SharedEngine) {
-    let held = engine.faults.take(|fault| match fault {
-        Fault::Hold { ms } => Some(*ms),
-        _ => None,
-    });
-    let ms = held.unwrap_or(engine.settings.transition_ms);
+async fn hold(engine: &SharedEngine, name: &str) {
+    let held = engine
+        .faults
+        .take(&engine.names(name), |fault| match fault {
+            Fault::Hold { ms } => Some(*ms),
+            Fault::Page { .. } => None,
+        });
+    let ms = held.unwrap_or(engine.settings.run.transition_ms);
     tokio::select! {
         () = tokio::time::sleep(Duration::from_millis(ms)) => {}
         () = engine.stopping.cancelled() => {}

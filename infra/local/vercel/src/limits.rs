@@ -32,7 +32,5 @@ pub const PAGE_MAX: usize = 50;
 pub const SESSIONS_KEPT: usize = 50;
 /// How often the timers look at every session, in real time whatever the clock says.
 pub const TIMER_TICK_MS: u64 = 500;
-/// Faults that can be armed at once.
-pub const FAULTS_MAX: usize = 100;
 
 const _: () = assert!(PAGE_DEFAULT <= PAGE_MAX);

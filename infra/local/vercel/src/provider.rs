@@ -3,18 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bobbin_local_breakpoint::own_only;
 use bobbin_local_sandbox::confine::Confinement;
-use bobbin_local_sandbox::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX};
-use bobbin_local_sandbox::machine::{Machine, MachineSettings};
-use bobbin_local_sandbox::processes::ProcessSet;
-use bobbin_local_sandbox::serve;
-use tokio::net::TcpListener;
+use bobbin_local_sandbox::machine::Machine;
+use bobbin_local_sandbox::program::Running;
+use bobbin_local_sandbox::serve::Listeners;
+use bobbin_local_sandbox::settings::StartError;
 
 use crate::record::Status;
-use crate::settings::{Error, Settings};
+use crate::settings::Settings;
 use crate::state::Engine;
 use crate::{api, timers};
 
@@ -43,36 +40,20 @@ impl Provider {
     /// Starts a provider, after ending what an earlier one may have left behind.
     ///
     /// # Errors
-    /// See [`Error`].
-    pub async fn start(settings: Settings) -> Result<Provider, Error> {
-        let machine = Machine::prepare(MachineSettings {
-            state_dir: settings.state_dir.clone(),
-            tools: settings.tools.clone(),
-            git_mirror: settings.git_mirror.clone(),
-            init: settings.init.clone(),
-            confine: settings.confine,
-            reachable: settings.reachable.clone(),
-            own_address: settings.also_on,
-            stand_ins: settings.stand_ins.clone(),
-        })
-        .await?;
-        let refused = |source| Error::Listen {
-            port: settings.port,
-            source,
-        };
-        let listener = TcpListener::bind(("127.0.0.1", settings.port)).await;
-        let listener = listener.map_err(refused)?;
-        let port = listener.local_addr().map_err(refused)?.port();
-        let also = serve::also_on(settings.also_on, port).await;
-        let also = also.map_err(refused)?;
-        let engine = Arc::new(Engine::open(settings, machine).map_err(Error::State)?);
-        let named = engine.settings.also_named.clone();
-        let router = own_only(api::router(&engine), named);
-        let router = engine.breakpoints.before("provider", serve::peer, router);
-        for listener in [Some(listener), also].into_iter().flatten() {
-            let served = serve::run(listener, router.clone(), engine.stopping.clone());
-            engine.machine.tasks.spawn(served);
-        }
+    /// See [`StartError`].
+    pub async fn start(settings: Settings) -> Result<Provider, StartError> {
+        let machine = Machine::prepare(settings.run.machine()).await?;
+        let listeners = Listeners::open(&settings.run).await?;
+        let port = listeners.port;
+        let engine = Engine::open(settings, machine).map_err(StartError::State)?;
+        let engine = Arc::new(engine);
+        let router = api::router(&engine);
+        listeners.serve(
+            &engine.settings.run,
+            router,
+            &engine.machine,
+            &engine.stopping,
+        );
         engine.machine.tasks.spawn(timers::run(engine.clone()));
         Ok(Provider { engine, port })
     }
@@ -116,13 +97,18 @@ impl Provider {
             let entries = inner.sandboxes.values_mut();
             entries.filter_map(|entry| entry.process.take()).collect()
         };
-        let grace_ms = self.engine.settings.stop_grace_ms;
-        futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
         let machine = &self.engine.machine;
-        machine.tasks.close();
-        let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
-        // Whatever still runs then ends with the program.
-        let _ = tokio::time::timeout(bound, machine.tasks.wait()).await;
-        ProcessSet::of_state_dir(&machine.state_dir).end(0).await;
+        let grace_ms = self.engine.settings.run.stop_grace_ms;
+        machine.end(&processes, grace_ms).await;
+    }
+}
+
+impl Running for Provider {
+    fn confinement(&self) -> &Confinement {
+        self.confinement()
+    }
+
+    async fn end(self) {
+        self.stop().await;
     }
 }

@@ -12,8 +12,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use bobbin_local_breakpoint::{has_own_host, remove_key_cookies};
 use bobbin_local_sandbox::machine::AGENT_PORT;
+use bobbin_local_sandbox::relay::{Relayed, pass_on};
 use bobbin_local_sandbox::serve;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ pub(crate) async fn open(
 ) -> std::io::Result<Route> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let local = listener.local_addr()?.port();
-    let also = serve::also_on(engine.settings.also_on, local).await?;
+    let also = serve::also_on(engine.settings.run.also_on, local).await?;
     let end: CancellationToken = engine.stopping.child_token();
     let router = Router::new().fallback(forward).with_state(Exposed {
         engine: Arc::clone(engine),
@@ -49,7 +49,11 @@ pub(crate) async fn open(
         session: session.into(),
         port,
     });
-    let router = engine.breakpoints.before("agent", serve::peer, router);
+    let router = engine
+        .settings
+        .run
+        .breakpoints
+        .before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
         let served = serve::run(listener, router.clone(), end.clone());
         engine.machine.tasks.spawn(served);
@@ -68,13 +72,15 @@ pub(crate) fn inner_port(agent_port: u16, port: u16) -> u16 {
 
 async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Response {
     let engine: &Engine = &exposed.engine;
-    if !has_own_host(request.headers(), engine.settings.also_named.as_deref()) {
+    if !has_own_host(request.headers(), engine.settings.run.also_named.as_deref()) {
         return StatusCode::FORBIDDEN.into_response();
     }
-    let page = engine.faults.take(|fault| match fault {
-        Fault::Page { status } => Some(*status),
-        _ => None,
-    });
+    let page = engine
+        .faults
+        .take(&engine.names(&exposed.name), |fault| match fault {
+            Fault::Page { status } => Some(*status),
+            Fault::Hold { .. } => None,
+        });
     if let Some(status) = page {
         let status = StatusCode::from_u16(status).unwrap_or_default();
         return (status, Html("<h1>Somebody else's page</h1>")).into_response();
@@ -94,12 +100,6 @@ async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Respon
     };
     // Held no longer: the last handle's end is the sandbox's.
     drop(process);
-    let Ok((mut sender, connection)) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
-    else {
-        return unreachable();
-    };
-    tokio::spawn(connection.with_upgrades());
     let headers = request.headers_mut();
     remove_key_cookies(headers);
     if let Some(host) = headers.remove(header::HOST) {
@@ -108,22 +108,9 @@ async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Respon
     if let Ok(host) = HeaderValue::from_str(&format!("localhost:{port}")) {
         headers.insert(header::HOST, host);
     }
-    let upgrade = headers
-        .contains_key(header::UPGRADE)
-        .then(|| hyper::upgrade::on(&mut request));
-    let Ok(mut response) = sender.send_request(request).await else {
-        return unreachable();
-    };
-    if let (StatusCode::SWITCHING_PROTOCOLS, Some(outer)) = (response.status(), upgrade) {
-        let inner = hyper::upgrade::on(&mut response);
-        tokio::spawn(async move {
-            if let (Ok(outer), Ok(inner)) = tokio::join!(outer, inner) {
-                let (mut outer, mut inner) = (TokioIo::new(outer), TokioIo::new(inner));
-                // Either side may hang up.
-                let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
-            }
-        });
-        return response.map(|_| Body::empty());
+    match pass_on(stream, request, || ()).await {
+        Some(Relayed::Answered(response)) => response.map(Body::new),
+        Some(Relayed::Upgraded(response)) => response,
+        None => unreachable(),
     }
-    response.map(Body::new)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bobbin_local_breakpoint::Breakpoints;
 use bobbin_local_sandbox::clock::Clock;
 use bobbin_local_sandbox::disk::{remove_folder, write_atomically};
 use bobbin_local_sandbox::init_process::InitProcess;
@@ -120,7 +119,6 @@ pub(crate) struct Engine {
     pub(crate) machine: Machine,
     pub(crate) clock: Clock,
     pub(crate) faults: Faults,
-    pub(crate) breakpoints: Breakpoints,
     /// Ends servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
     inner: Mutex<Inner>,
@@ -161,7 +159,6 @@ impl Engine {
             inner.snapshots.get(id).is_some_and(|one| !one.is_deleted)
         })?;
         Ok(Self {
-            breakpoints: settings.breakpoints.clone(),
             settings,
             machine,
             clock: Clock::default(),
@@ -170,6 +167,19 @@ impl Engine {
             inner: Mutex::new(inner),
             changes: watch::Sender::new(0),
         })
+    }
+
+    /// Name and session of a sandbox, by either of which a fault may reach it.
+    pub(crate) fn names(&self, name_or_session: &str) -> Vec<String> {
+        let inner = self.lock();
+        let entry = inner.entry(name_or_session);
+        let Ok(entry) = entry.or_else(|_| inner.of_session(name_or_session)) else {
+            return vec![name_or_session.to_owned()];
+        };
+        let session = entry.record.session().map(|one| one.id.clone());
+        std::iter::once(entry.record.name.clone())
+            .chain(session)
+            .collect()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {

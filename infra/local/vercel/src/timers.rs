@@ -1,6 +1,6 @@
 //! The wall clock of sessions and the life of snapshots, by the clock that a test can move.
 
-use std::time::Duration;
+use bobbin_local_sandbox::serve::again_and_again;
 
 use crate::life::{self, End};
 use crate::limits::TIMER_TICK_MS;
@@ -9,13 +9,8 @@ use crate::state::SharedEngine;
 
 /// Looks at every session, again and again, until the provider stops.
 pub(crate) async fn run(engine: SharedEngine) {
-    let mut tick = tokio::time::interval(Duration::from_millis(TIMER_TICK_MS));
-    loop {
-        tokio::select! {
-            _ = tick.tick() => sweep(&engine),
-            () = engine.stopping.cancelled() => return,
-        }
-    }
+    let stopping = engine.stopping.clone();
+    again_and_again(TIMER_TICK_MS, stopping, || sweep(&engine)).await;
 }
 
 /// Ends the sessions whose time is over, whatever they are doing.

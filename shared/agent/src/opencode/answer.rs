@@ -222,11 +222,17 @@ fn usage_of(turn: &[Message]) -> Usage {
 /// An error in words for a person, with what to do.
 #[must_use]
 pub fn people_reason(error: &MessageError) -> String {
-    let said = redact(&first_line(&error.data.message, REASON_CHARS_MAX));
+    reason_of(&error.name, error.data.status_code, &error.data.message)
+}
+
+/// The same of an error's name, the HTTP status of the model's provider, and what was said.
+#[must_use]
+pub fn reason_of(name: &str, status: Option<u16>, said: &str) -> String {
+    let said = redact(&first_line(said, REASON_CHARS_MAX));
     let said = said
         .strip_prefix("ProviderModelNotFoundError: ")
         .unwrap_or(&said);
-    match (error.name.as_str(), error.data.status_code) {
+    match (name, status) {
         ("MessageAbortedError", _) => "The run was stopped.".to_owned(),
         ("ContextOverflowError", _) => {
             "The conversation no longer fits into the model's context. Reset the session to start a fresh one.".to_owned()

@@ -1,4 +1,5 @@
-//! Permissions and questions as OpenCode asks them, bounded, as the record keeps them.
+//! Permissions and questions as agents ask them (universal events have OpenCode's shape of both), bounded, as the record keeps
+//! them.
 
 use bobbin_core::ask::{
     ASK_CHARS_MAX, About, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX,
@@ -23,6 +24,7 @@ impl Permission {
         };
         let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
         let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
+        let path = path.or_else(|| named(call, "file_path"));
         let subject = command.or(path);
         let outside = self.permission == "external_directory" && subject.is_some();
         let subject = subject.unwrap_or_else(|| self.patterns.join(", "));

@@ -1,9 +1,10 @@
-//! How an OpenCode server is started in a sandbox.
+//! How an OpenCode server is started in a sandbox, by itself or by the daemon in front of it.
 
 use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
 
+use super::client::Via;
 use super::request::{QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker};
 use crate::runtime::{Launch, LaunchInputs};
 
@@ -13,11 +14,16 @@ const START_SCRIPT: &str = include_str!("start.sh");
 const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
 /// Exit status of the script when the image has no OpenCode.
 const EXIT_NOT_INSTALLED: i64 = 69;
-/// Prints the end of what the server wrote to its terminal.
-pub(super) const LAST_WORDS: &str = "tail -n 5 .bobbin/opencode.log 2>/dev/null | head -c 4000";
+/// Exit status of the script when the image has no daemon.
+const EXIT_NO_DAEMON: i64 = 70;
+/// The variable that holds the token that the daemon wants to see.
+const TOKEN_VARIABLE: &str = "BOBBIN_AGENTD_TOKEN";
+/// Prints the end of what the server wrote to its terminal, and of what the daemon wrote down.
+pub(super) const LAST_WORDS: &str =
+    "tail -q -n 5 .bobbin/opencode.log .bobbin/agentd.log 2>/dev/null | head -c 4000";
 
 /// What starts a server with this configuration.
-pub(super) fn launch(inputs: LaunchInputs<'_>, config: String) -> Launch {
+pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: String) -> Launch {
     let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let mut environment: BTreeMap<String, String> =
         QUIET_ENVIRONMENT.into_iter().map(set).collect();
@@ -27,13 +33,18 @@ pub(super) fn launch(inputs: LaunchInputs<'_>, config: String) -> Launch {
     if !inputs.listens_on.is_loopback() {
         environment.extend([set((LISTEN_VARIABLE, &inputs.listens_on.to_string()))]);
     }
+    // The daemon gives the server a password of its own.
+    let (server, secret) = match via {
+        Via::Server => ("opencode", "OPENCODE_SERVER_PASSWORD"),
+        Via::Daemon => ("daemon", TOKEN_VARIABLE),
+    };
     environment.extend([
-        set(("OPENCODE_SERVER_PASSWORD", inputs.password)),
+        set((secret, inputs.password)),
         set(("OPENCODE_CONFIG_CONTENT", &config)),
     ]);
     Launch {
         script: format!(
-            "restart={}\nmarker='{}'\n{START_SCRIPT}",
+            "server={server}\nrestart={}\nmarker='{}'\n{START_SCRIPT}",
             u8::from(inputs.restart),
             plugin_marker()
         ),
@@ -52,8 +63,14 @@ pub(super) fn fit_workspace() -> String {
 
 /// What the script's exit status means.
 pub(super) fn not_launched(exit_code: i64) -> Option<Failure> {
-    (exit_code == EXIT_NOT_INSTALLED).then(|| Failure::NonRecoverable {
-        advice: "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
-            .to_owned(),
+    let missing = match exit_code {
+        EXIT_NOT_INSTALLED => "OpenCode",
+        EXIT_NO_DAEMON => "bobbin-agentd",
+        _ => return None,
+    };
+    Some(Failure::NonRecoverable {
+        advice: format!(
+            "The sandbox's image has no {missing}. The operator has to check the snapshot or the Dockerfile."
+        ),
     })
 }

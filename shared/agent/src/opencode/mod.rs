@@ -24,12 +24,12 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{conclude, turn_of};
-pub use client::{ANSWER_BYTES_MAX, OpenCode};
+pub use answer::{conclude, reason_of, turn_of};
+pub use client::{ANSWER_BYTES_MAX, OpenCode, Via};
 pub use event::Event;
 pub use request::{CORRELATION, VERSION};
 pub use run::{Run, Snapshot};
 pub use seam::OpenCodeRuntime;
 pub use sse::Sse;
-pub use steps::{PLAN_MAX, STEPS_MAX};
-pub use types::{Message, Role, Status};
+pub use steps::{PLAN_CHARS_MAX, PLAN_MAX, STEPS_MAX, ToolCall, first_line, last_of};
+pub use types::{Message, Permission, Question, Role, Status};

@@ -50,8 +50,21 @@ pub struct ModelSettings {
     pub keys: ModelKeys,
 }
 
+/// A model that somebody chose, as far as it matters where it is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRoute {
+    /// Whose it is, by the name that people use.
+    pub provider: String,
+    /// Its own name there.
+    pub model: String,
+    /// What OpenCode's server calls it, as provider/model.
+    pub at_server: String,
+    /// The endpoint of one's own has it.
+    is_served: bool,
+}
+
 /// The models of the stack.
-pub(super) struct Models {
+pub struct Models {
     /// The model of turns that choose none.
     default: ModelName,
     /// All that the endpoint of one's own serves, under the server's names; empty without one.
@@ -70,7 +83,11 @@ impl std::fmt::Debug for Models {
 }
 
 impl Models {
-    pub(super) fn new(settings: &ModelSettings) -> Result<Self, String> {
+    /// With these keys and this endpoint.
+    ///
+    /// # Errors
+    /// What is wrong with a model's name.
+    pub fn new(settings: &ModelSettings) -> Result<Self, String> {
         let parse = |name: &String| ModelName::parse(name);
         let default = parse(&settings.model)?;
         let further: Vec<ModelName> = settings
@@ -105,8 +122,50 @@ impl Models {
     }
 
     /// Providers whose models can be chosen, the configured one first.
-    pub(super) fn providers(&self) -> &[String] {
+    #[must_use]
+    pub fn providers(&self) -> &[String] {
         &self.providers
+    }
+
+    /// What a model's name comes to.
+    ///
+    /// # Errors
+    /// It is no such name.
+    pub fn route(&self, name: &str) -> Result<ModelRoute, Failure> {
+        let at_server = self.at_server(name)?;
+        let named = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
+        Ok(ModelRoute {
+            is_served: self
+                .served
+                .iter()
+                .any(|one| one.provider == at_server.provider),
+            at_server: at_server.to_string(),
+            provider: named.provider,
+            model: named.model,
+        })
+    }
+
+    /// The endpoint of one's own, and the variable with its key, for agents that call this provider's models: where it has
+    /// no key of its own, or none that counts beside an endpoint.
+    #[must_use]
+    pub fn endpoint_for(&self, provider: &str) -> Option<(&str, &'static str)> {
+        let base_url = self.base_url.as_deref()?;
+        let has_own = keyed(&self.keys).any(|(keyed, _, _)| keyed == provider);
+        (provider == "openai" || !has_own).then(|| {
+            (
+                base_url,
+                variable_of(&self.default.clone().compatible().provider),
+            )
+        })
+    }
+
+    /// Whether agents that call this provider's models reach that one.
+    #[must_use]
+    pub fn reaches(&self, provider: &str, route: &ModelRoute) -> bool {
+        match self.endpoint_for(provider) {
+            Some(_) => route.is_served,
+            None => route.provider == provider,
+        }
     }
 
     /// The server's name of a model.
@@ -119,7 +178,8 @@ impl Models {
     }
 
     /// The name that people use for a model of the server's.
-    pub(super) fn for_people(&self, at_server: &str) -> String {
+    #[must_use]
+    pub fn for_people(&self, at_server: &str) -> String {
         let inside = at_server
             .strip_prefix(ModelName::COMPATIBLE)
             .and_then(|rest| rest.strip_prefix('/'));
@@ -135,7 +195,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Failure::NonRecoverable`] when there is no key for the configured model.
-    pub(super) fn for_server(&self) -> Result<(String, Vec<ModelKey>), Failure> {
+    pub fn for_server(&self) -> Result<(String, Vec<ModelKey>), Failure> {
         let default = self.at_server(&self.default.to_string())?;
         let (variable, key) = keyed(&self.keys)
             .find(|(provider, _, _)| *provider == self.default.provider)

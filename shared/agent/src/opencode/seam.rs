@@ -14,7 +14,7 @@ use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 
 use super::answer::conclude;
-use super::client::{OpenCode, OpenCodeError};
+use super::client::{OpenCode, OpenCodeError, Via};
 use super::launch;
 use super::models::{ModelSettings, Models};
 use super::request::session_title;
@@ -28,6 +28,7 @@ use crate::runtime::{
 #[derive(Debug)]
 pub struct OpenCodeRuntime {
     models: Arc<Models>,
+    via: Via,
 }
 
 impl OpenCodeRuntime {
@@ -37,7 +38,14 @@ impl OpenCodeRuntime {
     /// What is wrong with a model's name.
     pub fn new(settings: &ModelSettings) -> Result<Self, String> {
         let models = Arc::new(Models::new(settings)?);
-        Ok(Self { models })
+        let via = Via::Server;
+        Ok(Self { models, via })
+    }
+
+    /// The same, reached so. The store and its sessions are the same whichever way it is.
+    #[must_use]
+    pub fn reached(self, via: Via) -> Self {
+        Self { via, ..self }
     }
 }
 
@@ -59,7 +67,7 @@ impl Runtime for OpenCodeRuntime {
 
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
         let (config, _) = self.models.for_server()?;
-        Ok(launch::launch(inputs, config))
+        Ok(launch::launch(self.via, inputs, config))
     }
 
     fn not_launched(&self, exit_code: i64) -> Option<Failure> {
@@ -86,7 +94,7 @@ impl Runtime for OpenCodeRuntime {
         refresh: Refresh,
     ) -> Arc<dyn Agent> {
         Arc::new(OpenCodeAgent {
-            client: OpenCode::new(http, endpoint, password).refreshed_by(refresh),
+            client: OpenCode::over(self.via, http, endpoint, password).refreshed_by(refresh),
             models: Arc::clone(&self.models),
         })
     }

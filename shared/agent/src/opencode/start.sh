@@ -1,7 +1,9 @@
-# Prepares the project and starts the OpenCode server. Set before this text: restart (0 or 1), marker (JSON).
+# Prepares the project and starts the OpenCode server, or the daemon in front of it. Set before this text: server (opencode
+# or daemon), restart (0 or 1), marker (JSON).
 # Runs in the sandbox's working directory, by any POSIX shell; secrets are only in the environment.
 umask 077
 command -v opencode >/dev/null 2>&1 || { echo "opencode is not installed"; exit 69; }
+[ "$server" = opencode ] || command -v bobbin-agentd >/dev/null 2>&1 || { echo "bobbin-agentd is not installed"; exit 70; }
 root=$(pwd)
 port="${OPENCODE_PORT:-4096}"
 # Loopback, unless what leads here comes from outside of the machine: then the password is the lock.
@@ -43,12 +45,18 @@ if [ -d "$root/project/.git" ]; then
   done
 fi
 
-# Whether a process is a server on our port. Where there is no /proc, being alive has to do.
+# Which process is a server on our port: of the wanted kind, and of the other one, which a stack that has changed its mode
+# left. Of the daemon's two halves it is the one that ends the other.
+direct="opencode.* serve .*--port $port "
+daemon="bobbin-agentd.* --port $port "
+case "$server" in daemon) wanted=$daemon; other=$direct ;; *) wanted=$direct; other=$daemon ;; esac
+
+# Whether a process ($2) is such a server ($1). Where there is no /proc, being alive has to do.
 is_server() {
-  case "$1" in '' | *[!0-9]*) return 1 ;; esac
-  kill -0 "$1" 2>/dev/null || return 1
+  case "$2" in '' | *[!0-9]*) return 1 ;; esac
+  kill -0 "$2" 2>/dev/null || return 1
   [ -d /proc/self ] || return 0
-  tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -q "opencode.* serve .*--port $port "
+  tr '\0' ' ' <"/proc/$2/cmdline" 2>/dev/null | grep -v -e ' --serve ' | grep -q "$1"
 }
 
 servers() {
@@ -56,10 +64,11 @@ servers() {
   for entry in /proc/[0-9]*; do echo "${entry#/proc/}"; done
 }
 
-if [ "$restart" = 1 ]; then
+# Ends all such servers.
+end_servers() {
   found=""
   for pid in $(servers); do
-    if is_server "$pid"; then
+    if is_server "$1" "$pid"; then
       found="$found $pid"
       # Its whole group: the commands that it started would go on writing.
       kill -TERM -- "-$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null
@@ -67,19 +76,27 @@ if [ "$restart" = 1 ]; then
   done
   for pid in $found; do
     tries=0
-    while is_server "$pid" && [ $tries -lt 30 ]; do sleep 0.1; tries=$((tries + 1)); done
-    is_server "$pid" && { kill -KILL -- "-$pid" 2>/dev/null || kill -KILL "$pid" 2>/dev/null; }
+    while is_server "$1" "$pid" && [ $tries -lt 30 ]; do sleep 0.1; tries=$((tries + 1)); done
+    is_server "$1" "$pid" && { kill -KILL -- "-$pid" 2>/dev/null || kill -KILL "$pid" 2>/dev/null; }
   done
-fi
+}
+
+# Both would work on one store, and neither would know of the other's runs.
+[ -d /proc/self ] && is_server "$other" "$(cat "$pid_file" 2>/dev/null)" && end_servers "$other"
+[ "$restart" = 1 ] && end_servers "$wanted"
 
 # A server that is still starting is left to it.
-if ! is_server "$(cat "$pid_file" 2>/dev/null)"; then
+if ! is_server "$wanted" "$(cat "$pid_file" 2>/dev/null)"; then
   cd "$root/project" || exit 1
-  unset restart marker
+  case "$server" in
+    daemon) set -- bobbin-agentd --host "$host" --port "$port" --state "$root/.bobbin/agentd" --log "$root/.bobbin/agentd.log" ;;
+    *) set -- opencode serve --hostname "$host" --port "$port" ;;
+  esac
+  unset server restart marker
   if command -v setsid >/dev/null 2>&1; then
-    setsid opencode serve --hostname "$host" --port "$port" >"$log" 2>&1 </dev/null &
+    setsid "$@" >"$log" 2>&1 </dev/null &
   else
-    nohup opencode serve --hostname "$host" --port "$port" >"$log" 2>&1 </dev/null &
+    nohup "$@" >"$log" 2>&1 </dev/null &
   fi
   echo $! >"$pid_file"
 fi

@@ -13,7 +13,7 @@ use super::types::{Message, PartKind, Role, ToolState, ToolStatus};
 /// Lines of a plan; those after them fall away.
 pub const PLAN_MAX: usize = 12;
 /// Characters of a line of a plan.
-const PLAN_CHARS_MAX: usize = 120;
+pub const PLAN_CHARS_MAX: usize = 120;
 /// Steps on a card; earlier ones fall away.
 pub const STEPS_MAX: usize = 12;
 /// Characters of a command, path or pattern within a step.
@@ -81,18 +81,51 @@ pub fn steps_of(turn: &[Message]) -> (Vec<CardStep>, usize) {
 }
 
 /// The last steps, and how many came before them.
-pub(super) fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
+#[must_use]
+pub fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
     let earlier = steps.len().saturating_sub(STEPS_MAX);
     (steps.split_off(earlier), earlier)
 }
 
 fn tool_step(tool: &str, state: &ToolState, cwd: &str, over: bool) -> CardStep {
-    let (present, past) = words(tool, &state.input, cwd);
-    let exit = state.metadata.exit.filter(|code| *code != 0);
-    let past = exit.map_or(past.clone(), |code| format!("{past} (exit {code})"));
-    let done = over || matches!(state.status, ToolStatus::Completed | ToolStatus::Error);
-    let failed = state.status == ToolStatus::Error || tool == "invalid" || exit.is_some();
-    step(&present, &past, done, failed)
+    let call = ToolCall {
+        tool,
+        input: &state.input,
+        cwd,
+        exit: state.metadata.exit,
+        is_over: over || matches!(state.status, ToolStatus::Completed | ToolStatus::Error),
+        has_failed: state.status == ToolStatus::Error,
+    };
+    call.step()
+}
+
+/// A tool that an agent calls, whichever agent it is: their tools have much the same names.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolCall<'a> {
+    /// The agent's name of it.
+    pub tool: &'a str,
+    /// What it is called with.
+    pub input: &'a Value,
+    /// Where the agent works: paths below it are shown without it.
+    pub cwd: &'a str,
+    /// Exit status of a command, where it is told.
+    pub exit: Option<i64>,
+    /// It has come to its end.
+    pub is_over: bool,
+    /// With an error.
+    pub has_failed: bool,
+}
+
+impl ToolCall<'_> {
+    /// What it does, as a card has it.
+    #[must_use]
+    pub fn step(&self) -> CardStep {
+        let (present, past) = words(&self.tool.to_ascii_lowercase(), self.input, self.cwd);
+        let exit = self.exit.filter(|code| *code != 0);
+        let past = exit.map_or(past.clone(), |code| format!("{past} (exit {code})"));
+        let failed = self.has_failed || self.tool == "invalid" || exit.is_some();
+        step(&present, &past, self.is_over, failed)
+    }
 }
 
 fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
@@ -120,8 +153,10 @@ impl Subject<'_> {
     }
 
     fn path(&self) -> Option<String> {
-        let path = self.text("filePath").or_else(|| self.text("path"))?;
-        Some(shorten(&relative(path, self.cwd)))
+        let names = ["filePath", "file_path", "path"];
+        let changed = || self.input.pointer("/changes/0/path")?.as_str();
+        let path = names.into_iter().find_map(|name| self.text(name));
+        Some(shorten(&relative(path.or_else(changed)?, self.cwd)))
     }
 
     fn plain(&self, name: &str) -> Option<String> {
@@ -149,9 +184,11 @@ impl Subject<'_> {
 fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
     let call = Subject { input, cwd };
     let (present, past, subject, otherwise) = match tool {
-        "bash" | "shell" => ("Running", "Ran", call.code("command"), "a command"),
+        "bash" | "shell" | "commandexecution" | "execute" => {
+            ("Running", "Ran", call.code("command"), "a command")
+        }
         "write" => ("Writing", "Wrote", call.path(), "a file"),
-        "edit" | "multiedit" | "patch" | "apply_patch" => {
+        "edit" | "multiedit" | "patch" | "apply_patch" | "filechange" => {
             ("Editing", "Edited", call.path(), "files")
         }
         "read" => ("Reading", "Read", call.path(), "a file"),
@@ -184,7 +221,7 @@ fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
             call.path(),
             "the code",
         ),
-        "question" => ("Asking:", "Asked:", call.question(), "a question"),
+        "question" | "askuserquestion" => ("Asking:", "Asked:", call.question(), "a question"),
         "skill" => (
             "Using the skill",
             "Used the skill",

@@ -10,10 +10,11 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::message::Control;
 use bobbin_core::person::Membership;
-use bobbin_core::settings::{Change, List, Settings, change_words, listing};
+use bobbin_core::settings::{Change, Kind, List, Settings, change_words, listing};
 use bobbin_core::text::span;
 
 use super::Lane;
+use crate::providers::OF_TENANTS;
 
 /// Times that others may be first, within one delivery.
 pub(super) const RACES_MAX: u32 = 5;
@@ -76,6 +77,9 @@ impl Lane<'_> {
                 Ok(next) => next,
                 Err(refused) => return Ok(refused.to_string()),
             };
+            if let Some(why) = self.no_such_provider(change, &settings) {
+                return Ok(why);
+            }
             let made = next == settings;
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
@@ -92,6 +96,28 @@ impl Lane<'_> {
             after_ms: 0,
             seen: "others changed the settings each time".to_owned(),
         })
+    }
+
+    /// Why nothing can be made at the provider that is to be a default: those alone are that are set up.
+    fn no_such_provider(&self, change: &Change, settings: &Settings) -> Option<String> {
+        let Change::Default {
+            of: Kind::Provider,
+            value: Some(value),
+            ..
+        } = change
+        else {
+            return None;
+        };
+        let name = Kind::Provider.usable(value).ok()?;
+        if settings.sandbox_credentials().is_some() && name == OF_TENANTS {
+            return None;
+        }
+        match self.tenants.set_up().named(Some(&name)) {
+            Err(Failure::NonRecoverable { advice }) => {
+                Some(format!("{advice} Nothing was changed."))
+            }
+            _ => None,
+        }
     }
 
     async fn write(&self, tenant: &Tenant, next: &Settings, version: u64) -> Result<bool, Failure> {

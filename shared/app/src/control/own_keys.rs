@@ -15,7 +15,7 @@ use bobbin_core::own_keys::{
 };
 use bobbin_core::sandbox::SandboxState;
 use bobbin_core::secret::Secret;
-use bobbin_core::settings::{NotChanged, Settings};
+use bobbin_core::settings::{NotChanged, Settings, places};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
@@ -241,7 +241,7 @@ impl Lane<'_> {
             places.push((true, None));
         }
         if key != Key::DaytonaApiKey {
-            let all = self.tenants.set_up()?.into_iter();
+            let all = self.tenants.set_up().names();
             places.extend(all.map(|provider| (false, Some(provider))));
         }
         let mut used = 0;
@@ -286,8 +286,15 @@ impl Lane<'_> {
             }
             lines.push(format!("- {}", line(key, &own, now_ms)));
         }
+        let providers = self.tenants.set_up();
+        let names: Vec<&str> = providers.names().collect();
+        let here = &control.membership.channel;
+        let configured = self.tenants.configured();
+        let lacks = |name: &str| providers.lacking(name);
+        let places = places(&settings, here, configured, &names, lacks);
         if lines.is_empty() {
-            return Ok("No key of this server's or workspace's own is stored: sandboxes and models are the operator's. `/sandbox-setup` with a provider (on Slack: `/bobbin setup daytona`) stores one.".to_owned());
+            let keys = "No key of this server's or workspace's own is stored: sandboxes and models are the operator's. `/sandbox-setup` with a provider (on Slack: `/bobbin setup daytona`) stores one.";
+            return Ok(format!("{places}\n{keys}"));
         }
         let missing = settings.sandbox_credentials().is_some()
             && Key::OF_TENANTS[1..]
@@ -296,7 +303,7 @@ impl Lane<'_> {
         if missing {
             lines.push(MODELS.to_owned());
         }
-        Ok(lines.join("\n"))
+        Ok(format!("{places}\n{}", lines.join("\n")))
     }
 
     /// What a provider has said of a key is put on record, unless another key took its place.

@@ -46,7 +46,7 @@ impl Lane<'_> {
         let mut all = Vec::new();
         for (key, record) in records {
             match record {
-                Ok(Some(record)) if record.name.is_some() => all.push(Listed::of(&key, &record)),
+                Ok(Some(record)) if record.name.is_some() => all.push(self.listed(&key, &record)),
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a sandbox with a name cannot be read, so it is not listed");
@@ -61,6 +61,13 @@ impl Lane<'_> {
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = Page::of(all, page, place, now_ms);
         self.chat.show_sandboxes(&control.reply, &page).await
+    }
+
+    /// A sandbox, with what its provider lacks.
+    fn listed(&self, key: &SandboxKey, record: &SandboxRecord) -> Listed {
+        let provider = self.tenants.set_up().named(record.provider.as_deref());
+        let why = provider.ok().and_then(|one| one.caps().snapshots().err());
+        Listed::of(key, record).without_snapshots(why)
     }
 
     /// Behind what runs in the thread: the word travels in its group.
@@ -128,7 +135,7 @@ impl Lane<'_> {
             Ok(meant) => meant,
             Err(words) => return self.chat.tell(&control.reply, &words).await,
         };
-        let listed = Listed::of(&key, &record);
+        let listed = self.listed(&key, &record);
         if let Some(why) = pointless(&listed, want) {
             return self.chat.tell(&control.reply, &why).await;
         }

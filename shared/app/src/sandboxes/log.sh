@@ -2,7 +2,7 @@
 # its end (0: from a byte on), the file and byte that are known, and how many bytes at most. The first line says how many
 # bytes of which file are read now. Runs in the sandbox's working directory, by any POSIX shell.
 case "$BOBBIN_LOG_WHICH" in
-  server) file="$(pwd)/.bobbin/opencode.log" ;;
+  server) file=$(ls -t "$(pwd)/.bobbin/opencode.log" "$(pwd)/.bobbin/agentd.log" 2>/dev/null | head -n 1) ;;
   *) file=$(ls -t "${XDG_DATA_HOME:-$HOME/.local/share}"/opencode/log/*.log 2>/dev/null | head -n 1) ;;
 esac
 [ -n "$file" ] && [ -f "$file" ] || exit 66

@@ -207,7 +207,11 @@ impl Sandboxes {
     /// Words of the sandbox without the secrets that it was given.
     fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
         let mut words = words.to_owned();
-        let secret = |name: &&String| name.ends_with("_KEY") || name.ends_with("_PASSWORD");
+        let secret = |name: &&String| {
+            ["_KEY", "_PASSWORD", "_TOKEN"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
         for value in environment
             .iter()
             .filter(|(name, _)| secret(name))

@@ -45,8 +45,8 @@ impl Sandboxes {
             Ok(SnapshotSeen::Failed { why })
         };
         let name = SnapshotName::new(self.stack(), sandbox, generation, at_ms);
-        let seen = if !self.provider.caps().snapshots {
-            failed("this provider makes no snapshots")
+        let seen = if let Err(why) = self.provider.caps().snapshots() {
+            failed(&why)
         } else {
             sleep(Duration::from_millis(after_ms)).await;
             match self.provider.snapshot(&name).await {

@@ -60,6 +60,10 @@ pub const IN_SHARED: &str = "shared";
 
 /// Option: whose key; or the provider of a new sandbox.
 pub const PROVIDER: &str = "provider";
+/// Option of the setup: the provider at which new sandboxes are made.
+pub const SANDBOXES: &str = "sandboxes";
+/// Its value that leaves it to the operator again.
+pub const NONE: &str = "none";
 /// Option of the keys: take it away.
 pub const REMOVE: &str = "remove";
 
@@ -99,8 +103,8 @@ pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding age
 - `/sandbox-name` names the thread's sandbox, so that other threads can work in it too: with the option `sandbox` of `/sandbox`, or \
 with `/sandbox-connect`. `/sandbox-list` shows those there are, `/sandbox-destroy` deletes one for everybody.\n\
 - `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox.\n\
-- `/sandbox-config` is for people who manage the server: who may use it where, and defaults. With `/sandbox-setup` they store keys of \
-the server's own.\n\
+- `/sandbox-config` is for people who manage the server: who may use it where, and defaults. With `/sandbox-setup` they \
+say where new sandboxes are made, and store keys of the server's own.\n\
 A sandbox that is not used is paused, and wakes with the next prompt.";
 
 /// The whole set, as `PUT /applications/{id}/commands` takes it: for guilds only, never direct messages or user installs.
@@ -208,6 +212,9 @@ fn choice(kind: Kind) -> Value {
         Kind::Repo => "Repository to clone, as owner/name or an https address",
         Kind::Model => "Model for this task, as provider/model",
         Kind::Agent => "Agent for this task, such as build or plan",
+        Kind::Provider => {
+            "Provider of a new sandbox; with a new name beside it one of that name is made"
+        }
     };
     suggested(word(kind), about)
 }
@@ -227,10 +234,7 @@ fn sandbox_options() -> [Value; 4] {
             SANDBOX_OPTION,
             "A sandbox that has a name; leave it out for one of the thread's own",
         ),
-        text(
-            PROVIDER,
-            "Provider of a new sandbox; with a new name beside it one of that name is made",
-        ),
+        choice(Kind::Provider),
         text(SNAPSHOT, "Snapshot that a new sandbox begins with"),
         shared,
     ]
@@ -243,18 +247,20 @@ fn suggested(name: &str, about: &str) -> Value {
     option
 }
 
+fn channel(about: &str) -> Value {
+    let mut channel = option(7, CHANNEL, about);
+    channel["channel_types"] = json!(TASK_CHANNELS);
+    channel
+}
+
 fn settings() -> Value {
-    let channel = |about: &str| {
-        let mut channel = option(7, CHANNEL, about);
-        channel["channel_types"] = json!(TASK_CHANNELS);
-        channel
-    };
     let mut what = option(3, WHAT, "What the default is of");
     what["required"] = json!(true);
     what["choices"] = json!([
         {"name": "Repository", "value": word(Kind::Repo)},
         {"name": "Model", "value": word(Kind::Model)},
         {"name": "Agent", "value": word(Kind::Agent)},
+        {"name": "Sandbox provider", "value": word(Kind::Provider)},
     ]);
     let default = vec![
         what,
@@ -283,7 +289,7 @@ fn settings() -> Value {
             ),
             subcommand(
                 DEFAULT,
-                "Set or clear the default repository, model or agent",
+                "Set or clear the default repository, model, agent or sandbox provider",
                 default,
             ),
             subcommand(
@@ -313,10 +319,19 @@ fn setup() -> Value {
         .map(|key| json!({"name": key.brand(), "value": key.provider()}))
         .collect();
     let remove = option(5, REMOVE, "Take the key away instead of storing one");
+    let sandboxes = suggested(
+        SANDBOXES,
+        "Provider at which new sandboxes are made; none leaves it to the operator",
+    );
     let mut setup = slash(
         SETUP,
-        "See, store and remove keys of this server's own for sandboxes and models",
-        vec![provider, remove],
+        "See and change where new sandboxes are made, and keys of this server's own",
+        vec![
+            provider,
+            remove,
+            sandboxes,
+            channel("With sandboxes: for this channel only"),
+        ],
     );
     setup["default_member_permissions"] = json!(MANAGE_SERVER);
     setup
@@ -398,6 +413,7 @@ pub(super) const fn word(kind: Kind) -> &'static str {
         Kind::Repo => "repo",
         Kind::Model => "model",
         Kind::Agent => "agent",
+        Kind::Provider => PROVIDER,
     }
 }
 

@@ -9,7 +9,7 @@ use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
-use super::commands::{NAME, SANDBOX_OPTION, VALUE};
+use super::commands::{NAME, SANDBOX_OPTION, SANDBOXES, VALUE};
 use super::interaction::Command;
 use super::{commands, configure};
 use crate::{HttpAnswer, Known, Lookup, Sought};
@@ -20,7 +20,8 @@ pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     let sought = match focused.name.as_str() {
         VALUE => Sought::Choice(configure::kind(command)?),
         NAME | SANDBOX_OPTION => Sought::Sandbox,
-        name => [Kind::Repo, Kind::Model, Kind::Agent]
+        SANDBOXES => Sought::Choice(Kind::Provider),
+        name => Kind::ALL
             .into_iter()
             .find(|kind| commands::word(*kind) == name)
             .map(Sought::Choice)?,
@@ -71,7 +72,7 @@ fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
     let known = catalogue.suggest(kind, typed, CHOICES_MAX);
     let own = match kind {
         Kind::Repo => kind.usable(typed).ok(),
-        Kind::Model | Kind::Agent => None,
+        Kind::Model | Kind::Agent | Kind::Provider => None,
     };
     let own = own.as_deref().filter(|own| !known.contains(own));
     own.into_iter()

@@ -3,7 +3,9 @@
 
 use bobbin_core::settings::{Change, Kind, List};
 
-use super::commands::{self, ALLOW, CHANNEL, DEFAULT, DISALLOW, PERSON, ROLE, SHOW, VALUE, WHAT};
+use super::commands::{
+    self, ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
+};
 use super::interaction::Command;
 
 /// The change, or why there is none, in words for the person.
@@ -11,7 +13,8 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
     match command.subcommand().map(|chosen| chosen.name.as_str()) {
         Some(SHOW) => Ok(Change::Show),
         Some(DEFAULT) => {
-            let of = kind(command).ok_or("Say what the default is of: a repo, model or agent.")?;
+            let of = kind(command)
+                .ok_or("Say what the default is of: a repo, model, agent or provider.")?;
             let value = command.text(VALUE).map(str::trim);
             Ok(Change::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),
@@ -27,9 +30,20 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
 
 /// What a default is of.
 pub(super) fn kind(command: &Command) -> Option<Kind> {
-    [Kind::Repo, Kind::Model, Kind::Agent]
+    Kind::ALL
         .into_iter()
         .find(|kind| command.text(WHAT) == Some(commands::word(*kind)))
+}
+
+/// Where new sandboxes are made, as `/sandbox-setup` is told it; none where it was not.
+pub(super) fn place(command: &Command) -> Option<Change> {
+    let name = command.text(SANDBOXES)?.trim();
+    let cleared = name.is_empty() || name.eq_ignore_ascii_case(NONE);
+    Some(Change::Default {
+        channel: command.text(CHANNEL).map(str::to_owned),
+        of: Kind::Provider,
+        value: (!cleared).then(|| name.to_owned()),
+    })
 }
 
 /// One change at a time, so that each has a line of its own in the record of changes.
@@ -102,6 +116,26 @@ mod tests {
                 Ok(Change::Disallow { list, id })
             );
         }
+    }
+
+    #[test]
+    fn setup_says_where_new_sandboxes_are_made() {
+        let asked = |options: Value| {
+            let command = json!({"name": "sandbox-setup", "options": options});
+            place(&serde_json::from_value(command).expect("a command"))
+        };
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        let of = |channel: Option<&str>, value: Option<&str>| {
+            Some(Change::Default {
+                channel: channel.map(str::to_owned),
+                of: Kind::Provider,
+                value: value.map(str::to_owned),
+            })
+        };
+        assert_eq!(asked(json!([])), None);
+        let here = json!([text("sandboxes", "vercel"), text("channel", "20")]);
+        assert_eq!(asked(here), of(Some("20"), Some("vercel")));
+        assert_eq!(asked(json!([text("sandboxes", "none")])), of(None, None));
     }
 
     #[test]

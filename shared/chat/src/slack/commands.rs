@@ -9,7 +9,7 @@ use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_
 use super::escape::quoted;
 use super::limits::ECHO_CHARS_MAX;
 use super::words::{
-    CONFIG_HELP, HELP, OfSandboxes, SANDBOX_HELP, SETUP_HELP, config, of_sandboxes, setup,
+    CONFIG_HELP, HELP, OfSandboxes, SANDBOX_HELP, SETUP_HELP, config, of_sandboxes, place, setup,
 };
 use crate::Inbound;
 
@@ -93,9 +93,10 @@ impl Typed<'_> {
                 Some(change) => return self.control(Want::Configure { change }, "config"),
                 None => (CONFIG_HELP.to_owned(), "config help"),
             },
-            "setup" => match setup(rest) {
-                Some(key) => return self.control(Want::OwnKey { key }, "keys"),
-                None => (SETUP_HELP.to_owned(), "keys help"),
+            "setup" => match (place(rest, self.channel), setup(rest)) {
+                (Some(change), _) => return self.control(Want::Configure { change }, "provider"),
+                (None, Some(key)) => return self.control(Want::OwnKey { key }, "keys"),
+                (None, None) => (SETUP_HELP.to_owned(), "keys help"),
             },
             "sandbox" | "sandboxes" => match of_sandboxes(words) {
                 Some(Ok(OfSandboxes::List)) => {

@@ -15,7 +15,7 @@ choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox
 `snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
 there (without a name: back to one of its own), `sandbox list` shows those there are, `sandbox destroy` deletes one for everybody. \
 `/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
-the defaults, `/bobbin setup` the keys of this workspace's own.";
+the defaults, `/bobbin setup` where new sandboxes are made and the keys of this workspace's own.";
 
 /// What `/bobbin sandbox` says of itself.
 pub const SANDBOX_HELP: &str = "`/bobbin sandbox list` shows the sandboxes that have a name, `/bobbin sandbox destroy NAME` deletes one. In \
@@ -23,17 +23,36 @@ a thread, after the mention: `sandbox name NAME`, `sandbox connect NAME`, `sandb
 
 /// What `/bobbin config` says of itself.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
-`/bobbin config default repo owner/name` (or `model provider/model`, or `agent name`; with `here` at the end for this channel alone; `none` \
+`/bobbin config default repo owner/name` (or `model provider/model`, `agent name` or `provider name`; with `here` at the end for this channel alone; `none` \
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
 opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
 again. The first channel or user that is allowed closes Bobbin to all others.";
 
 /// What `/bobbin setup` says of itself.
-pub const SETUP_HELP: &str = "`/bobbin setup` shows the keys of this workspace's own. Who may manage the workspace can store one with \
+pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are made and the keys of this workspace's own. Who may manage the \
+workspace chooses with `/bobbin setup sandboxes vercel` where they are made (with `here` at the end for this channel alone; `none` leaves it to \
+the operator). They can store a key with \
 `/bobbin setup daytona` (or `anthropic`, `openai`, `openrouter`), which gives a link to a page for it, and take it away with \
 `/bobbin setup daytona remove`. Never write a key into a message.";
 
-/// Reads the words after `/bobbin setup`. None: they are not understood.
+/// Reads the words after `/bobbin setup` that say where new sandboxes are made; `channel` is where they were typed. None:
+/// they say something else.
+pub(super) fn place(words: &str, channel: &str) -> Option<Change> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let (first, rest) = words.split_first()?;
+    if !first.eq_ignore_ascii_case("sandboxes") {
+        return None;
+    }
+    match *rest {
+        [value] => default(Kind::Provider, value, None),
+        [value, here] if here.eq_ignore_ascii_case("here") => {
+            default(Kind::Provider, value, Some(channel))
+        }
+        _ => None,
+    }
+}
+
+/// Reads the words after `/bobbin setup` that are about keys. None: they are not understood.
 pub(super) fn setup(words: &str) -> Option<KeyWish> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let provider = |word: &str| Key::of_tenant(word)?.provider().map(str::to_owned);
@@ -82,9 +101,7 @@ fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
 
 /// Reads the word of a kind of default.
 pub(super) fn kind(word: &str) -> Option<Kind> {
-    [Kind::Repo, Kind::Model, Kind::Agent]
-        .into_iter()
-        .find(|kind| kind_word(*kind) == word)
+    Kind::ALL.into_iter().find(|kind| kind_word(*kind) == word)
 }
 
 /// The word of a kind of default.
@@ -93,6 +110,7 @@ pub(super) const fn kind_word(kind: Kind) -> &'static str {
         Kind::Repo => "repo",
         Kind::Model => "model",
         Kind::Agent => "agent",
+        Kind::Provider => "provider",
     }
 }
 
@@ -142,7 +160,6 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
         };
         match key.to_ascii_lowercase().as_str() {
             "sandbox" => selection.sandbox = Some(value.parse()?),
-            "provider" => selection.provider = Some(SandboxOption::Provider.usable(value)?),
             "snapshot" => selection.snapshot = Some(SandboxOption::Snapshot.usable(value)?),
             // `in:` begins many a sentence; one word alone is meant.
             "in" if value.is_empty() => return Ok((selection, rest)),
@@ -152,12 +169,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
                 let Some(kind) = kind(key) else {
                     return Ok((selection, rest));
                 };
-                let value = Some(kind.usable(value)?);
-                match kind {
-                    Kind::Repo => selection.repo = value,
-                    Kind::Model => selection.model = value,
-                    Kind::Agent => selection.agent = value,
-                }
+                kind.set(&mut selection, Some(kind.usable(value)?));
             }
         }
         rest = rest[word.len()..].trim_start();
@@ -412,6 +424,25 @@ mod tests {
             "",
         ] {
             assert_eq!(of_sandboxes(task), None, "{task}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_setup_say_where_new_sandboxes_are_made() {
+        let of = |channel: Option<&str>, value: Option<&str>| {
+            Some(Change::Default {
+                channel: channel.map(str::to_owned),
+                of: Kind::Provider,
+                value: value.map(str::to_owned),
+            })
+        };
+        assert_eq!(place("sandboxes vercel", "C1"), of(None, Some("vercel")));
+        let here = of(Some("C1"), Some("ssh"));
+        assert_eq!(place("Sandboxes ssh HERE", "C1"), here);
+        assert_eq!(place("sandboxes none here", "C1"), of(Some("C1"), None));
+        assert_eq!(config("default provider ssh here", "C1"), here);
+        for odd in ["sandboxes", "sandboxes a b", "daytona", ""] {
+            assert_eq!(place(odd, "C1"), None, "{odd}");
         }
     }
 

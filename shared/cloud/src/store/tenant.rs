@@ -45,7 +45,7 @@ impl Store {
             version: expected + 1,
             ..settings.clone()
         };
-        let text = schema::write(Shape::Settings, &stored, &stored.unknown);
+        let text = stored.encode();
         let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), n(stored.version));
         let put = Write::put(item).if_version(expected);

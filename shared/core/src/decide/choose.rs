@@ -26,12 +26,8 @@ pub(super) fn selection(
         .admit(&prompt.membership, &prompt.by.id)
         .map_err(|refusal| refusal.to_string())?;
     let wants = &prompt.wants;
-    for (kind, value) in [
-        (Kind::Repo, &wants.repo),
-        (Kind::Model, &wants.model),
-        (Kind::Agent, &wants.agent),
-    ] {
-        if let Some(value) = value {
+    for kind in Kind::ALL {
+        if let Some(value) = kind.of(wants) {
             kind.usable(value)
                 .map_err(|unusable| unusable.to_string())?;
         }

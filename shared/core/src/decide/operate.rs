@@ -113,7 +113,8 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
             Some(_) => {}
         }
         share::give_name(session, &new.name);
-        session.sandbox.provider.clone_from(&new.provider);
+        let default = || context.settings.defaults.provider.clone();
+        session.sandbox.provider = new.provider.clone().or_else(default);
         session.sandbox.repo.clone_from(&new.repo);
         session.sandbox.snapshot.clone_from(&new.snapshot);
     }

@@ -133,18 +133,41 @@ const fn noun(kind: Kind) -> &'static str {
         Kind::Repo => "repository",
         Kind::Model => "model",
         Kind::Agent => "agent",
+        Kind::Provider => "sandbox provider",
     }
 }
 
+/// Where new sandboxes are made, seen from one channel, as lines; `lacks` says what of a provider is missing, in words.
+#[must_use]
+pub fn places(
+    settings: &Settings,
+    here: &str,
+    configured: &str,
+    set_up: &[&str],
+    lacks: impl Fn(&str) -> Option<String>,
+) -> String {
+    let own = settings.channels.get(here);
+    let of_channel = own.and_then(|own| own.provider.as_deref());
+    let (at, whose) = match (of_channel, settings.defaults.provider.as_deref()) {
+        (Some(at), _) => (at, "the default of this channel"),
+        (None, Some(at)) => (at, "the default here"),
+        (None, None) => (configured, "as the operator has set it up"),
+    };
+    let mut lines = vec![format!("New sandboxes are made at {at}, {whose}.")];
+    if !set_up.contains(&at) {
+        lines.push(format!("{at} is not set up any more: choose another one."));
+    }
+    lines.push(format!("Providers that are set up: {}.", set_up.join(", ")));
+    let lacking = set_up.iter().filter_map(|name| lacks(name));
+    lines.extend(lacking.map(|lacking| format!("- {lacking}")));
+    lines.join("\n")
+}
+
 fn selection(selection: &Selection) -> String {
-    let parts: Vec<String> = [
-        (Kind::Repo, &selection.repo),
-        (Kind::Model, &selection.model),
-        (Kind::Agent, &selection.agent),
-    ]
-    .into_iter()
-    .filter_map(|(kind, value)| Some(format!("{} {}", noun(kind), value.as_ref()?)))
-    .collect();
+    let parts: Vec<String> = Kind::ALL
+        .into_iter()
+        .filter_map(|kind| Some(format!("{} {}", noun(kind), kind.of(selection).as_ref()?)))
+        .collect();
     if parts.is_empty() {
         "none".to_owned()
     } else {
@@ -167,6 +190,37 @@ mod tests {
             listing(&Settings::default(), "10", 0, plain),
             "Channels: all that the operator allows\nPeople: all whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
         );
+    }
+
+    #[test]
+    fn where_new_sandboxes_are_made_is_told_with_whose_default_that_is() {
+        let mut settings = Settings::default();
+        let told = |settings: &Settings| {
+            let lacks = |name: &str| (name == "ssh").then(|| "ssh: no snapshots".to_owned());
+            places(settings, "10", "daytona", &["daytona", "ssh"], lacks)
+        };
+        let all = "Providers that are set up: daytona, ssh.\n- ssh: no snapshots";
+        assert_eq!(
+            told(&settings),
+            format!("New sandboxes are made at daytona, as the operator has set it up.\n{all}")
+        );
+        settings.defaults.provider = Some("ssh".to_owned());
+        assert_eq!(
+            told(&settings),
+            format!("New sandboxes are made at ssh, the default here.\n{all}")
+        );
+        let mut own = Selection::default();
+        own.provider = Some("vercel".to_owned());
+        settings.channels.insert("10".to_owned(), own);
+        assert_eq!(
+            told(&settings),
+            format!(
+                "New sandboxes are made at vercel, the default of this channel.\nvercel is not set up any more: choose another one.\n{all}"
+            )
+        );
+        assert!(listing(&settings, "10", 0, plain).contains(
+            "Defaults: sandbox provider ssh\nDefaults of this channel: sandbox provider vercel"
+        ));
     }
 
     #[test]

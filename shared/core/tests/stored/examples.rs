@@ -59,7 +59,10 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
             ("lost", stored(shape, &entry(Outcome::Lost))),
         ],
         Shape::Patch => vec![("patch", PATCH.to_owned())],
-        Shape::Settings => vec![("settings", stored(shape, &settings()))],
+        Shape::Settings => vec![
+            ("settings", settings().encode().unwrap()),
+            ("settings-provider", provider_settings().encode().unwrap()),
+        ],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
@@ -540,6 +543,27 @@ fn settings() -> Settings {
     }
 }
 
+/// Somebody has chosen where new sandboxes are made.
+fn provider_settings() -> Settings {
+    let mut settings = settings();
+    let change = provider_change();
+    settings.audit = vec![Changed {
+        id: "c-9".to_owned(),
+        at_ms: T,
+        by: anna(),
+        change,
+    }];
+    settings
+}
+
+fn provider_change() -> Change {
+    Change::Default {
+        channel: Some("C0BUILD0001".to_owned()),
+        of: Kind::Provider,
+        value: Some("vercel".to_owned()),
+    }
+}
+
 fn own_key() -> OwnKey {
     OwnKey {
         sealed: "c2VhbGVk".to_owned(),
@@ -583,6 +607,7 @@ fn catalogue() -> Catalogue {
     Catalogue {
         models: one("anthropic/claude"),
         agents: one("build"),
+        providers: one("daytona"),
         recent: Recent {
             repos: one("acme/shop"),
             models: one("anthropic/claude"),
@@ -832,6 +857,12 @@ fn bodies() -> Vec<(&'static str, String)> {
             "control-own-key-check",
             Want::OwnKey {
                 key: KeyWish::Check { link: text() },
+            },
+        ),
+        control(
+            "control-configure-provider",
+            Want::Configure {
+                change: provider_change(),
             },
         ),
         control("control-status", Want::Status),

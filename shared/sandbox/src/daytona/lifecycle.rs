@@ -51,7 +51,9 @@ impl DaytonaSandboxes {
             Err(error) => Some(error),
         };
         match (self.client.get(&body.name).await, refused) {
-            (Ok(found), _) => self.adopt(found.into(), key, generation),
+            (Ok(found), _) => {
+                provider::Sandbox::from(found).adopted(self.settings.stack(), key, generation)
+            }
             (Err(DaytonaError::NotFound), Some(error)) => Err(match error {
                 DaytonaError::Refused { status: 400, .. } if spec.snapshot.is_some() => {
                     self.why_not_of(spec.snapshot, &error).await
@@ -64,18 +66,6 @@ impl DaytonaSandboxes {
             (Err(DaytonaError::NotFound), None) => Ok(SandboxState::Provisioning),
             (Err(error), _) => Err(error.failure()),
         }
-    }
-
-    fn adopt(&self, found: provider::Sandbox, key: &SandboxKey, generation: u32) -> Observed {
-        if found.belongs_to(self.settings.stack(), key, generation) {
-            return Ok(found.state);
-        }
-        Err(Failure::NonRecoverable {
-            advice: format!(
-                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
-                found.name
-            ),
-        })
     }
 
     pub(super) async fn start(&self, name: &str) -> Observed {

@@ -130,7 +130,8 @@ impl Provider for DaytonaSandboxes {
 
     fn caps(&self) -> Caps {
         Caps {
-            snapshots: true,
+            no_snapshots: None,
+            keys_inside: false,
             snapshot_ends_run: false,
             life_ms_max: Some(u64::from(self.settings.limits.auto_destroy_min) * MINUTE_MS),
             listens_on: Ipv4Addr::LOCALHOST,

@@ -28,6 +28,8 @@ use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
 const BASE: &str = "http://127.0.0.1";
 /// What is said where a snapshot is wanted.
 const NO_SNAPSHOTS: &str = "SSH hosts make no snapshots";
+/// Why that is so.
+const WHY_NO_SNAPSHOTS: &str = "an SSH host has a sandbox's files in one place alone";
 
 /// The sandboxes of a stack on SSH hosts.
 #[derive(Debug)]
@@ -103,7 +105,8 @@ impl Provider for SshSandboxes {
 
     fn caps(&self) -> Caps {
         Caps {
-            snapshots: false,
+            no_snapshots: Some(WHY_NO_SNAPSHOTS),
+            keys_inside: true,
             snapshot_ends_run: false,
             life_ms_max: None,
             // All addresses would be open to whoever reaches the host.

@@ -75,22 +75,12 @@ impl VercelSandboxes {
         otherwise: Failure,
     ) -> Observed {
         match self.client.get(name).await {
-            Ok(found) => self.adopt(found.into(), key, generation),
+            Ok(found) => {
+                provider::Sandbox::from(found).adopted(self.settings.stack(), key, generation)
+            }
             Err(VercelError::NotFound) => Err(otherwise),
             Err(error) => Err(error.failure()),
         }
-    }
-
-    fn adopt(&self, found: provider::Sandbox, key: &SandboxKey, generation: u32) -> Observed {
-        if found.belongs_to(self.settings.stack(), key, generation) {
-            return Ok(found.state);
-        }
-        Err(Failure::NonRecoverable {
-            advice: format!(
-                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
-                found.name
-            ),
-        })
     }
 
     /// Begins a new session where the last one has ended.

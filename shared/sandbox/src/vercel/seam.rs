@@ -204,7 +204,8 @@ impl Provider for VercelSandboxes {
 
     fn caps(&self) -> Caps {
         Caps {
-            snapshots: true,
+            no_snapshots: None,
+            keys_inside: false,
             snapshot_ends_run: true,
             // A session ends, its sandbox does not.
             life_ms_max: None,

@@ -92,11 +92,9 @@ impl Account {
             let record = record(harness).await?;
             write(folder.path(), &record, threads)?;
             let key = harness.world.ready.daytona_api_key.clone();
-            let settings = Settings::new(folder.path().to_owned(), key);
-            let started = Provider::start(Settings {
-                confine: false,
-                ..settings
-            });
+            let mut settings = Settings::new(folder.path().to_owned(), key);
+            settings.run.confine = false;
+            let started = Provider::start(settings);
             started.await.map_err(|e| e.to_string())
         })?;
         let own = host(&harness.world.ready.daytona_api).to_owned();

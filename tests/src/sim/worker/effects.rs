@@ -371,6 +371,7 @@ impl Worker {
         let inner = &mut *guard;
         let now_ms = inner.now_ms;
         inner.with(self.place, self.at(), |here, home, dice| {
+            home.extend(follow.generation, now_ms);
             here.follow(home, follow, now_ms, dice)
         })
     }

@@ -14,7 +14,7 @@ use super::driver::{Driver, Kind, LIMITS};
 use super::faults::Fault;
 use super::system::{Action, Budget, State, System};
 use super::walk::{CONVERGENCE, Explored, Found, Walk, explore};
-use crate::run::beside;
+use crate::proofs::proof;
 
 fn ended(walk: &Walk<System>, state: &State, ending: Ending) -> bool {
     walk.system
@@ -658,13 +658,13 @@ fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        beside(
+        proof(
             format!("protocol::model::{}_keep_the_promises", row.name),
             move || hold(row).map(drop),
         )
     });
     let planted = PLANTED.iter().map(|planted| {
-        beside(
+        proof(
             format!("protocol::model::{}_is_caught", planted.0),
             move || caught(planted),
         )

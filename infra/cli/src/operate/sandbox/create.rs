@@ -42,6 +42,7 @@ struct Answer {
 pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, CommandError> {
     let asks = !what.yes && !json && can_ask();
     let (tenant, new) = wanted(stack, what, asks).await?;
+    stack.has_provider(new.provider.as_deref()).await?;
     let taken = stack.store.name(&tenant, &new.name).await;
     if let Some(key) = taken.map_err(|e| unread(&e))? {
         return Err(format!(

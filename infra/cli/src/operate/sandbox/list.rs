@@ -50,6 +50,9 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
         ];
         table(heads, &cells, Style::of_output())
     };
+    for lacking in stack.lacking().await? {
+        text.push_str(&format!("\n{lacking}"));
+    }
     let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     if !unreadable.is_empty() {
         text.push_str(&format!(

@@ -230,10 +230,10 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
 /// The provider, if it makes snapshots at all.
 async fn able(stack: &Stack) -> Result<std::sync::Arc<dyn Provider>, CommandError> {
     let provider = stack.provider().await?;
-    if !provider.caps().snapshots {
-        return Err("The provider of this stack makes no snapshots.".into());
+    match provider.caps().snapshots() {
+        Ok(()) => Ok(provider),
+        Err(why) => Err(format!("The provider of this stack makes none: {why}.").into()),
     }
-    Ok(provider)
 }
 
 fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {

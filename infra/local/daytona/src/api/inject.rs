@@ -6,6 +6,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bobbin_local_sandbox::faults::Instead;
 
 use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
@@ -60,16 +61,17 @@ pub(super) async fn inject_faults(
         .as_deref()
         .map(|sandbox| engine.names(sandbox))
         .unwrap_or_default();
-    let meant = |operation: &str| operation == "*" || operation == word;
-
     let vanish = engine.faults.take(&names, |fault| {
-        matches!(fault, Fault::Vanish { operation } if meant(operation)).then_some(())
+        let Fault::Vanish { operation } = fault else {
+            return None;
+        };
+        (operation == "*" || *operation == word).then_some(())
     });
     if let (Some(()), Some(id)) = (vanish, names.first()) {
         lifecycle::lose(&engine, id).await;
     }
     let is_toolbox = path.starts_with("/toolbox/");
-    if let Some(answer) = answer_instead(&engine, &names, is_toolbox, meant) {
+    if let Some(answer) = answer_instead(&engine, &names, is_toolbox, &word) {
         return answer;
     }
     let connection = request
@@ -77,17 +79,10 @@ pub(super) async fn inject_faults(
         .get::<ConnectInfo<Cut>>()
         .map(|ConnectInfo(cut)| cut.clone());
     let response = next.run(request).await;
-    let delay = engine.faults.take(&names, |fault| match fault {
-        Fault::Delay { operation, ms } if meant(operation) => Some(*ms),
-        _ => None,
-    });
-    if let Some(ms) = delay {
+    if let Some(ms) = engine.faults.delay_ms(&names, &word) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
-    let dropped = engine.faults.take(&names, |fault| {
-        matches!(fault, Fault::Drop { operation } if meant(operation)).then_some(())
-    });
-    if let (Some(()), Some(connection)) = (dropped, connection) {
+    if let (true, Some(connection)) = (engine.faults.is_dropped(&names, &word), connection) {
         connection.cut();
     }
     response
@@ -98,30 +93,32 @@ fn answer_instead(
     engine: &SharedEngine,
     names: &[String],
     is_toolbox: bool,
-    meant: impl Fn(&str) -> bool,
+    word: &str,
 ) -> Option<Response> {
-    engine.faults.take(names, |fault| match fault {
-        Fault::Answer {
-            operation,
+    match engine.faults.instead(names, word) {
+        Some(Instead::Refusal {
             status,
             retry_after,
-        } if meant(operation) => {
+        }) => {
             let message = match status {
                 429 => "Rate limit exceeded",
                 _ => "an armed fault",
             };
-            let mut error = ApiError::new(*status, message);
-            error.retry_after = *retry_after;
-            Some(error.into_response())
+            let mut error = ApiError::new(status, message);
+            error.retry_after = retry_after;
+            return Some(error.into_response());
         }
-        Fault::Html { operation, status } if meant(operation) => {
-            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY);
+        Some(Instead::Page { status }) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             let headers = [(header::CONTENT_TYPE, "text/html")];
             let page = "<html><body><h1>Bad Gateway</h1></body></html>";
-            Some((status, headers, page).into_response())
+            return Some((status, headers, page).into_response());
         }
-        Fault::RunnerInfo if is_toolbox => Some(ApiError::runner_info(names).into_response()),
-        _ => None,
+        None => {}
+    }
+    engine.faults.take(names, |fault| {
+        let reached = is_toolbox && matches!(fault, Fault::RunnerInfo);
+        reached.then(|| ApiError::runner_info(names).into_response())
     })
 }
 

@@ -106,7 +106,7 @@ fn go_through(engine: &SharedEngine, id: &str, states: &'static [&'static str]) 
     tasks.spawn(async move {
         for state in states {
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(engine.transition_ms)) => {}
+                () = tokio::time::sleep(Duration::from_millis(engine.run.transition_ms)) => {}
                 () = engine.stopping.cancelled() => return,
             }
             if !advance(&engine, &id, state) {
@@ -222,7 +222,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<Stri
     let tasks = engine.machine.tasks.clone();
     tasks.spawn(async move {
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(engine.transition_ms)) => {}
+            () = tokio::time::sleep(Duration::from_millis(engine.run.transition_ms)) => {}
             // The next start finishes it.
             () = engine.stopping.cancelled() => return,
         }

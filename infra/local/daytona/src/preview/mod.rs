@@ -53,7 +53,7 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
         .await
         .map_err(ApiError::internal)?;
     let local = listener.local_addr().map_err(ApiError::internal)?.port();
-    let also = serve::also_on(engine.also_on, local)
+    let also = serve::also_on(engine.run.also_on, local)
         .await
         .map_err(ApiError::internal)?;
     let end: CancellationToken = engine.stopping.child_token();
@@ -62,7 +62,7 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
         id: id.to_owned(),
         port,
     });
-    let router = engine.breakpoints.before("agent", serve::peer, router);
+    let router = engine.run.breakpoints.before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
         engine
             .machine
@@ -82,7 +82,7 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
 
 async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Response {
     let ExposedPort { engine, id, port } = &exposed;
-    if !has_own_host(request.headers(), engine.also_named.as_deref()) {
+    if !has_own_host(request.headers(), engine.run.also_named.as_deref()) {
         return StatusCode::FORBIDDEN.into_response();
     }
     let path = request.uri().path().to_owned();

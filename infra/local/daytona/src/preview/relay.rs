@@ -9,8 +9,8 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bobbin_local_sandbox::relay::{Relayed, pass_on};
 use hyper::body::{Frame, Incoming};
-use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
 use super::access::ExposedPort;
@@ -48,42 +48,18 @@ pub(super) async fn send(
 }
 
 /// Forwards one request; 502 with an empty body when nobody answers.
-async fn once(
-    exposed: &ExposedPort,
-    names: &[String],
-    mut request: Request,
-    target: u16,
-) -> Response {
+async fn once(exposed: &ExposedPort, names: &[String], request: Request, target: u16) -> Response {
     let unreachable = || StatusCode::BAD_GATEWAY.into_response();
     let Ok(stream) = connect(exposed, target).await else {
         return unreachable();
     };
-    let Ok((mut sender, connection)) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await
-    else {
-        return unreachable();
-    };
-    tokio::spawn(connection.with_upgrades());
-    let upgrade = request
-        .headers()
-        .contains_key(header::UPGRADE)
-        .then(|| hyper::upgrade::on(&mut request));
-    let Ok(mut response) = sender.send_request(request).await else {
-        return unreachable();
+    let relayed = pass_on(stream, request, || OpenConnection::new(exposed)).await;
+    let response = match relayed {
+        Some(Relayed::Answered(response)) => response,
+        Some(Relayed::Upgraded(response)) => return response,
+        None => return unreachable(),
     };
     let open = OpenConnection::new(exposed);
-    if let (StatusCode::SWITCHING_PROTOCOLS, Some(outer)) = (response.status(), upgrade) {
-        let inner = hyper::upgrade::on(&mut response);
-        tokio::spawn(async move {
-            if let (Ok(outer), Ok(inner)) = tokio::join!(outer, inner) {
-                let (mut outer, mut inner) = (TokioIo::new(outer), TokioIo::new(inner));
-                // Either side may hang up.
-                let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
-            }
-            drop(open);
-        });
-        return response.map(|_| Body::empty());
-    }
     let streamed = response.headers().get(header::CONTENT_LENGTH).is_none();
     let cut = exposed.engine.faults.take(names, |fault| match fault {
         Fault::CutStream { after_bytes } if streamed => Some(*after_bytes),

@@ -4,7 +4,7 @@ use bobbin_local_daytona::Confinement;
 /// With bubblewrap where it works, and always without.
 async fn worlds(name: &str) -> Vec<World> {
     let mut unconfined = settings(&fresh_folder(name));
-    unconfined.confine = false;
+    unconfined.run.confine = false;
     let confined = World::start(name).await;
     let unconfined = World::with(unconfined).await;
     assert!(

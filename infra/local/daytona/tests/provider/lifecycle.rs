@@ -266,7 +266,7 @@ async fn a_restart_keeps_sandboxes_and_their_files_and_finds_them_stopped() {
     assert!(
         matches!(
             second,
-            Err(bobbin_local_daytona::Error::Machine(
+            Err(bobbin_local_daytona::StartError::Machine(
                 bobbin_local_daytona::MachineError::InUse(_)
             ))
         ),

@@ -19,7 +19,7 @@ mod stand_in;
 /// One where sandboxes have networks of their own, with this port led across; nothing where the machine does not allow it.
 async fn world(name: &str, reachable: Option<u16>) -> Option<World> {
     let mut settings = settings(&fresh_folder(name));
-    settings.reachable = reachable.into_iter().collect();
+    settings.run.reachable = reachable.into_iter().collect();
     let world = World::with(settings).await;
     if world.provider.confinement() == &Confinement::Bubblewrap {
         return Some(world);
@@ -143,8 +143,8 @@ async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbo
     let plain = host(&heard);
     tokio::spawn(async move { axum::serve(near, plain).await.unwrap() });
     let mut settings = settings(&fresh_folder("secrets"));
-    settings.reachable = vec![port];
-    settings.stand_ins = stand_ins(&["models.example", "other.example"], host(&heard)).await;
+    settings.run.reachable = vec![port];
+    settings.run.stand_ins = stand_ins(&["models.example", "other.example"], host(&heard)).await;
     let world = World::with(settings).await;
     if world.provider.confinement() != &Confinement::Bubblewrap {
         eprintln!("SKIPPED: {:?}", world.provider.confinement());

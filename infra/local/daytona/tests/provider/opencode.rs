@@ -94,8 +94,8 @@ async fn a_real_opencode_server_runs_behind_its_preview_and_survives_stop_and_st
     assert_eq!(again.unwrap(), installed);
 
     let mut settings = settings(&fresh_folder("opencode"));
-    settings.tools = vec![installed.bin_dir];
-    settings.stop_grace_ms = 5_000;
+    settings.run.tools = vec![installed.bin_dir];
+    settings.run.stop_grace_ms = 5_000;
     let world = World::with(settings).await;
     let id = world.sandbox("opencode").await;
     let tools = world

@@ -78,7 +78,7 @@ async fn walk(given: Value) -> Value {
 async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round() {
     let world = World::start("sdk").await;
     let client = client(&world, DEV.id);
-    assert!(client.caps().snapshots);
+    assert_eq!(client.caps().snapshots(), Ok(()));
     begin(&client, 1, None).await.unwrap();
     let theirs = SnapshotName::new(DEV, &key(), 1, 1_000);
     running(&client, theirs.sandbox()).await;

@@ -31,9 +31,9 @@ pub fn fresh_folder(name: &str) -> PathBuf {
 
 pub fn settings(folder: &std::path::Path) -> Settings {
     let mut settings = Settings::new(folder.to_owned(), KEY.to_owned());
-    settings.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-daytona")));
-    settings.transition_ms = 30;
-    settings.stop_grace_ms = 2_000;
+    settings.run.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-daytona")));
+    settings.run.transition_ms = 30;
+    settings.run.stop_grace_ms = 2_000;
     settings
 }
 
@@ -55,12 +55,12 @@ impl World {
     /// One whose sandboxes share this program's loopback, so that a server of the test's stands for one inside.
     pub async fn sharing(name: &str) -> Self {
         let mut settings = settings(&fresh_folder(name));
-        settings.confine = false;
+        settings.run.confine = false;
         Self::with(settings).await
     }
 
     pub async fn with(settings: Settings) -> Self {
-        let folder = settings.state_dir.clone();
+        let folder = settings.run.state_dir.clone();
         World {
             provider: Provider::start(settings).await.unwrap(),
             http: client(),

@@ -8,6 +8,7 @@ mod sessions;
 mod snapshots;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -16,13 +17,13 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use bobbin_local_sandbox::faults::Instead;
 use bobbin_local_sandbox::serve::Cut;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::api_error::{Answer, ApiError};
-use crate::faults::Fault;
 use crate::limits::FILE_BYTES_MAX;
 use crate::state::SharedEngine;
 
@@ -112,18 +113,19 @@ async fn authorize(State(engine): EngineState, request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// The word of a call, by which a fault reaches it.
-fn operation(method: &Method, path: &str) -> String {
+/// The word of a call, and the sandbox or session that it is about: by these a fault reaches it.
+fn operation<'a>(method: &Method, path: &'a str) -> (&'a str, Option<&'a str>) {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let word = match (method.as_str(), parts.as_slice()) {
-        (_, [_, "sandboxes", "sessions", _, word, ..]) => word,
-        ("POST", [_, "sandboxes"]) => "create",
-        ("GET", [_, "sandboxes"]) => "list",
-        ("PATCH", _) => "update",
-        ("DELETE", _) => "delete",
-        _ => "get",
-    };
-    word.to_owned()
+    match (method.as_str(), parts.as_slice()) {
+        (_, [_, "sandboxes", "sessions", session, word, ..]) => (word, Some(session)),
+        (_, [_, "sandboxes", "sessions", session]) => ("get", Some(session)),
+        ("POST", [_, "sandboxes"]) => ("create", None),
+        ("GET", [_, "sandboxes"]) => ("list", None),
+        ("PATCH", [_, "sandboxes", name]) => ("update", Some(name)),
+        ("DELETE", [_, "sandboxes", name]) => ("delete", Some(name)),
+        (_, [_, "sandboxes", name]) => ("get", Some(name)),
+        _ => ("get", None),
+    }
 }
 
 async fn faults(
@@ -132,29 +134,25 @@ async fn faults(
     request: Request,
     next: Next,
 ) -> Response {
-    let operation = operation(request.method(), request.uri().path());
-    let is_it = |named: &String| *named == operation || named == "*";
-    let instead = engine.faults.take(|fault| match fault {
-        Fault::Answer {
-            operation,
+    let path = request.uri().path().to_owned();
+    let (operation, about) = operation(request.method(), &path);
+    let names = about.map_or_else(Vec::new, |about| engine.names(about));
+    match engine.faults.instead(&names, operation) {
+        Some(Instead::Refusal {
             status,
             retry_after,
-        } if is_it(operation) => Some(ApiError::armed(*status, *retry_after).into_response()),
-        Fault::Html { operation, status } if is_it(operation) => {
-            let status = StatusCode::from_u16(*status).unwrap_or_default();
-            Some((status, Html("<h1>Bad gateway</h1>")).into_response())
+        }) => return ApiError::armed(status, retry_after).into_response(),
+        Some(Instead::Page { status }) => {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            return (status, Html("<h1>Bad gateway</h1>")).into_response();
         }
-        _ => None,
-    });
-    if let Some(answer) = instead {
-        return answer;
+        None => {}
     }
-    let is_lost = engine.faults.take(|fault| match fault {
-        Fault::Drop { operation } if is_it(operation) => Some(()),
-        _ => None,
-    });
     let response = next.run(request).await;
-    if let (Some(()), Some(Extension(cut))) = (is_lost, cut) {
+    if let Some(ms) = engine.faults.delay_ms(&names, operation) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+    if let (true, Some(Extension(cut))) = (engine.faults.is_dropped(&names, operation), cut) {
         cut.0.cut();
     }
     response

@@ -32,9 +32,9 @@ fn fresh_folder(name: &str) -> PathBuf {
 pub fn settings(folder: &Path) -> Settings {
     let text = str::to_owned;
     let mut settings = Settings::new(folder.to_owned(), text(TOKEN), text(TEAM), text(PROJECT));
-    settings.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-vercel")));
-    settings.transition_ms = 20;
-    settings.stop_grace_ms = 1_000;
+    settings.run.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-vercel")));
+    settings.run.transition_ms = 20;
+    settings.run.stop_grace_ms = 1_000;
     settings
 }
 
@@ -46,7 +46,7 @@ impl World {
     /// One whose sandboxes reach a port of this machine.
     pub async fn reaching(name: &str, port: u16) -> Self {
         let mut settings = settings(&fresh_folder(name));
-        settings.reachable = vec![port];
+        settings.run.reachable = vec![port];
         Self::with(settings).await
     }
 
@@ -55,7 +55,7 @@ impl World {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().timeout(Duration::from_secs(60)).build();
         World {
-            folder: settings.state_dir.clone(),
+            folder: settings.run.state_dir.clone(),
             provider: Provider::start(settings).await.unwrap(),
             http: http.unwrap(),
         }

@@ -44,11 +44,42 @@ const SESSIONS_MAX: u32 = 100;
 
 type Answered<T> = Result<T, OpenCodeError>;
 
+/// What an endpoint leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Via {
+    /// The server itself, which wants the password as Basic authentication.
+    #[default]
+    Server,
+    /// The daemon in front of it, which wants the password as a token and has OpenCode's API below a path of its own.
+    Daemon,
+}
+
+impl Via {
+    const fn base_path(self) -> &'static str {
+        match self {
+            Self::Server => "",
+            Self::Daemon => "/opencode",
+        }
+    }
+
+    fn authorization(self, password: &str) -> String {
+        match self {
+            Self::Server => {
+                let user = format!("{USER}:{password}");
+                let encoded = base64::engine::general_purpose::STANDARD.encode(user);
+                format!("Basic {encoded}")
+            }
+            Self::Daemon => format!("Bearer {password}"),
+        }
+    }
+}
+
 /// The client of one server.
 #[derive(Clone)]
 pub struct OpenCode {
     http: Http,
     endpoint: Arc<RwLock<Endpoint>>,
+    via: Via,
     authorization: String,
     refresh: Option<Refresh>,
     /// The directory that every call is about; none: the server's own.
@@ -79,13 +110,18 @@ impl OpenCode {
     /// base lets endpoints be loopback.
     #[must_use]
     pub fn new(http: Http, endpoint: Endpoint, password: &str) -> Self {
-        let credentials =
-            base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{password}"));
+        Self::over(Via::Server, http, endpoint, password)
+    }
+
+    /// The same, where the endpoint may lead to the daemon in front of the server.
+    #[must_use]
+    pub fn over(via: Via, http: Http, endpoint: Endpoint, password: &str) -> Self {
         let endpoint = Arc::new(RwLock::new(endpoint));
         Self {
             http,
             endpoint,
-            authorization: format!("Basic {credentials}"),
+            via,
+            authorization: via.authorization(password),
             refresh: None,
             directory: None,
         }

@@ -117,10 +117,9 @@ impl OpenCode {
             .read()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        let mut url = Url::parse(&format!("{}{path}", endpoint.url)).map_err(|_| {
-            OpenCodeError::Unreachable {
-                seen: "the preview's address cannot be read".to_owned(),
-            }
+        let address = format!("{}{}{path}", endpoint.url, self.via.base_path());
+        let mut url = Url::parse(&address).map_err(|_| OpenCodeError::Unreachable {
+            seen: "the preview's address cannot be read".to_owned(),
         })?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);

@@ -1,4 +1,4 @@
-//! `/sandbox-setup` and its form: keys of the server's own.
+//! `/sandbox-setup` and its form: where new sandboxes are made, and keys of the server's own.
 
 use bobbin_core::keys::Key;
 use bobbin_core::message::Want;
@@ -9,6 +9,7 @@ use bobbin_core::settings::NotChanged;
 use super::request::{Outcome, Refused, Request, refuse};
 use crate::discord::answer::{self, FORM_KEY};
 use crate::discord::commands::{PROVIDER, REMOVE};
+use crate::discord::configure;
 use crate::discord::interaction::{Command, Modal};
 use crate::{Entered, Inbound};
 
@@ -20,6 +21,11 @@ const NO_KEY: &str = "That cannot be a key: a key is one word of 8 to 512 charac
 
 impl Request<'_> {
     pub(super) fn setup(&self, command: &Command) -> Outcome {
+        if let Some(change) = configure::place(command) {
+            let want = Want::Configure { change };
+            let answer = answer::deferred_word();
+            return Ok(self.control(self.here()?, want, answer, "discord: provider"));
+        }
         let key = match command.text(PROVIDER).map(Key::of_tenant) {
             None => return self.own_key(KeyWish::Show),
             Some(None) => return refuse(UNKNOWN, "discord: unknown provider of a key"),

@@ -131,6 +131,11 @@ fn defaults(picture: &Picture) -> Vec<Value> {
         (Kind::Repo, "Repository", &picture.defaults.repo),
         (Kind::Model, "Model", &picture.defaults.model),
         (Kind::Agent, "Agent", &picture.defaults.agent),
+        (
+            Kind::Provider,
+            "Sandbox provider",
+            &picture.defaults.provider,
+        ),
     ];
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
@@ -139,7 +144,7 @@ fn defaults(picture: &Picture) -> Vec<Value> {
     if !picture.manages {
         let lines = kinds.map(|(_, name, value)| said(name, value));
         let who = "Who manages this workspace can change them here. For one task: `repo:owner/name`, \
-`model:provider/model` or `agent:plan` before its words.";
+`model:provider/model`, `agent:plan` or `provider:name` before its words.";
         return vec![section(&lines.join("\n")), context(who)];
     }
     let mut blocks = Vec::new();

@@ -106,7 +106,8 @@ fn a_member_sees_their_runs_what_waits_for_them_and_the_defaults() {
          *Repository:* `acme/api`\n\
          *Model:* none, as its operator has set it up\n\
          *Agent:* none, as its operator has set it up\n\
-         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model` or `agent:plan` before its words.)"
+         *Sandbox provider:* none, as its operator has set it up\n\
+         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model`, `agent:plan` or `provider:name` before its words.)"
     );
 }
 
@@ -197,7 +198,10 @@ fn every_element_of_a_home_is_understood_when_it_is_pressed() {
             understood.push(taken.note);
         }
     }
-    assert_eq!(understood, ["stop", "config", "config", "config", "config"]);
+    assert_eq!(
+        understood,
+        ["stop", "config", "config", "config", "config", "config"]
+    );
 }
 
 #[test]

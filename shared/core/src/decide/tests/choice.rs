@@ -114,6 +114,28 @@ fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
 }
 
 #[test]
+fn a_sandbox_is_made_at_the_default_provider_and_stays_there_when_the_default_changes() {
+    let made_at = |world: &Fake| record(world).sandbox.provider;
+    let world = Fake::new();
+    default_of(&world, Kind::Provider, None, "ssh");
+    default_of(&world, Kind::Provider, Some("10"), "vercel");
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    assert_eq!(made_at(&world).as_deref(), Some("vercel"));
+    default_of(&world, Kind::Provider, Some("10"), "daytona");
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(made_at(&world).as_deref(), Some("vercel"));
+
+    let world = Fake::new();
+    default_of(&world, Kind::Provider, None, "ssh");
+    let own = Selection {
+        provider: Some("daytona".to_owned()),
+        ..Selection::default()
+    };
+    deliver_until_done(&world, &asked("m1", own), 1);
+    assert_eq!(made_at(&world).as_deref(), Some("daytona"));
+}
+
+#[test]
 fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tenants() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m0", Selection::default()), 1);

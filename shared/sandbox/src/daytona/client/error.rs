@@ -4,10 +4,8 @@ use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_http::{Answer, HttpError};
 
+use crate::api::{Refusal, cut, words};
 use crate::daytona::types::ErrorBody;
-
-/// Characters of a provider's words that are passed on.
-const MESSAGE_CHARS_MAX: usize = 300;
 
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,54 +145,42 @@ impl DaytonaError {
     }
 }
 
-pub(super) fn describe(answer: &Answer) -> String {
-    match answer.media_type().as_str() {
-        "" => "an empty or unlabelled answer".to_owned(),
-        "application/json" => "unreadable JSON".to_owned(),
-        kind => kind.to_owned(),
-    }
-}
-
-pub(super) fn classify(answer: &Answer) -> Option<DaytonaError> {
-    if answer.ok() {
-        return None;
-    }
-    let body = ErrorBody::parse(&answer.body);
-    let status = answer.status;
-    let message = body
-        .message()
-        .chars()
-        .take(MESSAGE_CHARS_MAX)
-        .collect::<String>();
-    let spoken = || {
-        if message.is_empty() {
-            describe(answer)
-        } else {
-            message.clone()
+impl Refusal for DaytonaError {
+    fn of(answer: &Answer) -> Option<Self> {
+        if answer.ok() {
+            return None;
         }
-    };
-    Some(match status {
-        // A page of something in between is no word of Daytona's about key or sandbox.
-        400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
-            status,
-            message: "an HTML page where JSON was due".to_owned(),
-        },
-        401 => DaytonaError::BadKey,
-        403 => DaytonaError::Forbidden { message: spoken() },
-        400 if body.says_unreachable() => DaytonaError::Unreachable { message },
-        404 => DaytonaError::NotFound,
-        408 => DaytonaError::CommandTimeout,
-        409 => DaytonaError::Conflict { message: spoken() },
-        429 => DaytonaError::RateLimited {
-            after_ms: answer.retry_after_ms().unwrap_or(0),
-        },
-        400..=499 => DaytonaError::Refused {
-            status,
-            message: spoken(),
-        },
-        _ => DaytonaError::Unavailable {
-            status,
-            message: spoken(),
-        },
-    })
+        let body = ErrorBody::parse(&answer.body);
+        let status = answer.status;
+        let message = cut(&body.message());
+        let spoken = || words(&message, answer);
+        Some(match status {
+            // A page of something in between is no word of Daytona's about key or sandbox.
+            400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
+                status,
+                message: "an HTML page where JSON was due".to_owned(),
+            },
+            401 => DaytonaError::BadKey,
+            403 => DaytonaError::Forbidden { message: spoken() },
+            400 if body.says_unreachable() => DaytonaError::Unreachable { message },
+            404 => DaytonaError::NotFound,
+            408 => DaytonaError::CommandTimeout,
+            409 => DaytonaError::Conflict { message: spoken() },
+            429 => DaytonaError::RateLimited {
+                after_ms: answer.retry_after_ms().unwrap_or(0),
+            },
+            400..=499 => DaytonaError::Refused {
+                status,
+                message: spoken(),
+            },
+            _ => DaytonaError::Unavailable {
+                status,
+                message: spoken(),
+            },
+        })
+    }
+
+    fn no_answer(status: u16, message: String) -> Self {
+        Self::Unavailable { status, message }
+    }
 }

@@ -11,18 +11,17 @@ mod toolbox;
 
 use bobbin_core::ids::Tenant;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_http::{Answer, Hosts, Http, HttpError};
+use bobbin_http::{Hosts, HttpError};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 pub use self::error::DaytonaError;
-use self::error::{classify, describe};
 pub use self::toolbox::execute_body;
+use crate::api::Api;
 use crate::daytona::types::{CreateSandbox, PROTOCOL_VERSION, Page, PreviewLink, Sandbox};
 use crate::labels::{LABEL_STACK_ID, Stack, tenant_labels};
 
@@ -40,15 +39,14 @@ const COUNT_PAGES_MAX: usize = 25;
 /// The client of Daytona's control API, and of the toolbox in each sandbox.
 #[derive(Clone)]
 pub struct Daytona {
-    http: Http,
-    base: Url,
+    api: Api<DaytonaError>,
     api_key: String,
 }
 
 impl std::fmt::Debug for Daytona {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Daytona")
-            .field("base", &self.base.as_str())
+            .field("base", &self.api.base().as_str())
             .finish_non_exhaustive()
     }
 }
@@ -61,14 +59,8 @@ impl Daytona {
     /// # Errors
     /// [`HttpError::Refused`] when the base may not be spoken to.
     pub fn new(base: &str, api_key: &str) -> Result<Self, HttpError> {
-        let http = Http::new(base, Hosts::Public)?;
-        let base = Url::parse(base).map_err(|_| HttpError::Refused {
-            host: "(unreadable)".to_owned(),
-            why: "it is no absolute URL",
-        })?;
         Ok(Self {
-            http,
-            base,
+            api: Api::new(base, Hosts::Public)?,
             api_key: api_key.to_owned(),
         })
     }
@@ -81,7 +73,7 @@ impl Daytona {
         let request = self
             .control(Method::POST, &["sandbox"], &[], LIFECYCLE_MS_MAX)?
             .json(body);
-        self.read(request).await
+        self.api.read(request).await
     }
 
     /// Reads a sandbox by id or name.
@@ -89,13 +81,14 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn get(&self, name: &str) -> Answered<Sandbox> {
-        self.read(self.control(
-            Method::GET,
-            &["sandbox", name],
-            &[],
-            bobbin_http::REQUEST_MS,
-        )?)
-        .await
+        self.api
+            .read(self.control(
+                Method::GET,
+                &["sandbox", name],
+                &[],
+                bobbin_http::REQUEST_MS,
+            )?)
+            .await
     }
 
     /// Every sandbox with these labels, in order of creation. The list lags behind: read a sandbox before acting on it.
@@ -155,7 +148,7 @@ impl Daytona {
             let mut query = query.to_vec();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let request = self.control(Method::GET, segments, &query, bobbin_http::REQUEST_MS)?;
-            let page: Page<T> = self.read(request).await?;
+            let page: Page<T> = self.api.read(request).await?;
             found.extend(page.items);
             cursor = page.next_cursor.filter(|next| !next.is_empty());
             if cursor.is_none() {
@@ -217,7 +210,7 @@ impl Daytona {
         let port = port.to_string();
         let segments = ["sandbox", name, "ports", &port, "preview-url"];
         let request = self.control(Method::GET, &segments, &[], bobbin_http::REQUEST_MS)?;
-        let link = self.read::<PreviewLink>(request).await?;
+        let link = self.api.read::<PreviewLink>(request).await?;
         Ok(link.normalised().into())
     }
 
@@ -227,7 +220,8 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
     ) -> Answered<()> {
-        self.send(self.control(method, segments, query, LIFECYCLE_MS_MAX)?)
+        self.api
+            .send(self.control(method, segments, query, LIFECYCLE_MS_MAX)?)
             .await
             .map(drop)
     }
@@ -239,7 +233,7 @@ impl Daytona {
         query: &[(&str, &str)],
         ms_max: u64,
     ) -> Answered<RequestBuilder> {
-        self.request(method, &self.base, segments, query, ms_max)
+        self.request(method, self.api.base(), segments, query, ms_max)
     }
 
     fn request(
@@ -253,35 +247,13 @@ impl Daytona {
         if self.api_key.is_empty() {
             return Err(DaytonaError::NoKey);
         }
-        let mut url = base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(segments);
-        }
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let request = self.http.request(method, url.as_str())?;
+        let place = (base, segments);
+        let request = self
+            .api
+            .request(method, place, query, &self.api_key, ms_max)?;
         Ok(request
-            .bearer_auth(&self.api_key)
             .header("X-Daytona-Source", "bobbin")
-            .header("X-Daytona-SDK-Version", PROTOCOL_VERSION)
-            .timeout(Duration::from_millis(ms_max)))
-    }
-
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
-        let answer = self.send(request).await?;
-        answer.json().ok_or_else(|| DaytonaError::Unavailable {
-            status: answer.status,
-            message: format!("{} where JSON was due", describe(&answer)),
-        })
-    }
-
-    async fn send(&self, request: RequestBuilder) -> Answered<Answer> {
-        let answer = self.http.send(request).await?;
-        match classify(&answer) {
-            None => Ok(answer),
-            Some(error) => Err(error),
-        }
+            .header("X-Daytona-SDK-Version", PROTOCOL_VERSION))
     }
 }
 

@@ -20,7 +20,8 @@ impl Daytona {
     /// [`DaytonaError`]; [`DaytonaError::BadKey`] where Daytona does not know it.
     pub async fn current_key(&self) -> Answered<ApiKey> {
         let segments = ["api-keys", "current"];
-        self.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
+        self.api
+            .read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
             .await
     }
 
@@ -29,7 +30,8 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn organizations(&self) -> Answered<Vec<Organization>> {
-        self.read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?)
+        self.api
+            .read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?)
             .await
     }
 
@@ -39,7 +41,8 @@ impl Daytona {
     /// [`DaytonaError`]; [`DaytonaError::Forbidden`] where the key may not see it.
     pub async fn usage(&self, organization: &str) -> Answered<Usage> {
         let segments = ["organizations", organization, "usage"];
-        self.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
+        self.api
+            .read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
             .await
     }
 
@@ -51,7 +54,7 @@ impl Daytona {
         let request = self
             .control(Method::POST, &["snapshots"], &[], LIFECYCLE_MS_MAX)?
             .json(body);
-        self.read(request).await
+        self.api.read(request).await
     }
 
     /// Reads a snapshot by id or name; nothing if there is none.
@@ -59,7 +62,9 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
-        let read = self.read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
+        let read =
+            self.api
+                .read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
         match read.await {
             Ok(snapshot) => Ok(Some(snapshot)),
             Err(DaytonaError::NotFound) => Ok(None),
@@ -85,7 +90,7 @@ impl Daytona {
                 ("order", "desc"),
             ];
             let request = self.control(Method::GET, &["snapshots"], &query, REQUEST_MS)?;
-            let page: SnapshotPage = self.read(request).await?;
+            let page: SnapshotPage = self.api.read(request).await?;
             let is_last = page.items.len() < PAGE_ITEMS;
             found.extend(page.items);
             if is_last {
@@ -106,7 +111,7 @@ impl Daytona {
         let body = SnapshotSandbox {
             name: name.to_owned(),
         };
-        self.send(request.json(&body)).await.map(drop)
+        self.api.send(request.json(&body)).await.map(drop)
     }
 
     /// Asks for one that sleeps to be made ready again.
@@ -138,17 +143,17 @@ impl Daytona {
         }
         let segments = ["snapshots", id, "build-logs-url"];
         let place = self.control(Method::GET, &segments, &[], REQUEST_MS)?;
-        let place: ToolboxAnswer = self.read(place).await?;
+        let place: ToolboxAnswer = self.api.read(place).await?;
         let url = Url::parse(&place.url).map_err(|_| DaytonaError::Unavailable {
             status: 200,
             message: "the address of the build's log cannot be read".to_owned(),
         })?;
         let bounded = Self {
-            http: self.http.with_body_bytes_max(LOG_BYTES_MAX),
+            api: self.api.with_body_bytes_max(LOG_BYTES_MAX),
             ..self.clone()
         };
         let request = bounded.request(Method::GET, &url, &[], &[], LIFECYCLE_MS_MAX)?;
-        let answer = bounded.send(request).await?;
+        let answer = bounded.api.send(request).await?;
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 }

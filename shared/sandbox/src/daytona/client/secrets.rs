@@ -31,7 +31,7 @@ impl Daytona {
     /// [`super::DaytonaError`].
     pub async fn create_secret(&self, body: &WriteSecret) -> Answered<StoredSecret> {
         let request = self.control(Method::POST, &["secret"], &[], REQUEST_MS)?;
-        self.read(request.json(body)).await
+        self.api.read(request.json(body)).await
     }
 
     /// Gives a secret another value and other hosts. Sandboxes that run use them within seconds.
@@ -40,7 +40,7 @@ impl Daytona {
     /// [`super::DaytonaError`].
     pub async fn update_secret(&self, id: &str, body: &WriteSecret) -> Answered<StoredSecret> {
         let request = self.control(Method::PATCH, &["secret", id], &[], REQUEST_MS)?;
-        self.read(request.json(body)).await
+        self.api.read(request.json(body)).await
     }
 
     /// Names the secrets of a sandbox, variable to name, in place of those that it has.
@@ -54,7 +54,8 @@ impl Daytona {
     ) -> Answered<()> {
         let segments = ["sandbox", sandbox, "secrets"];
         let request = self.control(Method::PUT, &segments, &[], REQUEST_MS)?;
-        self.send(request.json(&json!({ "secrets": mounts(names) })))
+        self.api
+            .send(request.json(&json!({ "secrets": mounts(names) })))
             .await
             .map(drop)
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;

@@ -42,7 +42,7 @@ impl Daytona {
                 millis.saturating_add(EXEC_MARGIN_MS),
             )
             .await?;
-        self.read(request.json(&body)).await
+        self.api.read(request.json(&body)).await
     }
 
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
@@ -67,7 +67,7 @@ impl Daytona {
         let request = self
             .toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX)
             .await?;
-        self.send(request.multipart(form)).await.map(drop)
+        self.api.send(request.multipart(form)).await.map(drop)
     }
 
     /// The files of a folder, not of those below it, with their bytes.
@@ -84,7 +84,7 @@ impl Daytona {
         let request = self
             .toolbox(sandbox, Method::GET, &["files"], &query, ms_max)
             .await?;
-        let listed: Vec<FileInfo> = self.read(request).await?;
+        let listed: Vec<FileInfo> = self.api.read(request).await?;
         let files = listed.into_iter().filter(|file| !file.is_dir);
         Ok(files.map(|file| (file.name, file.size)).collect())
     }
@@ -104,7 +104,7 @@ impl Daytona {
                 TRANSFER_MS_MAX,
             )
             .await?;
-        self.send(request).await.map(|answer| answer.body)
+        self.api.send(request).await.map(|answer| answer.body)
     }
 
     async fn toolbox(
@@ -136,7 +136,7 @@ impl Daytona {
         }
         let segments = ["sandbox", id, "toolbox-proxy-url"];
         let request = self.control(Method::GET, &segments, &[], bobbin_http::REQUEST_MS)?;
-        self.read::<Base>(request).await.map(|base| base.url)
+        self.api.read::<Base>(request).await.map(|base| base.url)
     }
 }
 

@@ -5,8 +5,7 @@ use bobbin_core::keys::Key;
 use bobbin_http::{Answer, HttpError, sentence};
 use serde_json::Value;
 
-/// Characters of a provider's words that are passed on.
-const MESSAGE_CHARS_MAX: usize = 300;
+use crate::api::{Refusal, cut, instead_of, words};
 
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -188,40 +187,26 @@ impl VercelError {
     }
 }
 
-fn cut(words: &str) -> String {
-    words.chars().take(MESSAGE_CHARS_MAX).collect()
-}
-
-pub(super) fn describe(answer: &Answer) -> String {
-    match answer.media_type().as_str() {
-        "" => "an empty or unlabelled answer".to_owned(),
-        "application/json" => "unreadable JSON".to_owned(),
-        kind => kind.to_owned(),
+impl Refusal for VercelError {
+    fn of(answer: &Answer) -> Option<Self> {
+        if answer.ok() {
+            return None;
+        }
+        let status = answer.status;
+        let after_ms = answer.retry_after_ms().unwrap_or(0);
+        // A page of something in between is no word of Vercel's about token or sandbox.
+        let Some(body) = answer.json::<Value>() else {
+            return Some(match status {
+                429 => Self::RateLimited { after_ms },
+                _ => Self::no_answer(status, instead_of(answer, "JSON")),
+            });
+        };
+        let code = body["error"]["code"].as_str().unwrap_or_default();
+        let message = words(&sentence(&body["error"]["message"]), answer);
+        Some(Self::said(status, code, message, after_ms))
     }
-}
 
-pub(super) fn classify(answer: &Answer) -> Option<VercelError> {
-    if answer.ok() {
-        return None;
+    fn no_answer(status: u16, message: String) -> Self {
+        Self::Unavailable { status, message }
     }
-    let status = answer.status;
-    // A page of something in between is no word of Vercel's about token or sandbox.
-    let Some(body) = answer.json::<Value>() else {
-        return Some(match status {
-            429 => VercelError::RateLimited {
-                after_ms: answer.retry_after_ms().unwrap_or(0),
-            },
-            _ => VercelError::Unavailable {
-                status,
-                message: format!("{} where JSON was due", describe(answer)),
-            },
-        });
-    };
-    let code = body["error"]["code"].as_str().unwrap_or_default();
-    let message = match cut(&sentence(&body["error"]["message"])) {
-        none if none.is_empty() => describe(answer),
-        message => message,
-    };
-    let after_ms = answer.retry_after_ms().unwrap_or(0);
-    Some(VercelError::said(status, code, message, after_ms))
 }

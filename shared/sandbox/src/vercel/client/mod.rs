@@ -6,17 +6,14 @@
 mod error;
 mod session;
 
-use std::time::Duration;
-
-use bobbin_http::{Answer, Hosts, Http, HttpError, REQUEST_MS};
-use reqwest::{Method, RequestBuilder, Url};
-use serde::de::DeserializeOwned;
+use bobbin_http::{Hosts, HttpError, REQUEST_MS};
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 pub use self::error::VercelError;
-use self::error::{classify, describe};
 use super::policy::NetworkPolicy;
 use super::types::{CreateSandbox, MadeSnapshot, Page, Sandbox, StoppedSession, Told};
+use crate::api::Api;
 
 /// A call that makes, resumes, stops or deletes.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
@@ -43,15 +40,14 @@ pub struct VercelAccount {
 /// The client of Vercel's API.
 #[derive(Clone)]
 pub struct Vercel {
-    http: Http,
-    base: Url,
+    api: Api<VercelError>,
     account: VercelAccount,
 }
 
 impl std::fmt::Debug for Vercel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Vercel")
-            .field("base", &self.base.as_str())
+            .field("base", &self.api.base().as_str())
             .finish_non_exhaustive()
     }
 }
@@ -65,14 +61,9 @@ impl Vercel {
     /// [`HttpError::Refused`] when the base may not be spoken to.
     pub fn new(account: VercelAccount) -> Result<Self, HttpError> {
         // Only the base's own host gets the token: routes are an agent client's.
-        let http = Http::new(&account.api, Hosts::Named(Vec::new()))?;
-        let base = Url::parse(&account.api).map_err(|_| HttpError::Refused {
-            host: "(unreadable)".to_owned(),
-            why: "it is no absolute URL",
-        })?;
+        let hosts = Hosts::Named(Vec::new());
         Ok(Self {
-            http,
-            base,
+            api: Api::new(&account.api, hosts)?,
             account,
         })
     }
@@ -83,7 +74,7 @@ impl Vercel {
     /// [`VercelError`].
     pub async fn create(&self, body: &CreateSandbox) -> Answered<Told> {
         let request = self.request(Method::POST, &["v3", "sandboxes"], &[], LIFECYCLE_MS_MAX)?;
-        self.read(request.json(body)).await
+        self.api.read(request.json(body)).await
     }
 
     /// Reads a sandbox by name; starts nothing.
@@ -92,7 +83,7 @@ impl Vercel {
     /// [`VercelError`].
     pub async fn get(&self, name: &str) -> Answered<Told> {
         let request = self.of_project(Method::GET, name, &[], REQUEST_MS)?;
-        self.read(request).await
+        self.api.read(request).await
     }
 
     /// Begins a new session if the last one has ended.
@@ -102,7 +93,7 @@ impl Vercel {
     pub async fn resume(&self, name: &str) -> Answered<Told> {
         let query = [("resume", "true")];
         let request = self.of_project(Method::GET, name, &query, LIFECYCLE_MS_MAX)?;
-        self.read(request).await
+        self.api.read(request).await
     }
 
     /// Every sandbox whose name begins so, in order of creation. The list may lag.
@@ -124,7 +115,7 @@ impl Vercel {
             ];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let request = self.request(Method::GET, &["v2", "sandboxes"], &query, REQUEST_MS)?;
-            let page: Page = self.read(request).await?;
+            let page: Page = self.api.read(request).await?;
             found.extend(page.sandboxes);
             cursor = page.pagination.next.filter(|next| !next.is_empty());
             if cursor.is_none() {
@@ -147,7 +138,7 @@ impl Vercel {
     pub async fn delete(&self, name: &str) -> Answered<()> {
         let query = [("deleteOrphanSnapshots", "true")];
         let request = self.of_project(Method::DELETE, name, &query, LIFECYCLE_MS_MAX)?;
-        self.send(request).await.map(drop)
+        self.api.send(request).await.map(drop)
     }
 
     /// Asks for the end of a session: every process ends, the disk is kept.
@@ -156,7 +147,7 @@ impl Vercel {
     /// [`VercelError`].
     pub async fn stop(&self, session: &str) -> Answered<StoppedSession> {
         let request = self.of_session(Method::POST, session, &["stop"], LIFECYCLE_MS_MAX)?;
-        self.read(request).await
+        self.api.read(request).await
     }
 
     /// Keeps the disk as a snapshot for good, which ends the session.
@@ -165,7 +156,9 @@ impl Vercel {
     /// [`VercelError`].
     pub async fn snapshot(&self, session: &str) -> Answered<MadeSnapshot> {
         let request = self.of_session(Method::POST, session, &["snapshot"], LIFECYCLE_MS_MAX)?;
-        self.read(request.json(&json!({ "expiration": 0 }))).await
+        self.api
+            .read(request.json(&json!({ "expiration": 0 })))
+            .await
     }
 
     /// Lets a session live so much longer.
@@ -175,7 +168,7 @@ impl Vercel {
     pub async fn extend(&self, session: &str, by_ms: u64) -> Answered<()> {
         let request = self.of_session(Method::POST, session, &["extend-timeout"], REQUEST_MS)?;
         let request = request.json(&json!({ "duration": by_ms }));
-        self.send(request).await.map(drop)
+        self.api.send(request).await.map(drop)
     }
 
     /// Gives a sandbox another network policy: the session that runs, and those after it.
@@ -189,10 +182,11 @@ impl Vercel {
         policy: &NetworkPolicy,
     ) -> Answered<()> {
         let later = self.of_project(Method::PATCH, name, &[], REQUEST_MS)?;
-        self.send(later.json(&json!({ "networkPolicy": policy })))
+        self.api
+            .send(later.json(&json!({ "networkPolicy": policy })))
             .await?;
         let now = self.of_session(Method::POST, session, &["network-policy"], REQUEST_MS)?;
-        self.send(now.json(policy)).await.map(drop)
+        self.api.send(now.json(policy)).await.map(drop)
     }
 
     /// The project that sandboxes are made in, by its name: whether the token opens it.
@@ -202,7 +196,7 @@ impl Vercel {
     pub async fn project(&self) -> Answered<String> {
         let segments = ["v9", "projects", &self.account.project];
         let request = self.request(Method::GET, &segments, &[], REQUEST_MS)?;
-        let project: Value = self.read(request).await?;
+        let project: Value = self.api.read(request).await?;
         Ok(project["name"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -251,33 +245,11 @@ impl Vercel {
                 return Err(VercelError::NoProject { setting });
             }
         }
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(segments);
-        }
-        url.query_pairs_mut()
-            .append_pair("teamId", &account.team)
-            .extend_pairs(query);
-        let request = self.http.request(method, url.as_str())?;
-        Ok(request
-            .bearer_auth(&account.token)
-            .timeout(Duration::from_millis(ms_max)))
-    }
-
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
-        let answer = self.send(request).await?;
-        answer.json().ok_or_else(|| VercelError::Unavailable {
-            status: answer.status,
-            message: format!("{} where JSON was due", describe(&answer)),
-        })
-    }
-
-    async fn send(&self, request: RequestBuilder) -> Answered<Answer> {
-        let answer = self.http.send(request).await?;
-        match classify(&answer) {
-            None => Ok(answer),
-            Some(error) => Err(error),
-        }
+        let mut all = vec![("teamId", account.team.as_str())];
+        all.extend(query);
+        let place = (self.api.base(), segments);
+        self.api
+            .request(method, place, &all, &account.token, ms_max)
     }
 }
 

@@ -10,8 +10,9 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::error::{VercelError, classify, describe};
+use super::error::VercelError;
 use super::{Answered, Vercel};
+use crate::api::{Refusal, instead_of};
 use crate::provider::Output;
 
 /// What the answer of a command may take beyond the command's own time.
@@ -115,7 +116,11 @@ impl Vercel {
         let Ok(request) = self.of_session(Method::POST, session, &segments, REQUEST_MS) else {
             return;
         };
-        if let Err(error) = self.send(request.json(&json!({ "signal": SIGKILL }))).await {
+        if let Err(error) = self
+            .api
+            .send(request.json(&json!({ "signal": SIGKILL })))
+            .await
+        {
             tracing::warn!(
                 event = "vercel.command.late",
                 %error,
@@ -125,7 +130,7 @@ impl Vercel {
     }
 
     async fn stream(&self, request: reqwest::RequestBuilder) -> Answered<Response> {
-        let response = self.http.open(request).await?;
+        let response = self.api.open(request).await?;
         let status = response.status().as_u16();
         let kind = media_type(response.headers());
         if status / 100 == 2 && kind == NDJSON {
@@ -138,12 +143,8 @@ impl Vercel {
             headers,
             body: body.to_vec(),
         };
-        Err(
-            classify(&answer).unwrap_or_else(|| VercelError::Unavailable {
-                status,
-                message: format!("{} where a stream was due", describe(&answer)),
-            }),
-        )
+        Err(VercelError::of(&answer)
+            .unwrap_or_else(|| VercelError::no_answer(status, instead_of(&answer, "a stream"))))
     }
 
     /// Writes files; parents are made. Paths are relative to `cwd`.
@@ -166,7 +167,7 @@ impl Vercel {
             .header("content-type", "application/gzip")
             .header("x-cwd", cwd)
             .body(archive);
-        self.send(request).await.map(drop)
+        self.api.send(request).await.map(drop)
     }
 
     /// Reads a file; its path is relative to `cwd`.
@@ -177,15 +178,13 @@ impl Vercel {
         let segments = ["fs", "read"];
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
         let request = request.json(&json!({ "path": path, "cwd": cwd }));
-        let answer = self.send(request).await?;
+        let answer = self.api.send(request).await?;
         // A page of something in between is no file.
         if answer.media_type() == "application/octet-stream" {
             return Ok(answer.body);
         }
-        Err(VercelError::Unavailable {
-            status: answer.status,
-            message: format!("{} where a file was due", describe(&answer)),
-        })
+        let instead = instead_of(&answer, "a file");
+        Err(VercelError::no_answer(answer.status, instead))
     }
 
     /// The files of a folder, not of those below it, with their bytes. There is no call for it, so a script looks.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::time::Duration;
 
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;

@@ -15,7 +15,7 @@ use super::super::driver::Driver;
 use super::super::faults::Fault;
 use super::super::walk::{CONVERGENCE, Explored, Walk, explore};
 use super::{Action, Budget, Kind, Share, Shared, State, THREADS};
-use crate::run::beside;
+use crate::proofs::proof;
 
 /// Bit of a promise in [`State::broken`], by its number in the design.
 fn breaks(state: &State, number: u8) -> bool {
@@ -301,13 +301,13 @@ fn caught((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Faile
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        beside(
+        proof(
             format!("protocol::model::{}_keep_the_promises", row.name),
             move || hold(row).map(drop),
         )
     });
     let planted = PLANTED.iter().map(|planted| {
-        beside(
+        proof(
             format!("protocol::model::{}_is_caught", planted.0),
             move || caught(planted),
         )

@@ -1,0 +1,112 @@
+//! What an agent asks, put to the person at the terminal.
+
+use std::io::{BufRead as _, Write as _};
+
+use bobbin_agent_client::Reply;
+use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
+
+/// Asks whether something may be done.
+pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
+    let what = ask.patterns.join(", ");
+    if !sits {
+        eprintln!(
+            "Refused, because nobody can be asked here: {} {what}",
+            ask.permission
+        );
+        return Reply::Reject;
+    }
+    let always = if ask.always.is_empty() {
+        ""
+    } else {
+        ", (a)lways"
+    };
+    let prompt = format!("Allow {} {what}? (y)es{always}, (n)o: ", ask.permission);
+    match line(prompt).await.as_deref() {
+        Some("y" | "yes") => Reply::Once,
+        Some("a" | "always") => Reply::Always,
+        _ => Reply::Reject,
+    }
+}
+
+/// Puts questions; none where the person, or nobody, answers.
+pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<String>>> {
+    if !sits {
+        eprintln!(
+            "Turned down, because nobody can be asked here: {}",
+            ask.questions.first()?.question
+        );
+        return None;
+    }
+    let mut answers = Vec::new();
+    for question in &ask.questions {
+        let mut prompt = format!("{}\n", question.question);
+        for (number, option) in question.options.iter().enumerate() {
+            let more = option
+                .description
+                .as_deref()
+                .map_or(String::new(), |text| format!(" ({text})"));
+            prompt.push_str(&format!("  {}. {}{more}\n", number + 1, option.label));
+        }
+        prompt.push_str("Numbers, or your own words; empty turns it down: ");
+        let said = line(prompt).await.filter(|said| !said.is_empty())?;
+        answers.push(chosen(question, &said));
+    }
+    Some(answers)
+}
+
+/// What numbers stand for, or the words themselves.
+fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
+    let numbers: Option<Vec<String>> = said
+        .split([',', ' '])
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let place = word.parse::<usize>().ok()?.checked_sub(1)?;
+            question
+                .options
+                .get(place)
+                .map(|option| option.label.clone())
+        })
+        .collect();
+    numbers.unwrap_or_else(|| vec![said.to_owned()])
+}
+
+/// Reads a line, in a thread of its own: a read from a terminal cannot be given up.
+async fn line(prompt: String) -> Option<String> {
+    let read = tokio::task::spawn_blocking(move || {
+        eprint!("{prompt}");
+        std::io::stderr().flush().ok()?;
+        let mut said = String::new();
+        match std::io::stdin().lock().read_line(&mut said) {
+            Ok(1..) => Some(said.trim().to_owned()),
+            Ok(0) | Err(_) => None,
+        }
+    });
+    read.await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_agent_events::QuestionOption;
+
+    use super::*;
+
+    #[test]
+    fn numbers_choose_options_and_anything_else_is_said_as_it_is() {
+        let option = |label: &str| QuestionOption {
+            label: label.to_owned(),
+            description: None,
+        };
+        let question = QuestionInfo {
+            question: "Which?".to_owned(),
+            header: None,
+            options: vec![option("Left"), option("Right")],
+            multi_select: Some(true),
+            custom: None,
+        };
+        assert_eq!(chosen(&question, "2"), ["Right"]);
+        assert_eq!(chosen(&question, "2, 1"), ["Right", "Left"]);
+        for own in ["3", "0", "2 of them", "neither"] {
+            assert_eq!(chosen(&question, own), [own]);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What of an agent's events is shown in a terminal: its words as they come, its tools by a line each.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
+
+use bobbin_agent_events::{
+    UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
+    UniversalMessagePart,
+};
+use serde_json::Value;
+
+/// Characters of a tool's input that are shown.
+const INPUT_CHARS_MAX: usize = 120;
+
+/// What has been shown.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// Texts by message and part.
+    texts: HashMap<(String, String), String>,
+    /// Calls of tools with what was shown of them.
+    calls: HashSet<String>,
+    /// The cursor stands behind words.
+    in_line: bool,
+}
+
+impl Shown {
+    /// Shows what is new in an event.
+    pub fn event(&mut self, event: &UniversalEvent) {
+        let text = self.text(event);
+        if text.is_empty() {
+            return;
+        }
+        self.in_line = !text.ends_with('\n');
+        let mut out = std::io::stdout().lock();
+        // Whoever reads has gone: the run goes on to its end.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Goes to the beginning of a line.
+    pub fn end_line(&mut self) {
+        if std::mem::take(&mut self.in_line) {
+            println!();
+        }
+    }
+
+    fn text(&mut self, event: &UniversalEvent) -> String {
+        match &event.data {
+            UniversalEventData::Message {
+                message: UniversalMessage::Parsed(message),
+            } if message.role == "assistant" => self.message(message),
+            UniversalEventData::TurnEnded { .. } if self.in_line => "\n".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn message(&mut self, message: &UniversalMessageParsed) -> String {
+        let id = message.id.clone().unwrap_or_default();
+        let part = message
+            .metadata
+            .get("part")
+            .map(Value::to_string)
+            .unwrap_or_default();
+        let grows = message.metadata.get("delta") == Some(&Value::Bool(true));
+        let mut new = String::new();
+        for one in &message.parts {
+            match one {
+                UniversalMessagePart::Text { text } => {
+                    let shown = self.texts.entry((id.clone(), part.clone())).or_default();
+                    new.push_str(&grown(shown, text, grows));
+                }
+                UniversalMessagePart::ToolCall {
+                    id: call,
+                    name,
+                    input,
+                } => {
+                    let line = tool(name, input);
+                    let key = format!("{} {line}", call.as_deref().unwrap_or_default());
+                    let has_input = input.as_object().is_none_or(|input| !input.is_empty());
+                    if has_input && self.calls.insert(key) {
+                        let start = if self.in_line || !new.is_empty() {
+                            "\n"
+                        } else {
+                            ""
+                        };
+                        new.push_str(&format!("{start}> {line}\n"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        new
+    }
+}
+
+/// What of a text has not been shown yet.
+fn grown(shown: &mut String, text: &str, grows: bool) -> String {
+    let new = if grows {
+        text
+    } else {
+        // The whole text after its pieces.
+        text.strip_prefix(shown.as_str()).unwrap_or("")
+    };
+    shown.push_str(new);
+    new.to_owned()
+}
+
+fn tool(name: &str, input: &Value) -> String {
+    let known = ["command", "filePath", "file_path", "path", "pattern", "url"];
+    let what = known.iter().find_map(|key| input.get(key)?.as_str());
+    let what = what.map_or_else(|| input.to_string(), str::to_owned);
+    let line: String = what
+        .lines()
+        .next()
+        .unwrap_or("")
+        .chars()
+        .take(INPUT_CHARS_MAX)
+        .collect();
+    format!("{name} {line}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(shown: &mut Shown, message: Value) -> String {
+        let event = json!({
+            "id": 1, "seq": 1, "timestamp": "", "sessionId": "s", "agent": "a", "data": {"message": message},
+        });
+        let text = shown.text(&serde_json::from_value(event).unwrap());
+        shown.in_line =
+            !text.is_empty() && !text.ends_with('\n') || text.is_empty() && shown.in_line;
+        text
+    }
+
+    #[test]
+    fn words_are_shown_once_as_they_come_and_each_call_of_a_tool_by_one_line() {
+        let mut shown = Shown::default();
+        let text = |text: &str| json!([{"type": "text", "text": text}]);
+        let part = |delta: bool, of: Value| json!({"role": "assistant", "id": "m", "metadata": {"part": "p", "delta": delta}, "parts": of});
+        let call = |input: Value| json!({"role": "assistant", "id": "m", "metadata": {"part": "q"}, "parts": [{"type": "tool_call", "id": "c", "name": "bash", "input": input}]});
+        let mut all = String::new();
+        for message in [
+            json!({"role": "user", "parts": text("the task")}),
+            part(false, text("")),
+            part(true, text("Hello ")),
+            part(true, text("there")),
+            part(false, text("Hello there.")),
+            call(json!({})),
+            call(json!({"command": "ls\n-l"})),
+            call(json!({"command": "ls\n-l"})),
+            json!({"role": "assistant", "id": "n", "parts": text("Done.")}),
+        ] {
+            all.push_str(&told(&mut shown, message));
+        }
+        assert_eq!(all, "Hello there.\n> bash ls\nDone.");
+    }
+}

@@ -1,0 +1,224 @@
+//! Anthropic's Messages protocol, as Claude Code speaks it (measured with 2.1.197: `POST /v1/messages?beta=true`, streamed).
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{ASKS, End, Piece, ToolCall};
+use crate::request::Request;
+use crate::wire::{Envelope, Frame, tokens_of};
+
+/// How Claude Code's own notes in a user message begin.
+const NOTE: &str = "<system-reminder>";
+
+#[derive(Deserialize)]
+struct Body {
+    model: String,
+    messages: Vec<Message>,
+    #[serde(default)]
+    system: Value,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    tools: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: Value,
+}
+
+/// The texts of a content: a string, or the text blocks of a list, without the client's notes.
+fn texts(content: &Value) -> Vec<&str> {
+    let blocks = content.as_array().into_iter().flatten();
+    let texts = blocks.filter_map(|block| block["text"].as_str());
+    let all = content.as_str().into_iter().chain(texts);
+    all.filter(|text| !text.starts_with(NOTE)).collect()
+}
+
+/// What tools answered in a message, in order.
+fn results(content: &Value) -> impl Iterator<Item = String> {
+    let blocks = content.as_array().into_iter().flatten();
+    let results = blocks.filter(|block| block["type"] == "tool_result");
+    results.map(|block| texts(&block["content"]).join("\n"))
+}
+
+/// The script's name of a tool, by Claude Code's.
+fn known(name: &str) -> &str {
+    match name {
+        "Bash" => "bash",
+        "Write" => "write",
+        "AskUserQuestion" => "question",
+        other => other,
+    }
+}
+
+/// A call as Claude Code's tools take it.
+fn translated(call: &ToolCall) -> (&'static str, Value) {
+    let arguments = &call.arguments;
+    match call.name {
+        "bash" => {
+            // Claude Code asks before any command that changes something.
+            let command = arguments["command"].as_str().unwrap_or_default();
+            let command = command.strip_prefix(ASKS).unwrap_or(command);
+            let input = json!({ "command": command, "description": arguments["description"] });
+            ("Bash", input)
+        }
+        "write" => (
+            "Write",
+            json!({ "file_path": arguments["filePath"], "content": arguments["content"] }),
+        ),
+        "question" => {
+            let questions = arguments["questions"].as_array().into_iter().flatten();
+            let questions: Vec<Value> = questions
+                .map(|one| {
+                    json!({ "question": one["question"], "header": one["header"], "options": one["options"],
+                        "multiSelect": one["multiple"] == true })
+                })
+                .collect();
+            ("AskUserQuestion", json!({ "questions": questions }))
+        }
+        other => (other, arguments.clone()),
+    }
+}
+
+/// Reads a request body; the error says what is wrong with it.
+pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`.")
+    })?;
+    let is_user = |message: &Message| message.role == "user";
+    let said = |message: &Message| is_user(message) && !texts(&message.content).is_empty();
+    let last_user = body.messages.iter().rposition(said).ok_or(
+        "`messages` has no text with role `user`. Add one: its lines are what the scripted model does.",
+    )?;
+    let tools: Vec<String> = body
+        .tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str().map(|name| known(name).to_owned()))
+        .collect();
+    let system = texts(&body.system).join("\n");
+    Ok(Request {
+        internal: tools.is_empty() && !system.is_empty(),
+        title: system.contains("title"),
+        model: body.model,
+        stream: body.stream.unwrap_or(false),
+        include_usage: true,
+        tools,
+        // Messages that were not answered stand in one with the next: each is a text of its own, and the last one counts.
+        user: texts(&body.messages[last_user].content)
+            .last()
+            .map_or_else(String::new, |&text| text.to_owned()),
+        images: Vec::new(),
+        results: body.messages[last_user + 1..]
+            .iter()
+            .filter(|message| is_user(message))
+            .flat_map(|message| results(&message.content))
+            .collect(),
+        chars: system.len(),
+        system,
+    })
+}
+
+fn event(kind: &str, mut data: Value, pause: Duration) -> Frame {
+    data["type"] = json!(kind);
+    Frame {
+        data: format!("event: {kind}\ndata: {data}\n\n"),
+        pause,
+    }
+}
+
+/// The events of a streamed answer, in order.
+pub(crate) fn frames(
+    envelope: &Envelope,
+    request: &Request,
+    pieces: &[Piece],
+    end: &End,
+) -> Vec<Frame> {
+    let (read, written) = tokens_of(request, pieces, end);
+    let mut message = message(envelope, request, json!([]));
+    message["usage"] = json!({ "input_tokens": read, "output_tokens": 1 });
+    let at_once = |kind: &str, data: Value| event(kind, data, Duration::ZERO);
+    let mut frames = vec![at_once("message_start", json!({ "message": message }))];
+    let mut index = 0;
+    if !pieces.is_empty() {
+        let block = json!({ "type": "text", "text": "" });
+        let start = json!({ "index": index, "content_block": block });
+        frames.push(at_once("content_block_start", start));
+        for piece in pieces {
+            let delta = json!({ "type": "text_delta", "text": piece.text });
+            let data = json!({ "index": index, "delta": delta });
+            frames.push(event("content_block_delta", data, piece.pause));
+        }
+    }
+    let reason = match end {
+        End::Cut => return frames,
+        End::Stop => "end_turn",
+        End::Tool(_) => "tool_use",
+    };
+    if !pieces.is_empty() {
+        frames.push(at_once("content_block_stop", json!({ "index": index })));
+        index += 1;
+    }
+    if let End::Tool(call) = end {
+        let (name, input) = translated(call);
+        let block =
+            json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": {} });
+        let start = json!({ "index": index, "content_block": block });
+        frames.push(at_once("content_block_start", start));
+        let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
+        let data = json!({ "index": index, "delta": delta });
+        frames.push(at_once("content_block_delta", data));
+        frames.push(at_once("content_block_stop", json!({ "index": index })));
+    }
+    let delta = json!({ "stop_reason": reason, "stop_sequence": null });
+    let data = json!({ "delta": delta, "usage": { "output_tokens": written } });
+    frames.push(at_once("message_delta", data));
+    frames.push(at_once("message_stop", json!({})));
+    frames
+}
+
+/// The body of an answer that is not streamed.
+pub(crate) fn whole(envelope: &Envelope, request: &Request, pieces: &[Piece], end: &End) -> Value {
+    let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
+    let mut content = vec![json!({ "type": "text", "text": text })];
+    let reason = match end {
+        End::Tool(call) => {
+            let (name, input) = translated(call);
+            let block = json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": input });
+            content.push(block);
+            "tool_use"
+        }
+        End::Stop | End::Cut => "end_turn",
+    };
+    let (read, written) = tokens_of(request, pieces, end);
+    let mut message = message(envelope, request, json!(content));
+    message["stop_reason"] = json!(reason);
+    message["usage"] = json!({ "input_tokens": read, "output_tokens": written });
+    message
+}
+
+fn message(envelope: &Envelope, request: &Request, content: Value) -> Value {
+    json!({ "id": envelope.id.replacen("chatcmpl-", "msg_", 1), "type": "message", "role": "assistant",
+        "model": request.model, "content": content, "stop_reason": null, "stop_sequence": null })
+}
+
+fn call_id(envelope: &Envelope) -> String {
+    envelope.id.replacen("chatcmpl-", "toolu_", 1)
+}
+
+/// The error body for a status: `{"type": "error", "error": {type, message}}`.
+pub(crate) fn error(status: u16) -> Value {
+    let (kind, message) = match status {
+        401 => ("authentication_error", "invalid x-api-key"),
+        403 => ("permission_error", "This key may not use the model."),
+        404 => ("not_found_error", "The model does not exist."),
+        429 => ("rate_limit_error", "Rate limit reached. Try again later."),
+        400..=499 => ("invalid_request_error", "The request is not valid."),
+        529 => ("overloaded_error", "Overloaded"),
+        _ => ("api_error", "The server had an error."),
+    };
+    json!({ "type": "error", "error": { "type": kind, "message": message } })
+}

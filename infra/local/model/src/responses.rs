@@ -1,0 +1,204 @@
+//! OpenAI's Responses protocol, as Codex speaks it (measured with 0.169.0: `POST /v1/responses`, streamed).
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::answer::{ASKS, End, Piece, ToolCall};
+use crate::request::Request;
+use crate::wire::{Envelope, Frame, tokens_of};
+
+/// How Codex's own notes begin that have the role of a user.
+const NOTES: [&str; 2] = ["<environment_context>", "<user_instructions>"];
+
+#[derive(Deserialize)]
+struct Body {
+    model: String,
+    input: Vec<Value>,
+    #[serde(default)]
+    instructions: String,
+    #[serde(default)]
+    tools: Vec<Value>,
+}
+
+/// What a user wrote in an item of the input.
+fn written(item: &Value) -> Option<String> {
+    let is_user = item["type"] == "message" && item["role"] == "user";
+    let parts = item["content"].as_array().filter(|_| is_user)?;
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| part["text"].as_str())
+        .filter(|text| !NOTES.iter().any(|note| text.starts_with(note)))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// What a tool answered.
+fn result(item: &Value) -> Option<String> {
+    let is_output = item["type"]
+        .as_str()
+        .is_some_and(|kind| kind.ends_with("_output"));
+    let output = &item["output"];
+    is_output.then(|| {
+        output
+            .as_str()
+            .map_or_else(|| output.to_string(), str::to_owned)
+    })
+}
+
+/// A call as Codex's tools take it: it writes files by its shell.
+fn translated(call: &ToolCall) -> (&'static str, Value) {
+    let arguments = &call.arguments;
+    match call.name {
+        "bash" => {
+            let command = arguments["command"].as_str().unwrap_or_default();
+            let mut input = json!({ "cmd": command });
+            if let Some(command) = command.strip_prefix(ASKS) {
+                input = json!({ "cmd": command, "sandbox_permissions": "require_escalated",
+                    "justification": "The script needs a permission" });
+            }
+            ("exec_command", input)
+        }
+        "write" => {
+            let text = |name: &str| {
+                arguments[name]
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace('\'', "'\\''")
+            };
+            let command = format!("printf %s '{}' > '{}'", text("content"), text("filePath"));
+            ("exec_command", json!({ "cmd": command }))
+        }
+        other => (other, arguments.clone()),
+    }
+}
+
+/// Reads a request body; the error says what is wrong with it.
+pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
+    let body: Body = serde_json::from_slice(body).map_err(|error| {
+        format!(
+            "The body is no Responses request: {error}. Send JSON with `model` and a list `input`."
+        )
+    })?;
+    let (last_user, user) = body
+        .input
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(place, item)| Some((place, written(item)?)))
+        .ok_or("`input` has no message with role `user`. Add one: its lines are what the scripted model does.")?;
+    let names = body.tools.iter().filter_map(|tool| tool["name"].as_str());
+    let tools: Vec<String> = names
+        .flat_map(|name| match name {
+            "exec_command" => vec!["bash", "write"],
+            other => vec![other],
+        })
+        .map(str::to_owned)
+        .collect();
+    Ok(Request {
+        internal: tools.is_empty() && !body.instructions.is_empty(),
+        title: body.instructions.contains("title"),
+        model: body.model,
+        stream: true,
+        include_usage: true,
+        tools,
+        user,
+        images: Vec::new(),
+        results: body.input[last_user + 1..]
+            .iter()
+            .filter_map(result)
+            .collect(),
+        chars: body.instructions.len(),
+        system: body.instructions,
+    })
+}
+
+/// Counts the events of one answer.
+struct Events {
+    frames: Vec<Frame>,
+}
+
+impl Events {
+    fn push(&mut self, kind: &str, mut data: Value, pause: Duration) {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.frames.len());
+        self.frames.push(Frame {
+            data: format!("event: {kind}\ndata: {data}\n\n"),
+            pause,
+        });
+    }
+
+    fn at_once(&mut self, kind: &str, data: Value) {
+        self.push(kind, data, Duration::ZERO);
+    }
+}
+
+/// The events of a streamed answer, in order.
+pub(crate) fn frames(
+    envelope: &Envelope,
+    request: &Request,
+    pieces: &[Piece],
+    end: &End,
+) -> Vec<Frame> {
+    let id = |prefix: &str| envelope.id.replacen("chatcmpl-", prefix, 1);
+    let mut response = json!({ "id": id("resp_"), "object": "response", "created_at": envelope.created,
+        "status": "in_progress", "model": request.model, "output": [] });
+    let mut events = Events { frames: Vec::new() };
+    events.at_once("response.created", json!({ "response": response }));
+    let mut output = Vec::new();
+    if !pieces.is_empty() {
+        let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
+        let item = |status: &str, content: Value| json!({ "type": "message", "id": id("msg_"), "role": "assistant", "status": status, "content": content });
+        let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
+        let place = json!({ "item_id": id("msg_"), "output_index": 0, "content_index": 0 });
+        let with = |name: &str, value: Value| {
+            let mut data = place.clone();
+            data[name] = value;
+            data
+        };
+        let begun = json!({ "output_index": 0, "item": item("in_progress", json!([])) });
+        events.at_once("response.output_item.added", begun);
+        events.at_once("response.content_part.added", with("part", part("")));
+        for piece in pieces {
+            events.push(
+                "response.output_text.delta",
+                with("delta", json!(piece.text)),
+                piece.pause,
+            );
+        }
+        if *end == End::Cut {
+            return events.frames;
+        }
+        events.at_once("response.output_text.done", with("text", json!(text)));
+        events.at_once("response.content_part.done", with("part", part(&text)));
+        let done = item("completed", json!([part(&text)]));
+        events.at_once(
+            "response.output_item.done",
+            json!({ "output_index": 0, "item": done }),
+        );
+        output.push(done);
+    }
+    if let End::Tool(call) = end {
+        let (name, input) = translated(call);
+        let item = json!({ "type": "function_call", "id": id("fc_"), "call_id": id("call_"), "name": name,
+            "arguments": input.to_string(), "status": "completed" });
+        let place = output.len();
+        events.at_once(
+            "response.output_item.added",
+            json!({ "output_index": place, "item": item }),
+        );
+        events.at_once(
+            "response.output_item.done",
+            json!({ "output_index": place, "item": item }),
+        );
+        output.push(item);
+    }
+    let (read, written) = tokens_of(request, pieces, end);
+    response["status"] = json!("completed");
+    response["output"] = json!(output);
+    response["usage"] = json!({ "input_tokens": read, "input_tokens_details": { "cached_tokens": 0 },
+        "output_tokens": written, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": read + written });
+    events.at_once("response.completed", json!({ "response": response }));
+    events.frames
+}

@@ -1,0 +1,256 @@
+//! The agents that the daemon can run: where they are found, what they offer, how one is installed.
+//!
+//! Promised: a program is taken from `PATH`, else from below the daemon's folder; whatever `install` fetches is what is
+//! pinned here, by its hash, and no script of a package runs.
+
+mod install;
+mod missing;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+pub(crate) use install::InstallError;
+pub(crate) use missing::Missing;
+
+use crate::limits::VERSION_MS_MAX;
+
+/// Which driver speaks to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    OpenCode,
+    Claude,
+    Codex,
+    Amp,
+    /// Any that speaks the Agent Client Protocol.
+    Acp,
+}
+
+impl Kind {
+    /// Its converter's name.
+    pub(crate) const fn converter(self) -> &'static str {
+        match self {
+            Self::OpenCode => "opencode",
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Amp => "amp",
+            Self::Acp => "acp",
+        }
+    }
+}
+
+/// An agent that is there.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub(crate) id: String,
+    pub(crate) kind: Kind,
+    pub(crate) path: PathBuf,
+    /// In front of the driver's own.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// A mode in which an agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mode {
+    pub(crate) id: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+}
+
+const BUILD: Mode = Mode {
+    id: "build",
+    name: "Build",
+    description: "Works on the project",
+};
+const PLAN: Mode = Mode {
+    id: "plan",
+    name: "Plan",
+    description: "Reads and makes a plan, changes nothing",
+};
+
+/// What can be asked for.
+#[derive(Debug, Clone)]
+struct Known {
+    id: String,
+    kind: Kind,
+    program: String,
+    arguments: Vec<String>,
+}
+
+/// All agents of this daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Agents {
+    known: Vec<Known>,
+    /// Where `install` puts them.
+    folder: PathBuf,
+}
+
+impl Agents {
+    /// The four that have drivers of their own, and those of the configuration.
+    ///
+    /// # Errors
+    /// What is wrong with a configured one, in words.
+    pub(crate) fn new(state_dir: &Path, configured: &[String]) -> Result<Self, String> {
+        let own = [
+            ("opencode", Kind::OpenCode),
+            ("claude", Kind::Claude),
+            ("codex", Kind::Codex),
+            ("amp", Kind::Amp),
+        ];
+        let mut known: Vec<Known> = own
+            .into_iter()
+            .map(|(id, kind)| Known {
+                id: id.to_owned(),
+                kind,
+                program: id.to_owned(),
+                arguments: Vec::new(),
+            })
+            .collect();
+        for text in configured {
+            let agent = parse(text)?;
+            if known.iter().any(|other| other.id == agent.id) {
+                return Err(format!(
+                    "--acp {text}: there is another agent named {}",
+                    agent.id
+                ));
+            }
+            known.push(agent);
+        }
+        Ok(Self {
+            known,
+            folder: state_dir.join("agents"),
+        })
+    }
+
+    /// In the order of the configuration.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().map(|known| known.id.as_str())
+    }
+
+    pub(crate) fn kind(&self, id: &str) -> Result<Kind, Missing> {
+        self.known(id).map(|known| known.kind)
+    }
+
+    fn known(&self, id: &str) -> Result<&Known, Missing> {
+        self.known
+            .iter()
+            .find(|known| known.id == id)
+            .ok_or_else(|| Missing::Unsupported {
+                id: id.to_owned(),
+                known: self.ids().map(str::to_owned).collect(),
+            })
+    }
+
+    /// An agent's program.
+    ///
+    /// # Errors
+    /// It is not known, or not there; the error says how to get it.
+    pub(crate) async fn find(&self, id: &str) -> Result<Agent, Missing> {
+        let known = self.known(id)?.clone();
+        let places = self.places(&known.program);
+        let found = tokio::task::spawn_blocking(move || places.into_iter().find(|p| is_program(p)));
+        let path = found
+            .await
+            .ok()
+            .flatten()
+            .ok_or_else(|| Missing::NotInstalled {
+                id: id.to_owned(),
+                program: known.program.clone(),
+                folder: self.folder.clone(),
+                can_install: install::package(known.kind).is_some(),
+            })?;
+        Ok(Agent {
+            id: known.id,
+            kind: known.kind,
+            path,
+            arguments: known.arguments,
+        })
+    }
+
+    fn places(&self, program: &str) -> Vec<PathBuf> {
+        if program.contains('/') {
+            return vec![PathBuf::from(program)];
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .chain([self.folder.join("bin")])
+            .map(|folder| folder.join(program))
+            .collect()
+    }
+
+    /// Fetches an agent.
+    ///
+    /// # Errors
+    /// It is not known, nothing is pinned for it, or a step failed.
+    pub(crate) async fn install(&self, id: &str, again: bool) -> Result<(), InstallError> {
+        let known = self.known(id).map_err(InstallError::Unsupported)?;
+        if !again && self.find(id).await.is_ok() {
+            return Ok(());
+        }
+        let package = install::package(known.kind).ok_or_else(|| InstallError::NotPinned {
+            id: id.to_owned(),
+            folder: self.folder.clone(),
+        })?;
+        install::install(&package, &self.folder, &known.program).await
+    }
+
+    /// The modes of an agent.
+    pub(crate) fn modes(&self, id: &str) -> Result<&'static [Mode], Missing> {
+        Ok(match self.kind(id)? {
+            Kind::OpenCode | Kind::Claude | Kind::Codex => &[BUILD, PLAN],
+            // Amp has no planning mode on its command line, and other agents tell theirs in a session only.
+            Kind::Amp | Kind::Acp => &[BUILD],
+        })
+    }
+}
+
+/// What a program says of its version; none where it does not say, or not in time.
+pub(crate) async fn version(agent: &Agent) -> Option<String> {
+    let mut command = Command::new(&agent.path);
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let bound = Duration::from_millis(VERSION_MS_MAX);
+    let output = tokio::time::timeout(bound, command.output())
+        .await
+        .ok()?
+        .ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    let word = said
+        .split_whitespace()
+        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+    Some(word.to_owned())
+}
+
+fn parse(text: &str) -> Result<Known, String> {
+    let (id, line) = text
+        .split_once('=')
+        .ok_or_else(|| format!("--acp {text}: write NAME=COMMAND LINE"))?;
+    let is_name = !id.is_empty()
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let mut words = line.split_whitespace().map(str::to_owned);
+    match words.next() {
+        Some(program) if is_name => Ok(Known {
+            id: id.to_owned(),
+            kind: Kind::Acp,
+            program,
+            arguments: words.collect(),
+        }),
+        _ => Err(format!(
+            "--acp {text}: the name takes letters, digits and -, and a program follows the ="
+        )),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,94 @@
+//! `/opencode/*`: OpenCode's own API, by its own server.
+//!
+//! Promised: requests and answers pass unchanged, both ways as they come, but for the authorisation (ours out, the
+//! server's in) and the base path. Deliberately absent: any translation; a client that works with OpenCode works here.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bobbin_http::{Guard, Hosts, Http};
+use futures::TryStreamExt;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::problem::json as answer;
+use super::{Api, Problem};
+use crate::agents::Missing;
+
+/// How long an answer may last: streams of events do not end.
+const ANSWER_MS_MAX: u64 = 30 * 24 * 3_600_000;
+/// Headers of one connection (RFC 9110, 7.6.1), the length that the client counts again, and the authorisation.
+const NOT_PASSED: [HeaderName; 8] = [
+    header::CONNECTION,
+    header::HOST,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::CONTENT_LENGTH,
+    header::AUTHORIZATION,
+];
+
+pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let path = path.strip_prefix("/opencode").unwrap_or(path).to_owned();
+    let agent = api.host.agents.find("opencode").await;
+    let agent = match agent {
+        Ok(agent) => agent,
+        // A health that cannot be asked for is no error of the caller's.
+        Err(missing @ Missing::NotInstalled { .. }) if path == "/global/health" => {
+            return Ok(answer(
+                &json!({"healthy": false, "message": missing.to_string()}),
+            ));
+        }
+        Err(missing) => return Err(missing.into()),
+    };
+    // Whoever asks may go away while the server starts (a look at its health is short): it goes on starting.
+    let host = Arc::clone(&api.host);
+    let started = tokio::spawn(async move { host.opencode.endpoint(&agent, &host).await });
+    let endpoint = match started.await {
+        Ok(Ok(endpoint)) => endpoint,
+        Ok(Err(down)) => return Err(Problem::upstream(down.message)),
+        Err(broken) => return Err(Problem::upstream(broken.to_string())),
+    };
+    let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
+    let (head, body) = request.into_parts();
+    let upstream = http
+        .request(head.method, &format!("{}{path}", endpoint.base))
+        .map_err(|error| Problem::upstream(error.to_string()))?
+        .headers(passed(&head.headers))
+        .header(header::AUTHORIZATION, endpoint.authorization())
+        .timeout(Duration::from_millis(ANSWER_MS_MAX));
+    let has_body = head.headers.contains_key(header::CONTENT_LENGTH)
+        || head.headers.contains_key(header::TRANSFER_ENCODING);
+    let upstream = if has_body {
+        let stream = body.into_data_stream().map_err(std::io::Error::other);
+        upstream.body(reqwest::Body::wrap_stream(stream))
+    } else {
+        upstream
+    };
+    let response = http
+        .open(upstream)
+        .await
+        .map_err(|error| Problem::upstream(error.to_string()))?;
+    let status =
+        StatusCode::from_u16(response.status().as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let headers = passed(response.headers());
+    let body = Body::from_stream(response.bytes_stream());
+    let mut answer = (status, body).into_response();
+    *answer.headers_mut() = headers;
+    Ok(answer)
+}
+
+fn passed(headers: &HeaderMap<HeaderValue>) -> HeaderMap<HeaderValue> {
+    headers
+        .iter()
+        .filter(|(name, _)| !NOT_PASSED.contains(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,160 @@
+//! What speaks to an agent: a file an agent, and what those have in common.
+//!
+//! Promised: a driver writes to its agent only what it was ordered to, in order; what it hears is reported raw and
+//! converted, in order; it ends when its orders end, and leaves nothing running.
+//! Deliberately absent: the log, and whether an order is right; both are the session's.
+
+mod acp;
+mod amp;
+mod claude;
+mod codex;
+mod opencode;
+mod stdio;
+
+use bobbin_agent_events::{Converted, Converter};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+pub(crate) use opencode::Server as OpenCodeServer;
+
+use crate::agents::{Agent, Kind};
+use crate::host::Host;
+use crate::session::Input;
+use crate::state::{Answer, Ask, Created, Ended, Prompt};
+
+/// What the agent is to be told.
+#[derive(Debug, Clone)]
+pub(crate) enum Order {
+    Prompt { turn: String, prompt: Prompt },
+    Answer { ask: Ask, answer: Answer },
+    Cancel,
+}
+
+/// What is told of the agent.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It can be spoken to, in this session of its own.
+    Ready {
+        agent_session: Option<String>,
+    },
+    /// The id of its session, learnt later.
+    AgentSession(String),
+    /// What one of its words was made into.
+    Said(Vec<Converted>),
+    Ended {
+        turn: String,
+        ended: Ended,
+    },
+}
+
+/// Why a driver ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Down {
+    /// One of the API's kinds of errors.
+    pub(crate) kind: &'static str,
+    /// For a person; it may hold what the agent said last on its standard error.
+    pub(crate) message: String,
+}
+
+impl Down {
+    pub(crate) fn exited(message: impl Into<String>) -> Self {
+        Self {
+            kind: "agent_process_exited",
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn start_timeout(agent: &str) -> Self {
+        Self {
+            kind: "timeout",
+            message: format!("{agent} did not get ready in time"),
+        }
+    }
+}
+
+/// All that an agent is started with.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) session: String,
+    pub(crate) agent: Agent,
+    pub(crate) created: Created,
+    /// The agent's own session that is taken up.
+    pub(crate) agent_session: Option<String>,
+    /// Starts before this one.
+    pub(crate) launches: u64,
+}
+
+impl Launch {
+    /// A converter whose ids of asks are not those of a start before.
+    pub(crate) fn converter(&self) -> Converter {
+        let mut converter = Converter::of(self.agent.kind.converter());
+        for _ in 0..self.launches {
+            converter.restarted();
+        }
+        converter
+    }
+
+    /// The model of a turn: its own, else the session's.
+    pub(crate) fn model<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
+        prompt.model.as_deref().or(self.created.model.as_deref())
+    }
+}
+
+/// The way back to the session. Waits while the session writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Reports {
+    inputs: mpsc::Sender<Input>,
+    launch: u64,
+}
+
+impl Reports {
+    pub(crate) fn new(inputs: mpsc::Sender<Input>, launch: u64) -> Self {
+        Self { inputs, launch }
+    }
+
+    pub(crate) async fn send(&self, report: Report) {
+        let launch = self.launch;
+        // A session that is gone wants to know nothing.
+        let _ = self.inputs.send(Input::Report { launch, report }).await;
+    }
+}
+
+/// Runs an agent until its orders end or it does.
+pub(crate) async fn drive(
+    launch: Launch,
+    host: &Host,
+    mut orders: mpsc::Receiver<Order>,
+    reports: &Reports,
+) -> Down {
+    match launch.agent.kind {
+        Kind::OpenCode => opencode::drive(launch, host, orders, reports).await,
+        Kind::Claude => {
+            let mut protocol = claude::Claude::new(&launch);
+            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+        }
+        Kind::Codex => {
+            let mut protocol = codex::Codex::new(&launch);
+            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+        }
+        Kind::Amp => amp::drive(launch, host, orders, reports).await,
+        Kind::Acp => {
+            let mut protocol = acp::Acp::new(&launch);
+            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+        }
+    }
+}
+
+/// A prompt's text, with the files that go with it named: the agent reads them by itself.
+fn with_attachments(prompt: &Prompt) -> String {
+    let mut text = prompt.text.clone();
+    for attachment in &prompt.attachments {
+        text.push_str("\n\nAttached file: ");
+        text.push_str(&attachment.path);
+    }
+    text
+}
+
+/// The text at this JSON pointer.
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer)?.as_str()
+}

@@ -1,0 +1,376 @@
+//! Any agent that speaks the Agent Client Protocol, version 1, on its standard input and output: one process a session.
+//!
+//! File system and terminals are not offered: the agent works on the sandbox's own disk.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use serde_json::{Value, json};
+
+use super::stdio::{Protocol, Step};
+use super::{Down, Launch, Order, Report, text};
+use crate::process::Program;
+use crate::state::{Answer, Attachment, Ended, PermissionMode, Prompt};
+
+const VERSION: u64 = 1;
+const INITIALIZE: &str = "bobbin-initialize";
+const SESSION: &str = "bobbin-session";
+const SETTING: &str = "bobbin-setting";
+
+pub(super) struct Acp {
+    agent: String,
+    directory: String,
+    model: Option<String>,
+    /// The mode that was asked for, by its id.
+    mode: Option<String>,
+    resumes: Option<String>,
+    /// What is spoken in: known once the agent has answered.
+    session: Option<String>,
+    is_ready: bool,
+    /// What came before is told once more, and is in the log already.
+    is_replaying: bool,
+    /// Settings whose answers are waited for.
+    settings: u64,
+    turn: Option<String>,
+    asks: HashMap<String, Value>,
+}
+
+impl Acp {
+    pub(super) fn new(launch: &Launch) -> Self {
+        let created = &launch.created;
+        let plans = created.permission_mode == PermissionMode::Plan;
+        Self {
+            agent: launch.agent.id.clone(),
+            directory: created.directory.clone(),
+            model: created.model.clone(),
+            mode: created
+                .agent_mode
+                .clone()
+                .or(plans.then(|| "plan".to_owned())),
+            resumes: launch.agent_session.clone(),
+            session: None,
+            is_ready: false,
+            is_replaying: false,
+            settings: 0,
+            turn: None,
+            asks: HashMap::new(),
+        }
+    }
+
+    fn request(id: &str, method: &str, params: Value) -> Step {
+        Step::Say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    }
+
+    fn initialized(&mut self, raw: &Value) -> Vec<Step> {
+        if raw["result"]["protocolVersion"] != json!(VERSION) {
+            let spoken = &raw["result"]["protocolVersion"];
+            return vec![Step::GiveUp(Down {
+                kind: "stream_error",
+                message: format!(
+                    "{} speaks version {spoken} of the protocol, not {VERSION}",
+                    self.agent
+                ),
+            })];
+        }
+        let can = &raw["result"]["agentCapabilities"];
+        let mut params = json!({"cwd": self.directory, "mcpServers": []});
+        let method = match &self.resumes {
+            None => "session/new",
+            Some(session) => {
+                params["sessionId"] = json!(session);
+                if can["sessionCapabilities"]["resume"].is_object() {
+                    "session/resume"
+                } else if can["loadSession"] == json!(true) {
+                    self.is_replaying = true;
+                    "session/load"
+                } else {
+                    return vec![Step::GiveUp(Down {
+                        kind: "stream_error",
+                        message: format!(
+                            "{} cannot take up an earlier session; create another one",
+                            self.agent
+                        ),
+                    })];
+                }
+            }
+        };
+        vec![Self::request(SESSION, method, params)]
+    }
+
+    fn opened(&mut self, raw: &Value) -> Vec<Step> {
+        self.is_replaying = false;
+        let session = text(raw, "/result/sessionId").map(str::to_owned);
+        let session = session.or(self.resumes.clone().filter(|_| raw.get("result").is_some()));
+        let Some(session) = session else {
+            let said = text(raw, "/error/message").unwrap_or("no reason told");
+            return vec![Step::GiveUp(Down {
+                kind: "stream_error",
+                message: format!("{} opens no session: {said}", self.agent),
+            })];
+        };
+        self.session = Some(session);
+        let mut steps = self.settings(raw);
+        self.settings = steps.len() as u64;
+        if steps.is_empty() {
+            steps.push(self.ready());
+        }
+        steps
+    }
+
+    fn ready(&mut self) -> Step {
+        self.is_ready = true;
+        let agent_session = self.session.clone();
+        Step::Report(Report::Ready { agent_session })
+    }
+
+    /// What is set before the first prompt, as far as the agent offers it.
+    fn settings(&self, raw: &Value) -> Vec<Step> {
+        let options = raw["result"]["configOptions"].as_array();
+        let option = |id: &str| {
+            let mut options = options.into_iter().flatten();
+            options.any(|option| {
+                text(option, "/id") == Some(id) || text(option, "/category") == Some(id)
+            })
+        };
+        let set = |id: &str, value: &str| {
+            let params = json!({"sessionId": self.session, "configId": id, "value": value});
+            Self::request(
+                &format!("{SETTING}-{id}"),
+                "session/set_config_option",
+                params,
+            )
+        };
+        let mut steps = Vec::new();
+        if let Some(model) = self.model.as_deref().filter(|_| option("model")) {
+            steps.push(set("model", model));
+        }
+        if let Some(mode) = &self.mode {
+            if option("mode") {
+                steps.push(set("mode", mode));
+            } else {
+                let params = json!({"sessionId": self.session, "modeId": mode});
+                steps.push(Self::request(
+                    &format!("{SETTING}-mode"),
+                    "session/set_mode",
+                    params,
+                ));
+            }
+        }
+        steps
+    }
+
+    /// A refused setting ends the attempt: work in another mode than the one that was asked for is no work.
+    fn set(&mut self, raw: &Value) -> Vec<Step> {
+        if let Some(said) = text(raw, "/error/message") {
+            return vec![Step::GiveUp(Down {
+                kind: "mode_not_supported",
+                message: format!("{} does not take the model or mode: {said}", self.agent),
+            })];
+        }
+        self.settings = self.settings.saturating_sub(1);
+        match self.settings {
+            0 => vec![self.ready()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn prompt(&mut self, turn: String, prompt: &Prompt) -> Vec<Step> {
+        let mut blocks = vec![json!({"type": "text", "text": prompt.text})];
+        blocks.extend(prompt.attachments.iter().map(link));
+        let params = json!({"sessionId": self.session, "prompt": blocks});
+        let step = Self::request(&format!("turn-{turn}"), "session/prompt", params);
+        self.turn = Some(turn);
+        vec![step]
+    }
+
+    fn cancel(&mut self) -> Vec<Step> {
+        let params = json!({"sessionId": self.session});
+        let notice = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params});
+        let mut steps = vec![Step::Say(notice)];
+        // The protocol wants asks that are open answered so.
+        for (_, request) in self.asks.drain() {
+            let result = match text(&request, "/method") {
+                Some("elicitation/create") => json!({"action": "cancel"}),
+                _ => json!({"outcome": {"outcome": "cancelled"}}),
+            };
+            steps.push(respond(&request, &result));
+        }
+        steps
+    }
+
+    fn prompt_ended(&mut self, raw: &Value) -> Vec<Step> {
+        let Some(turn) = self.turn.take() else {
+            return Vec::new();
+        };
+        self.asks.clear();
+        let ended = match (text(raw, "/result/stopReason"), text(raw, "/error/message")) {
+            (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
+            (Some(reason @ ("refusal" | "max_tokens" | "max_turn_requests")), _) => Ended::of(
+                Outcome::Failed,
+                reason,
+                Some(format!("the agent stopped: {reason}")),
+            ),
+            (Some(reason), _) => Ended::of(Outcome::Done, reason, None),
+            (None, said) => {
+                let said = said.unwrap_or("the agent failed").to_owned();
+                Ended::of(Outcome::Failed, "agent_failed", Some(said))
+            }
+        };
+        vec![Step::Report(Report::Ended { turn, ended })]
+    }
+
+    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+        let Some(request) = self.asks.remove(ask) else {
+            return Vec::new();
+        };
+        let selected = |kinds: &[&str]| match option_of(&request, kinds) {
+            Some(id) => json!({"outcome": {"outcome": "selected", "optionId": id}}),
+            None => json!({"outcome": {"outcome": "cancelled"}}),
+        };
+        let result = match answer {
+            Answer::Once => selected(&["allow_once", "allow_always"]),
+            Answer::Always => selected(&["allow_always", "allow_once"]),
+            Answer::Reject => selected(&["reject_once", "reject_always"]),
+            Answer::Answers(answers) => {
+                json!({"action": "accept", "content": content(&request, answers)})
+            }
+            Answer::Declined => json!({"action": "decline"}),
+        };
+        vec![respond(&request, &result)]
+    }
+}
+
+fn respond(request: &Value, result: &Value) -> Step {
+    Step::Say(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+}
+
+fn link(attachment: &Attachment) -> Value {
+    let name = attachment.filename.as_deref();
+    let name = name
+        .or_else(|| attachment.path.rsplit('/').next())
+        .unwrap_or("file");
+    let mut link = json!({
+        "type": "resource_link", "uri": format!("file://{}", attachment.path), "name": name,
+    });
+    if let Some(mime) = &attachment.mime {
+        link["mimeType"] = json!(mime);
+    }
+    link
+}
+
+/// The first option of one of these kinds.
+fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
+    let options = request["params"]["options"].as_array()?;
+    kinds.iter().find_map(|kind| {
+        let option = options
+            .iter()
+            .find(|option| text(option, "/kind") == Some(kind))?;
+        Some(option["optionId"].clone())
+    })
+}
+
+/// Answers by the properties of the form, in their order. Properties that take notes to another are passed over.
+fn content(request: &Value, answers: &[Vec<String>]) -> Value {
+    let properties = request["params"]["requestedSchema"]["properties"].as_object();
+    let questions = properties
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !is_note(name));
+    let content = questions
+        .zip(answers)
+        .filter(|(_, labels)| !labels.is_empty())
+        .map(|((name, schema), labels)| {
+            let labels: Vec<Value> = labels.iter().map(|label| constant(schema, label)).collect();
+            let value = match text(schema, "/type") {
+                Some("array") => Value::Array(labels),
+                _ => labels.into_iter().next().unwrap_or_default(),
+            };
+            (name.clone(), value)
+        })
+        .collect();
+    Value::Object(content)
+}
+
+/// As Claude's and Codex's adapters name them (claude-agent-acp 0.49.0, codex-acp 2.6.0).
+fn is_note(name: &str) -> bool {
+    name.ends_with("_custom") || name.ends_with("_note")
+}
+
+/// The value behind what was shown.
+fn constant(schema: &Value, label: &str) -> Value {
+    let options = ["/oneOf", "/anyOf", "/items/oneOf", "/items/anyOf"]
+        .iter()
+        .find_map(|place| schema.pointer(place)?.as_array());
+    let chosen = options.into_iter().flatten().find(|option| {
+        text(option, "/title") == Some(label) || text(option, "/const") == Some(label)
+    });
+    chosen.map_or_else(|| json!(label), |option| option["const"].clone())
+}
+
+impl Protocol for Acp {
+    fn program(&self, launch: &Launch) -> Program {
+        Program {
+            path: launch.agent.path.clone(),
+            arguments: launch.agent.arguments.clone(),
+            environment: BTreeMap::new(),
+            directory: launch.created.directory.clone().into(),
+        }
+    }
+
+    fn hello(&mut self) -> Vec<Step> {
+        let params = json!({
+            "protocolVersion": VERSION,
+            "clientCapabilities": {"elicitation": {"form": {}}},
+            "clientInfo": {"name": "bobbin", "version": env!("CARGO_PKG_VERSION")},
+        });
+        vec![Self::request(INITIALIZE, "initialize", params)]
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    fn is_replaying(&self) -> bool {
+        self.is_replaying
+    }
+
+    fn order(&mut self, order: Order) -> Vec<Step> {
+        match order {
+            Order::Prompt { turn, prompt } => self.prompt(turn, &prompt),
+            Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
+            Order::Cancel => self.cancel(),
+        }
+    }
+
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+        let mut is_ask = false;
+        for one in made {
+            let id = match &one.data {
+                UniversalEventData::PermissionAsked { permission_asked } => &permission_asked.id,
+                UniversalEventData::QuestionAsked { question_asked } => &question_asked.id,
+                _ => continue,
+            };
+            is_ask = true;
+            self.asks.insert(id.clone(), raw.clone());
+        }
+        match (text(raw, "/method"), raw.get("id")) {
+            (None, Some(id)) => match id.as_str() {
+                Some(INITIALIZE) => self.initialized(raw),
+                Some(SESSION) => self.opened(raw),
+                Some(id) if id.starts_with(SETTING) => self.set(raw),
+                Some(id) if id.strip_prefix("turn-") == self.turn.as_deref() => {
+                    self.prompt_ended(raw)
+                }
+                _ => Vec::new(),
+            },
+            // What nobody here can do is refused, else the agent waits for ever.
+            (Some(method), Some(id)) if !is_ask => {
+                let error = json!({"code": -32601, "message": format!("{method} is not offered")});
+                vec![Step::Say(
+                    json!({"jsonrpc": "2.0", "id": id, "error": error}),
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

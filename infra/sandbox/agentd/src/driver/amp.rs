@@ -1,0 +1,120 @@
+//! Amp: `amp --execute --stream-json`, one process a prompt. Its lines have Claude's shape [documented]; it asks nothing.
+//!
+//! Not run: Amp talks to its own service only. By its manual a thread is continued with `amp threads continue <id>`.
+
+use std::collections::BTreeMap;
+
+use bobbin_agent_events::{Converted, Outcome};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::stdio::{self, Protocol, Step};
+use super::{Down, Launch, Order, Report, Reports, text, with_attachments};
+use crate::host::Host;
+use crate::process::Program;
+use crate::state::{Ended, PermissionMode};
+
+/// One prompt's process.
+struct Run {
+    turn: String,
+    text: String,
+    thread: Option<String>,
+    allows_all: bool,
+    is_over: bool,
+}
+
+impl Protocol for Run {
+    fn program(&self, launch: &Launch) -> Program {
+        let mut arguments = launch.agent.arguments.clone();
+        if let Some(thread) = &self.thread {
+            arguments.extend(["threads", "continue", thread].map(str::to_owned));
+        }
+        arguments.extend(["--execute", &self.text, "--stream-json"].map(str::to_owned));
+        if self.allows_all {
+            arguments.push("--dangerously-allow-all".to_owned());
+        }
+        Program {
+            path: launch.agent.path.clone(),
+            arguments,
+            environment: BTreeMap::new(),
+            directory: launch.created.directory.clone().into(),
+        }
+    }
+
+    fn hello(&mut self) -> Vec<Step> {
+        Vec::new()
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// It takes no word after its start: to be cancelled is to be ended.
+    fn order(&mut self, order: Order) -> Vec<Step> {
+        match order {
+            Order::Cancel => vec![Step::GiveUp(Down::exited("the turn was cancelled"))],
+            Order::Prompt { .. } | Order::Answer { .. } => Vec::new(),
+        }
+    }
+
+    fn heard(&mut self, raw: &Value, _: &[Converted]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if let Some(id) = text(raw, "/session_id").filter(|id| self.thread.as_deref() != Some(id)) {
+            self.thread = Some(id.to_owned());
+            steps.push(Step::Report(Report::AgentSession(id.to_owned())));
+        }
+        if text(raw, "/type") == Some("result") {
+            self.is_over = true;
+            let failed =
+                raw["is_error"] == Value::Bool(true) || text(raw, "/subtype") != Some("success");
+            let ended = if failed {
+                let said = text(raw, "/error")
+                    .or_else(|| text(raw, "/result"))
+                    .unwrap_or("the agent failed");
+                Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned()))
+            } else {
+                Ended::of(Outcome::Done, "end_turn", None)
+            };
+            steps.push(Step::Report(Report::Ended {
+                turn: self.turn.clone(),
+                ended,
+            }));
+        }
+        steps
+    }
+}
+
+/// Runs a process for each prompt, one after the other.
+pub(super) async fn drive(
+    launch: Launch,
+    host: &Host,
+    mut orders: mpsc::Receiver<Order>,
+    reports: &Reports,
+) -> Down {
+    let agent_session = launch.agent_session.clone();
+    reports
+        .send(Report::Ready {
+            agent_session: agent_session.clone(),
+        })
+        .await;
+    let mut thread = agent_session;
+    loop {
+        let (turn, prompt) = match orders.recv().await {
+            Some(Order::Prompt { turn, prompt }) => (turn, prompt),
+            Some(Order::Answer { .. } | Order::Cancel) => continue,
+            None => return Down::exited("the session was closed"),
+        };
+        let mut run = Run {
+            turn,
+            text: with_attachments(&prompt),
+            thread: thread.take(),
+            allows_all: launch.created.permission_mode == PermissionMode::Bypass,
+            is_over: false,
+        };
+        let down = stdio::drive(&mut run, &launch, host, &mut orders, reports).await;
+        if !run.is_over {
+            return down;
+        }
+        thread = run.thread;
+    }
+}

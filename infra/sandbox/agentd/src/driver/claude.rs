@@ -1,0 +1,223 @@
+//! Claude Code: `--input-format stream-json --output-format stream-json` with the control protocol, one process a session.
+//!
+//! Measured with 2.1.197: a turn ends with a line `result`, also one that failed (`is_error`); the session's id comes with
+//! the first line of each turn; `--resume` takes a session up.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use serde_json::{Value, json};
+
+use super::stdio::{Protocol, Step};
+use super::{Launch, Order, Report, text, with_attachments};
+use crate::process::Program;
+use crate::state::{Answer, Ended, PermissionMode, Prompt};
+
+/// The id of the first control request.
+const INITIALIZE: &str = "bobbin-initialize";
+/// What a model is told of a refusal.
+const REFUSED: &str = "The user refused this.";
+
+pub(super) struct Claude {
+    is_ready: bool,
+    resumes: Option<String>,
+    model: Option<String>,
+    session_model: Option<String>,
+    turn: Option<String>,
+    is_cancelled: bool,
+    /// Control requests so far.
+    requests: u64,
+    /// Requests of the agent that wait, by the ids of their asks.
+    asks: HashMap<String, Value>,
+}
+
+impl Claude {
+    pub(super) fn new(launch: &Launch) -> Self {
+        Self {
+            is_ready: false,
+            resumes: launch.agent_session.clone(),
+            model: launch.created.model.clone(),
+            session_model: launch.created.model.clone(),
+            turn: None,
+            is_cancelled: false,
+            requests: 0,
+            asks: HashMap::new(),
+        }
+    }
+
+    fn control(&mut self, request: Value) -> Step {
+        self.requests += 1;
+        let id = format!("bobbin-{}", self.requests);
+        Step::Say(json!({"type": "control_request", "request_id": id, "request": request}))
+    }
+
+    fn prompt(&mut self, turn: String, prompt: Prompt) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let wanted = prompt.model.clone().or(self.session_model.clone());
+        if wanted != self.model {
+            let request = json!({"subtype": "set_model", "model": wanted});
+            steps.push(self.control(request));
+            self.model = wanted;
+        }
+        let content = json!([{"type": "text", "text": with_attachments(&prompt)}]);
+        let message = json!({"role": "user", "content": content});
+        steps.push(Step::Say(json!({"type": "user", "message": message})));
+        self.turn = Some(turn);
+        self.is_cancelled = false;
+        steps
+    }
+
+    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+        let Some(line) = self.asks.remove(ask) else {
+            return Vec::new();
+        };
+        let request = &line["request"];
+        let allow = |input: Value| json!({"behavior": "allow", "updatedInput": input});
+        let response = match answer {
+            Answer::Once => allow(request["input"].clone()),
+            Answer::Always => {
+                let mut allowed = allow(request["input"].clone());
+                allowed["updatedPermissions"] = request["permission_suggestions"].clone();
+                allowed
+            }
+            Answer::Answers(answers) => allow(answered(&request["input"], answers)),
+            Answer::Reject | Answer::Declined => json!({"behavior": "deny", "message": REFUSED}),
+        };
+        let response = json!({
+            "subtype": "success", "request_id": line["request_id"], "response": response,
+        });
+        vec![Step::Say(
+            json!({"type": "control_response", "response": response}),
+        )]
+    }
+
+    fn ended(&mut self, raw: &Value) -> Vec<Step> {
+        let Some(turn) = self.turn.take() else {
+            return Vec::new();
+        };
+        self.asks.clear();
+        let said = text(raw, "/result").or_else(|| text(raw, "/errors/0"));
+        let has_failed = raw["is_error"] == json!(true) || text(raw, "/subtype") != Some("success");
+        let ended = if self.is_cancelled {
+            Ended::of(Outcome::Cancelled, "interrupted", None)
+        } else if has_failed {
+            let said = said.unwrap_or("the agent failed").to_owned();
+            Ended::of(Outcome::Failed, "agent_failed", Some(said))
+        } else {
+            let reason = text(raw, "/stop_reason").unwrap_or("end_turn");
+            Ended::of(Outcome::Done, reason, None)
+        };
+        vec![Step::Report(Report::Ended { turn, ended })]
+    }
+}
+
+/// The input of the tool that asks questions, with what was answered: labels by the text of each question.
+fn answered(input: &Value, answers: &[Vec<String>]) -> Value {
+    let questions = input["questions"].as_array().map_or(&[][..], Vec::as_slice);
+    let by_question: serde_json::Map<String, Value> = questions
+        .iter()
+        .zip(answers)
+        .filter_map(|(question, labels)| {
+            let question = text(question, "/question")?.to_owned();
+            Some((question, json!(labels.join(", "))))
+        })
+        .collect();
+    let mut input = input.clone();
+    input["answers"] = Value::Object(by_question);
+    input
+}
+
+impl Protocol for Claude {
+    fn program(&self, launch: &Launch) -> Program {
+        let mut arguments = launch.agent.arguments.clone();
+        arguments.extend(
+            [
+                "--print",
+                "--output-format",
+                "stream-json",
+                "--input-format",
+                "stream-json",
+                "--permission-prompt-tool",
+                "stdio",
+                "--include-partial-messages",
+                "--verbose",
+            ]
+            .map(str::to_owned),
+        );
+        let plans = launch.created.permission_mode == PermissionMode::Plan
+            || launch.created.agent_mode.as_deref() == Some("plan");
+        let options = [
+            ("--resume", self.resumes.as_deref()),
+            ("--model", self.model.as_deref()),
+            ("--permission-mode", plans.then_some("plan")),
+            (
+                "--append-system-prompt",
+                launch.created.instructions.as_deref(),
+            ),
+        ];
+        for (name, value) in options {
+            if let Some(value) = value {
+                arguments.extend([name.to_owned(), value.to_owned()]);
+            }
+        }
+        // Updates belong to the image; telemetry to nobody.
+        let environment = [
+            "DISABLE_AUTOUPDATER",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        ]
+        .map(|name| (name.to_owned(), "1".to_owned()));
+        Program {
+            path: launch.agent.path.clone(),
+            arguments,
+            environment: BTreeMap::from(environment),
+            directory: launch.created.directory.clone().into(),
+        }
+    }
+
+    fn hello(&mut self) -> Vec<Step> {
+        let request = json!({"subtype": "initialize"});
+        let line = json!({"type": "control_request", "request_id": INITIALIZE, "request": request});
+        vec![Step::Say(line)]
+    }
+
+    fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    fn order(&mut self, order: Order) -> Vec<Step> {
+        match order {
+            Order::Prompt { turn, prompt } => self.prompt(turn, prompt),
+            Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
+            Order::Cancel => {
+                self.is_cancelled = true;
+                vec![self.control(json!({"subtype": "interrupt"}))]
+            }
+        }
+    }
+
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+        for one in made {
+            let id = match &one.data {
+                UniversalEventData::PermissionAsked { permission_asked } => &permission_asked.id,
+                UniversalEventData::QuestionAsked { question_asked } => &question_asked.id,
+                _ => continue,
+            };
+            self.asks.insert(id.clone(), raw.clone());
+        }
+        match text(raw, "/type") {
+            Some("control_response") if text(raw, "/response/request_id") == Some(INITIALIZE) => {
+                self.is_ready = true;
+                let agent_session = self.resumes.clone();
+                vec![Step::Report(Report::Ready { agent_session })]
+            }
+            Some("system") if text(raw, "/subtype") == Some("init") => {
+                let id = text(raw, "/session_id").map(str::to_owned);
+                id.map(|id| Step::Report(Report::AgentSession(id)))
+                    .into_iter()
+                    .collect()
+            }
+            Some("result") => self.ended(raw),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Codex: `codex app-server` on standard input and output, one process a session.
+//!
+//! Measured with 0.169.0: JSON-RPC without its version field; a thread is a session, kept below `CODEX_HOME`; a turn ends
+//! with `turn/completed`, whose turn says how; one process at a time may have a thread.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use serde_json::{Value, json};
+
+use super::stdio::{Protocol, Step};
+use super::{Down, Launch, Order, Report, text, with_attachments};
+use crate::process::Program;
+use crate::state::{Answer, Ended, PermissionMode, Prompt};
+
+const INITIALIZE: u64 = 1;
+const THREAD: u64 = 2;
+
+pub(super) struct Codex {
+    directory: String,
+    permission_mode: PermissionMode,
+    plans: bool,
+    model: Option<String>,
+    instructions: Option<String>,
+    resumes: Option<String>,
+    thread: Option<String>,
+    /// The id of the last request.
+    requests: u64,
+    turn: Option<Running>,
+    asks: HashMap<String, Value>,
+}
+
+struct Running {
+    turn: String,
+    request: u64,
+    /// Codex's own id of it.
+    id: Option<String>,
+    is_cancelled: bool,
+}
+
+impl Codex {
+    pub(super) fn new(launch: &Launch) -> Self {
+        let created = &launch.created;
+        Self {
+            directory: created.directory.clone(),
+            permission_mode: created.permission_mode,
+            plans: created.permission_mode == PermissionMode::Plan
+                || created.agent_mode.as_deref() == Some("plan"),
+            model: created.model.clone(),
+            instructions: created.instructions.clone(),
+            resumes: launch.agent_session.clone(),
+            thread: None,
+            requests: THREAD,
+            turn: None,
+            asks: HashMap::new(),
+        }
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> (u64, Step) {
+        self.requests += 1;
+        let id = self.requests;
+        (
+            id,
+            Step::Say(json!({"id": id, "method": method, "params": params})),
+        )
+    }
+
+    /// Begins a thread, or takes one up.
+    fn open(&self) -> Vec<Step> {
+        let (policy, sandbox) = match self.permission_mode {
+            PermissionMode::Bypass => ("never", "danger-full-access"),
+            _ if self.plans => ("on-request", "read-only"),
+            PermissionMode::Default | PermissionMode::Plan => ("on-request", "workspace-write"),
+        };
+        let mut params = json!({
+            "cwd": self.directory, "approvalPolicy": policy, "sandbox": sandbox,
+        });
+        if let Some(model) = &self.model {
+            params["model"] = json!(model);
+        }
+        if let Some(instructions) = &self.instructions {
+            params["developerInstructions"] = json!(instructions);
+        }
+        let method = match &self.resumes {
+            Some(thread) => {
+                params["threadId"] = json!(thread);
+                // What was said before is in the log.
+                params["excludeTurns"] = json!(true);
+                "thread/resume"
+            }
+            None => "thread/start",
+        };
+        vec![
+            Step::Say(json!({"method": "initialized"})),
+            Step::Say(json!({"id": THREAD, "method": method, "params": params})),
+        ]
+    }
+
+    fn prompt(&mut self, turn: String, prompt: &Prompt) -> Vec<Step> {
+        let mut params = json!({
+            "threadId": self.thread,
+            "clientUserMessageId": turn,
+            "input": [{"type": "text", "text": with_attachments(prompt)}],
+        });
+        if let Some(model) = &prompt.model {
+            params["model"] = json!(model);
+        }
+        let (request, step) = self.request("turn/start", params);
+        self.turn = Some(Running {
+            turn,
+            request,
+            id: None,
+            is_cancelled: false,
+        });
+        vec![step]
+    }
+
+    fn interrupt(&mut self) -> Vec<Step> {
+        let id = self.turn.as_ref().and_then(|turn| turn.id.clone());
+        let Some(id) = id else {
+            // Its id comes with the answer to its start, and it is interrupted then.
+            return Vec::new();
+        };
+        let params = json!({"threadId": self.thread, "turnId": id});
+        vec![self.request("turn/interrupt", params).1]
+    }
+
+    fn end(&mut self, ended: Ended) -> Vec<Step> {
+        self.asks.clear();
+        let turn = self.turn.take().map(|running| running.turn);
+        let report = turn.map(|turn| Report::Ended { turn, ended });
+        report.map(Step::Report).into_iter().collect()
+    }
+
+    fn answered(&mut self, id: u64, raw: &Value) -> Vec<Step> {
+        let error = text(raw, "/error/message");
+        match id {
+            INITIALIZE => self.open(),
+            THREAD => match (text(raw, "/result/thread/id"), error) {
+                (Some(thread), _) => {
+                    self.thread = Some(thread.to_owned());
+                    let agent_session = Some(thread.to_owned());
+                    vec![Step::Report(Report::Ready { agent_session })]
+                }
+                (None, error) => vec![Step::GiveUp(Down {
+                    kind: "stream_error",
+                    message: format!("Codex has no thread: {}", error.unwrap_or("no reason told")),
+                })],
+            },
+            _ if self.turn.as_ref().is_some_and(|turn| turn.request == id) => match error {
+                Some(error) => self.end(Ended::of(
+                    Outcome::Failed,
+                    "agent_failed",
+                    Some(error.to_owned()),
+                )),
+                None => self.started(raw),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn started(&mut self, raw: &Value) -> Vec<Step> {
+        let Some(running) = &mut self.turn else {
+            return Vec::new();
+        };
+        running.id = text(raw, "/result/turn/id").map(str::to_owned);
+        if running.is_cancelled {
+            return self.interrupt();
+        }
+        Vec::new()
+    }
+
+    fn completed(&mut self, raw: &Value) -> Vec<Step> {
+        let is_ours = self.turn.as_ref().is_some_and(|turn| {
+            turn.id.is_none() || turn.id.as_deref() == text(raw, "/params/turn/id")
+        });
+        if !is_ours {
+            return Vec::new();
+        }
+        let status = text(raw, "/params/turn/status").unwrap_or("");
+        let ended = match status {
+            "completed" => Ended::of(Outcome::Done, status, None),
+            "interrupted" => Ended::of(Outcome::Cancelled, status, None),
+            _ => {
+                let said = text(raw, "/params/turn/error/message").unwrap_or("the agent failed");
+                Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned()))
+            }
+        };
+        self.end(ended)
+    }
+
+    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+        let Some(request) = self.asks.remove(ask) else {
+            return Vec::new();
+        };
+        let result = match answer {
+            Answer::Once => json!({"decision": "accept"}),
+            Answer::Always => json!({"decision": always(&request)}),
+            Answer::Reject => json!({"decision": "decline"}),
+            Answer::Answers(answers) => json!({"answers": by_id(&request, answers)}),
+            Answer::Declined => json!({"answers": {}}),
+        };
+        vec![Step::Say(json!({"id": request["id"], "result": result}))]
+    }
+}
+
+/// What allows the like from now on, as far as the request offers it.
+fn always(request: &Value) -> Value {
+    let offered = request["params"]["availableDecisions"].as_array();
+    let amendment = offered
+        .into_iter()
+        .flatten()
+        .find(|decision| decision.get("acceptWithExecpolicyAmendment").is_some());
+    amendment.cloned().unwrap_or(json!("acceptForSession"))
+}
+
+/// Answers by the ids of their questions.
+fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
+    let questions = request["params"]["questions"].as_array();
+    let by_id = questions
+        .into_iter()
+        .flatten()
+        .zip(answers)
+        .filter_map(|(question, labels)| {
+            Some((
+                text(question, "/id")?.to_owned(),
+                json!({"answers": labels}),
+            ))
+        })
+        .collect();
+    Value::Object(by_id)
+}
+
+impl Protocol for Codex {
+    fn program(&self, launch: &Launch) -> Program {
+        let mut arguments = launch.agent.arguments.clone();
+        arguments.push("app-server".to_owned());
+        Program {
+            path: launch.agent.path.clone(),
+            arguments,
+            environment: BTreeMap::new(),
+            directory: launch.created.directory.clone().into(),
+        }
+    }
+
+    fn hello(&mut self) -> Vec<Step> {
+        let client =
+            json!({"name": "bobbin", "title": "Bobbin", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"clientInfo": client});
+        vec![Step::Say(
+            json!({"id": INITIALIZE, "method": "initialize", "params": params}),
+        )]
+    }
+
+    fn is_ready(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    fn order(&mut self, order: Order) -> Vec<Step> {
+        match order {
+            Order::Prompt { turn, prompt } => self.prompt(turn, &prompt),
+            Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
+            Order::Cancel => {
+                if let Some(running) = &mut self.turn {
+                    running.is_cancelled = true;
+                }
+                self.interrupt()
+            }
+        }
+    }
+
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+        let mut is_ask = false;
+        for one in made {
+            let id = match &one.data {
+                UniversalEventData::PermissionAsked { permission_asked } => &permission_asked.id,
+                UniversalEventData::QuestionAsked { question_asked } => &question_asked.id,
+                _ => continue,
+            };
+            is_ask = true;
+            self.asks.insert(id.clone(), raw.clone());
+        }
+        let id = raw.get("id");
+        match (text(raw, "/method"), id) {
+            (None, Some(id)) => id.as_u64().map_or(Vec::new(), |id| self.answered(id, raw)),
+            // What nobody here can do is refused, else the agent waits for ever.
+            (Some(method), Some(id)) if !is_ask => {
+                let error = json!({"code": -32601, "message": format!("{method} is not offered")});
+                vec![Step::Say(json!({"id": id, "error": error}))]
+            }
+            (Some("turn/completed"), _) => self.completed(raw),
+            _ => Vec::new(),
+        }
+    }
+}

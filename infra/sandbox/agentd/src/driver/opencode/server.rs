@@ -1,0 +1,152 @@
+//! The one `opencode serve` of a daemon: started when somebody wants it, started again when it has ended.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_http::Method;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Mutex;
+
+use super::api::http;
+use crate::agents::Agent;
+use crate::driver::Down;
+use crate::host::Host;
+use crate::limits::{CALL_MS_MAX, LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
+use crate::process::{Process, Program};
+
+/// Where OpenCode keeps its sessions, by the name that this had in sandbox-agent; OpenCode's own place without it.
+const DATABASE_VARIABLE: &str = "OPENCODE_COMPAT_DB_PATH";
+const LISTENING: &str = "opencode server listening on ";
+
+/// Where the server is, and what it wants to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(crate) base: String,
+    password: String,
+}
+
+impl Endpoint {
+    pub(crate) fn authorization(&self) -> String {
+        format!(
+            "Basic {}",
+            STANDARD.encode(format!("opencode:{}", self.password))
+        )
+    }
+}
+
+/// The server, if it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    process: Process,
+    endpoint: Endpoint,
+}
+
+impl Server {
+    /// Where the server is; starts it if it does not run.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(crate) async fn endpoint(&self, agent: &Agent, host: &Host) -> Result<Endpoint, Down> {
+        let mut running = self.running.lock().await;
+        if let Some(server) = running.as_mut()
+            && !server.process.has_ended()
+        {
+            return Ok(server.endpoint.clone());
+        }
+        if let Some(ended) = running.take() {
+            // What it left behind ends as well.
+            ended.process.end(host).await;
+        }
+        let started = start(agent, host).await?;
+        let endpoint = started.endpoint.clone();
+        *running = Some(started);
+        Ok(endpoint)
+    }
+}
+
+async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
+    let password = uuid::Uuid::new_v4().to_string();
+    let quiet = [
+        "OPENCODE_DISABLE_AUTOUPDATE",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD",
+        "OPENCODE_DISABLE_SHARE",
+    ];
+    let mut environment: BTreeMap<String, String> =
+        quiet.map(|name| (name.to_owned(), "1".to_owned())).into();
+    environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), password.clone());
+    environment.insert("OPENCODE_SERVER_USERNAME".to_owned(), "opencode".to_owned());
+    if let Ok(path) = std::env::var(DATABASE_VARIABLE) {
+        environment.insert("OPENCODE_DB".to_owned(), path);
+    }
+    let mut arguments = agent.arguments.clone();
+    arguments.extend(["serve", "--hostname", "127.0.0.1", "--port", "0"].map(str::to_owned));
+    let program = Program {
+        path: agent.path.clone(),
+        arguments,
+        environment,
+        directory: std::env::current_dir().unwrap_or_else(|_| host.state_dir.clone()),
+    };
+    let mut process = Process::spawn(&program, host).map_err(|error| {
+        Down::exited(format!(
+            "{} could not be started: {error}",
+            agent.path.display()
+        ))
+    })?;
+    let bound = Duration::from_millis(START_MS_MAX);
+    let ready = tokio::time::timeout(bound, ready(&mut process, password)).await;
+    match ready {
+        Ok(Some(endpoint)) => Ok(Running { process, endpoint }),
+        Ok(None) => {
+            let said = process.end(host).await.unwrap_or_default();
+            Err(Down::exited(format!("OpenCode ended at its start: {said}")))
+        }
+        Err(_) => {
+            process.end(host).await;
+            Err(Down::start_timeout("OpenCode"))
+        }
+    }
+}
+
+/// Waits for the line that says where it listens, and for its first answer: a request that comes in its first instants is
+/// never answered (measured), so each look is a connection of its own with a short bound.
+async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
+    let mut lines = BufReader::new(process.stdout()?).lines();
+    let base = loop {
+        let line = lines.next_line().await.ok()??;
+        if let Some((_, base)) = line.split_once(LISTENING) {
+            break base.trim().to_owned();
+        }
+        if line.len() > LINE_BYTES_MAX {
+            return None;
+        }
+    };
+    // What it prints from now on is read and forgotten, else it would wait for a reader.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    let endpoint = Endpoint { base, password };
+    while !process.has_ended() {
+        if answers(&endpoint).await {
+            return Some(endpoint);
+        }
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+    None
+}
+
+async fn answers(endpoint: &Endpoint) -> bool {
+    let address = format!("{}/global/health", endpoint.base);
+    let http = http();
+    let Ok(request) = http.request(Method::GET, &address) else {
+        return false;
+    };
+    let request = request
+        .header("authorization", endpoint.authorization())
+        .timeout(Duration::from_millis(CALL_MS_MAX / 5));
+    http.send(request).await.is_ok_and(|answer| answer.ok())
+}

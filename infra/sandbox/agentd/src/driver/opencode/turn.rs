@@ -1,0 +1,127 @@
+//! Whether a turn has ended, as the status and the messages tell.
+
+use std::time::Duration;
+
+use bobbin_agent_events::Outcome;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::super::text;
+use super::api::ApiError;
+use crate::state::Ended;
+
+/// So long nothing may be seen of a prompt that was taken: it was refused after that (an unknown model or agent).
+const UNSEEN_MS_MAX: u64 = 10_000;
+
+/// What is known of a turn besides what is looked at.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The id of its message.
+    message: String,
+    /// When nothing was seen of it for the first time.
+    unseen_since: Option<Instant>,
+    /// What the agent said of an error last: not the end by itself.
+    pub(super) error: Option<String>,
+    pub(super) is_cancelled: bool,
+}
+
+/// How a turn stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    Goes,
+    Ended(Ended),
+}
+
+impl Look {
+    pub(super) const fn new(message: String) -> Self {
+        Self {
+            message,
+            unseen_since: None,
+            error: None,
+            is_cancelled: false,
+        }
+    }
+
+    /// Takes what was seen now.
+    pub(super) fn stand(&mut self, is_busy: bool, messages: &[Value], now: Instant) -> Stand {
+        if is_busy {
+            self.unseen_since = None;
+            return Stand::Goes;
+        }
+        let last = messages.last();
+        let is_there = messages
+            .iter()
+            .any(|one| text(one, "/info/id") == Some(&self.message));
+        let is_answer = last.is_some_and(|last| text(last, "/info/role") == Some("assistant"));
+        let is_whole = last.is_some_and(|last| last["info"]["time"]["completed"].is_number());
+        match last {
+            Some(last) if is_there && is_answer && is_whole => Stand::Ended(self.ended(last)),
+            _ => {
+                let since = *self.unseen_since.get_or_insert(now);
+                if now - since < Duration::from_millis(UNSEEN_MS_MAX) {
+                    return Stand::Goes;
+                }
+                Stand::Ended(self.never_begun())
+            }
+        }
+    }
+
+    fn ended(&self, last: &Value) -> Ended {
+        let name = text(last, "/info/error/name");
+        let said = text(last, "/info/error/data/message").or(name);
+        match (name, said) {
+            (Some("MessageAbortedError"), _) => Ended::of(Outcome::Cancelled, "aborted", None),
+            (_, Some(said)) => Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned())),
+            _ if self.is_cancelled => Ended::of(Outcome::Cancelled, "aborted", None),
+            (_, None) => Ended::of(
+                Outcome::Done,
+                text(last, "/info/finish").unwrap_or("stop"),
+                None,
+            ),
+        }
+    }
+
+    fn never_begun(&self) -> Ended {
+        if self.is_cancelled {
+            return Ended::of(Outcome::Cancelled, "aborted", None);
+        }
+        let said = self.error.clone();
+        let said =
+            said.unwrap_or_else(|| "OpenCode took the prompt and did nothing with it".to_owned());
+        Ended::of(Outcome::Failed, "agent_failed", Some(said))
+    }
+}
+
+/// The end of a turn whose prompt was refused.
+pub(super) fn refused(error: &ApiError) -> Ended {
+    Ended::of(
+        Outcome::Failed,
+        "agent_failed",
+        Some(format!("OpenCode: {error}")),
+    )
+}
+
+/// The id of a turn's message: the turn's own, where it is one, so that a thread keeps its ids whichever way it is run;
+/// else made of session and turn, because OpenCode's ids are unique in its whole database.
+pub(super) fn message_id(session: &str, turn: &str) -> String {
+    let is_one = turn.len() > 4
+        && turn.starts_with("msg_")
+        && turn
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_one {
+        return turn.to_owned();
+    }
+    let mut hash = Sha256::new();
+    hash.update(session.as_bytes());
+    hash.update([0]);
+    hash.update(turn.as_bytes());
+    let hex: String = hash
+        .finalize()
+        .iter()
+        .take(13)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("msg_{hex}")
+}

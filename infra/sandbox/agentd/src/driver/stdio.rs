@@ -1,0 +1,134 @@
+//! Agents that speak lines of JSON on their standard input and output: the process, and the way of the lines.
+
+use bobbin_agent_events::Converted;
+use futures::{SinkExt, StreamExt};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
+
+use super::{Down, Launch, Order, Report, Reports};
+use crate::host::Host;
+use crate::limits::{LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
+use crate::process::{Process, Program};
+
+/// What follows of a word.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A line for the agent.
+    Say(Value),
+    Report(Report),
+    /// The agent is of no use any more.
+    GiveUp(Down),
+}
+
+/// What lines mean, for one agent. Pure: no clock, no process.
+pub(crate) trait Protocol: Send {
+    /// How the program is started.
+    fn program(&self, launch: &Launch) -> Program;
+    /// What is said first.
+    fn hello(&mut self) -> Vec<Step>;
+    /// Whether orders may come.
+    fn is_ready(&self) -> bool;
+    /// Whether what it says was said before, in a process that has ended, and is in the log already.
+    fn is_replaying(&self) -> bool {
+        false
+    }
+    fn order(&mut self, order: Order) -> Vec<Step>;
+    /// Takes one line of the agent, with what was made of it.
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step>;
+}
+
+/// Runs an agent of this protocol until its orders end or it does.
+pub(crate) async fn drive(
+    protocol: &mut impl Protocol,
+    launch: &Launch,
+    host: &Host,
+    orders: &mut mpsc::Receiver<Order>,
+    reports: &Reports,
+) -> Down {
+    let program = protocol.program(launch);
+    let mut process = match Process::spawn(&program, host) {
+        Ok(process) => process,
+        Err(error) => {
+            return Down::exited(format!(
+                "{} could not be started: {error}",
+                program.path.display()
+            ));
+        }
+    };
+    let down = pump(protocol, launch, &mut process, orders, reports).await;
+    let last_words = process.end(host).await;
+    match last_words {
+        Some(words) if down.kind == "agent_process_exited" => Down {
+            message: format!("{}: {words}", down.message),
+            ..down
+        },
+        _ => down,
+    }
+}
+
+async fn pump(
+    protocol: &mut impl Protocol,
+    launch: &Launch,
+    process: &mut Process,
+    orders: &mut mpsc::Receiver<Order>,
+    reports: &Reports,
+) -> Down {
+    let (Some(stdin), Some(stdout)) = (process.stdin(), process.stdout()) else {
+        return Down::exited("the agent has no standard input or output");
+    };
+    let codec = || LinesCodec::new_with_max_length(LINE_BYTES_MAX);
+    let mut input = FramedWrite::new(stdin, codec());
+    let mut output = FramedRead::new(stdout, codec());
+    let mut converter = launch.converter();
+    let deadline = Instant::now() + Duration::from_millis(START_MS_MAX);
+    let mut steps = protocol.hello();
+    loop {
+        for step in steps {
+            match step {
+                Step::Say(value) => {
+                    if input.send(value.to_string()).await.is_err() {
+                        return Down::exited(format!("{} ended", launch.agent.id));
+                    }
+                }
+                Step::Report(report) => reports.send(report).await,
+                Step::GiveUp(down) => return down,
+            }
+        }
+        let is_ready = protocol.is_ready();
+        steps = tokio::select! {
+            // What the agent said comes before what it is told next.
+            biased;
+            line = output.next() => match line {
+                Some(Ok(line)) if line.trim().is_empty() => Vec::new(),
+                Some(Ok(line)) => {
+                    let made = converter.convert_line(&line);
+                    let raw = serde_json::from_str(&line).unwrap_or(Value::Null);
+                    let was_said = protocol.is_replaying();
+                    let steps = protocol.heard(&raw, &made);
+                    if !was_said {
+                        reports.send(Report::Said(made)).await;
+                    }
+                    steps
+                }
+                Some(Err(error)) => return Down::exited(format!("{} wrote what is no line of text: {error}", launch.agent.id)),
+                None => return Down::exited(format!("{} ended", launch.agent.id)),
+            },
+            order = next_order(orders, is_ready) => match order {
+                Some(order) => protocol.order(order),
+                None => return Down::exited("the session was closed"),
+            },
+            () = tokio::time::sleep_until(deadline), if !is_ready => return Down::start_timeout(&launch.agent.id),
+        };
+    }
+}
+
+/// The next order, once orders may come; none when nobody can order anything any more, also before that.
+async fn next_order(orders: &mut mpsc::Receiver<Order>, is_ready: bool) -> Option<Order> {
+    while !is_ready && !orders.is_closed() {
+        tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+    }
+    if is_ready { orders.recv().await } else { None }
+}

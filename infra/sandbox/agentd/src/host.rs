@@ -1,0 +1,157 @@
+//! What the sessions of a daemon share: its folder, its agents, the processes that it answers for.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::agents::Agents;
+use crate::driver::OpenCodeServer;
+use crate::limits::{RESERVE_BYTES, STOP_GRACE_MS};
+use crate::process::{STATE_VARIABLE, tree};
+
+/// The daemon's folder, and what stands in it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) state_dir: PathBuf,
+    pub(crate) agents: Agents,
+    /// The one server that all sessions of OpenCode share.
+    pub(crate) opencode: OpenCodeServer,
+    /// Unique to this start of the daemon.
+    start: String,
+    launches: AtomicU64,
+    is_stopping: AtomicBool,
+    /// Held as long as the daemon runs: two on one folder would write over each other.
+    _lock: File,
+}
+
+/// Why a daemon cannot work in its folder.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostError {
+    #[error("{path} cannot be used: {source}")]
+    Folder {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(
+        "{0} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own"
+    )]
+    Locked(PathBuf),
+}
+
+impl Host {
+    pub(crate) fn open(state_dir: &Path, agents: Agents) -> Result<Self, HostError> {
+        let folder = |source| HostError::Folder {
+            path: state_dir.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(state_dir.join("sessions")).map_err(folder)?;
+        let lock = File::create(state_dir.join("lock")).map_err(folder)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(HostError::Locked(state_dir.to_owned()));
+            }
+            Err(std::fs::TryLockError::Error(source)) => return Err(folder(source)),
+        }
+        let host = Self {
+            state_dir: state_dir.to_owned(),
+            agents,
+            opencode: OpenCodeServer::default(),
+            start: uuid::Uuid::new_v4().to_string(),
+            launches: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
+            _lock: lock,
+        };
+        host.set_aside();
+        Ok(host)
+    }
+
+    pub(crate) fn log_of(&self, session: &str) -> PathBuf {
+        self.state_dir
+            .join("sessions")
+            .join(format!("{}.log", file_name(session)))
+    }
+
+    /// Another one for each launch: what all that descends from it has in its environment.
+    pub(crate) fn marker(&self) -> String {
+        let number = self.launches.fetch_add(1, Ordering::Relaxed);
+        format!("{}/{number}", self.start)
+    }
+
+    /// From now on agents have less time to end.
+    pub(crate) fn stopping(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the daemon ends.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn grace_ms(&self, grace_ms: u64) -> u64 {
+        if self.is_stopping() {
+            grace_ms.min(STOP_GRACE_MS)
+        } else {
+            grace_ms
+        }
+    }
+
+    /// Ends what agents of this folder's earlier daemons left, if both halves were killed at once, and what is left of
+    /// this one's.
+    pub(crate) async fn end_left_over(&self) {
+        let marker = format!("{STATE_VARIABLE}={}", self.state_dir.display());
+        let left = tree::end(move || tree::marked(&marker), Duration::ZERO).await;
+        if left > 0 {
+            tracing::error!(left, "processes that agents left cannot be ended");
+        }
+    }
+
+    fn reserve(&self) -> PathBuf {
+        self.state_dir.join("reserve")
+    }
+
+    /// Takes room on the disk for the ends of turns that a full disk cuts.
+    fn set_aside(&self) {
+        let length = std::fs::metadata(self.reserve()).map_or(0, |found| found.len());
+        if length == RESERVE_BYTES {
+            return;
+        }
+        let zeros = vec![0; usize::try_from(RESERVE_BYTES).unwrap_or(0)];
+        let written = File::create(self.reserve())
+            .and_then(|mut file| file.write_all(&zeros).and_then(|()| file.sync_all()));
+        if let Err(error) = written {
+            // A disk that is full already still serves what is on it.
+            tracing::warn!(%error, "no room could be set aside");
+            self.give_up_reserve();
+        }
+    }
+
+    pub(crate) fn give_up_reserve(&self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(self.reserve());
+    }
+}
+
+/// A session's id as a file's name: letters, digits, `-` and `_` as they are, all else in hexadecimal.
+pub(crate) fn file_name(session: &str) -> String {
+    let mut name = String::with_capacity(session.len());
+    for byte in session.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    name
+}
+
+/// The id whose file has this name.
+pub(crate) fn session_of(name: &str) -> Option<String> {
+    let name = name.strip_suffix(".log")?;
+    let id = percent_encoding::percent_decode_str(name)
+        .decode_utf8()
+        .ok()?;
+    (file_name(&id) == name).then(|| id.into_owned())
+}

@@ -1,0 +1,68 @@
+//! Every bound of the daemon, each with its unit in its name.
+
+/// A session's log; beyond it the session takes no more, as with a full disk.
+pub(crate) const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// One line of a session's log, and so one event. A longer event is kept without its raw value, or as a note of its size.
+pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events between two entries of a log's index.
+pub(crate) const INDEX_EVERY: u64 = 64;
+/// Bytes that are set aside on the disk, so that a full one still takes the ends of the turns that it cuts.
+pub(crate) const RESERVE_BYTES: u64 = 1024 * 1024;
+/// Events of one answer, whatever is asked for.
+pub(crate) const PAGE_EVENTS_MAX: u64 = 1_000;
+/// Bytes of the events of one answer; one event alone may be larger.
+pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a poll may wait for an event.
+pub(crate) const POLL_MS_MAX: u64 = 60_000;
+/// Between two comments on a stream of events that has nothing to say.
+pub(crate) const HEARTBEAT_MS: u64 = 15_000;
+/// Body of a request.
+pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Sessions of one daemon.
+pub(crate) const SESSIONS_MAX: usize = 1_000;
+/// Turns of one session, ended ones included.
+pub(crate) const TURNS_MAX: usize = 100_000;
+/// Turns of one session that wait for their run.
+pub(crate) const QUEUED_MAX: usize = 32;
+/// Asks of one session that are open at once.
+pub(crate) const ASKS_MAX: usize = 64;
+/// A session's id, a turn's, an ask's.
+pub(crate) const ID_BYTES_MAX: usize = 200;
+/// Inputs of a session that wait for its next write; whoever sends more waits.
+pub(crate) const INPUTS_MAX: usize = 256;
+/// Inputs of a session that one write to the disk takes.
+pub(crate) const BATCH_MAX: usize = 128;
+/// Orders to an agent that wait to be written.
+pub(crate) const ORDERS_MAX: usize = 64;
+/// How long the creation of a session waits for its agent; it goes on starting after that.
+pub(crate) const OPEN_MS_MAX: u64 = 20_000;
+/// From an agent's start until it can be spoken to.
+pub(crate) const START_MS_MAX: u64 = 60_000;
+/// How long an agent may take to end a turn that was cancelled; then it is ended itself.
+pub(crate) const CANCEL_MS_MAX: u64 = 15_000;
+/// One call of an agent's own HTTP API.
+pub(crate) const CALL_MS_MAX: u64 = 10_000;
+/// What an agent that ends, or is ended, has to end by itself, when the daemon goes on.
+pub(crate) const AGENT_GRACE_MS: u64 = 2_000;
+/// What agents have to end by themselves when the daemon ends.
+pub(crate) const STOP_GRACE_MS: u64 = 300;
+/// From a signal until the daemon's own half has ended; then it is killed.
+pub(crate) const STOP_MS_MAX: u64 = 700;
+/// How long what was killed may take to be gone.
+pub(crate) const KILL_MS_MAX: u64 = 2_000;
+/// Between two looks at what is there.
+pub(crate) const LOOK_MS: u64 = 10;
+/// Restarts of the daemon's serving half after it was killed, in a row.
+pub(crate) const RESTARTS_MAX: u32 = 5;
+/// A serving half that lived so long ends a row.
+pub(crate) const RESTART_ROW_MS: u64 = 30_000;
+/// The daemon's log; then it begins anew, and one older file is kept.
+pub(crate) const DAEMON_LOG_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What is kept of what an agent said on its standard error, for the case that it ends.
+pub(crate) const STDERR_BYTES_MAX: usize = 4 * 1024;
+/// One step of an installation: the download, the unpacking.
+pub(crate) const INSTALL_MS_MAX: u64 = 300_000;
+/// What a program may take to say its version.
+pub(crate) const VERSION_MS_MAX: u64 = 5_000;
+/// Hot loop: messages of the agent in one turn, after which it is cancelled.
+pub(crate) const TURN_EVENTS_MAX: u64 = 1_000_000;

@@ -1,0 +1,247 @@
+//! The file in which a session lives: lines that are only ever appended, each on the disk before anybody is told of it.
+//!
+//! Promised: a line is there as a whole or not at all, wherever the writing was cut; ids of events have no second
+//! meaning after a restart; reading takes memory for a page and an index of one entry for each [`INDEX_EVERY`] events.
+//! Deliberately absent: what lines mean (`state`).
+//!
+//! A line is `<crc32 of the JSON, 8 hex digits> <JSON>\n`.
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::limits::{INDEX_EVERY, LINE_BYTES_MAX};
+use crate::state::Change;
+
+pub(crate) use read::{Page, Reader};
+
+/// What is written at once: a change of the session, an event for its clients, or both.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Line {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) change: Option<Change>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<LoggedEvent>,
+}
+
+/// An event as its clients get it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct LoggedEvent {
+    pub(crate) id: u64,
+    /// The input that it was made of.
+    pub(crate) seq: u64,
+    pub(crate) body: Box<RawValue>,
+}
+
+/// Why a line is not on the disk.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppendError {
+    /// The disk, the quota or the log's own bound. Nothing of the lines is there.
+    #[error("the disk has no room left")]
+    Full,
+    /// It is not known what of the lines is there, until the file is read again at the next start.
+    #[error("the log cannot be written: {0}")]
+    Broken(String),
+}
+
+/// What readers and the writer share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes that are on the disk for good.
+    end: AtomicU64,
+    /// Ids of some events and where their lines begin, in order.
+    index: RwLock<Vec<(u64, u64)>>,
+}
+
+impl Shared {
+    fn note(&self, id: u64, position: u64) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        if index
+            .last()
+            .is_none_or(|(last, _)| id >= last + INDEX_EVERY)
+        {
+            index.push((id, position));
+        }
+    }
+
+    /// Where to begin to read in order to find the event after this one.
+    fn before(&self, id: u64) -> u64 {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let place = index.partition_point(|(first, _)| *first <= id);
+        match place.checked_sub(1) {
+            Some(place) => index[place].1,
+            None => 0,
+        }
+    }
+}
+
+/// What a log's file was found to hold.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Bytes at the end that were no whole line: a write that was cut. They are gone.
+    pub(crate) torn_bytes: u64,
+    /// Lines before the last whole one that could not be read. They stay in the file and are passed over.
+    pub(crate) damaged_lines: u64,
+}
+
+/// The one writer of a session's log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    file: Arc<File>,
+    shared: Arc<Shared>,
+    bytes_max: u64,
+    broken: Option<String>,
+}
+
+impl Log {
+    /// Opens a log, or makes it, and hands over what it holds, line by line.
+    pub(crate) fn open(
+        path: &Path,
+        bytes_max: u64,
+        mut each: impl FnMut(Line),
+    ) -> io::Result<(Self, Found)> {
+        let is_new = !path.exists();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        if let (true, Some(folder)) = (is_new, path.parent()) {
+            // Else a loss of power could take the name away from bytes that are on the disk.
+            File::open(folder)?.sync_all()?;
+        }
+        let shared = Arc::new(Shared::default());
+        let found = recover(&file, &shared, &mut each)?;
+        let log = Self {
+            file: Arc::new(file),
+            shared,
+            bytes_max,
+            broken: None,
+        };
+        Ok((log, found))
+    }
+
+    pub(crate) fn reader(&self) -> Reader {
+        Reader::new(self.file.clone(), self.shared.clone())
+    }
+
+    /// Writes lines behind one another and returns when they are on the disk.
+    ///
+    /// # Errors
+    /// [`AppendError`]: none of the lines counts.
+    pub(crate) fn append(&mut self, lines: &[Line]) -> Result<(), AppendError> {
+        if let Some(why) = &self.broken {
+            return Err(AppendError::Broken(why.clone()));
+        }
+        let start = self.shared.end.load(Ordering::Acquire);
+        let mut bytes = Vec::new();
+        let mut places = Vec::new();
+        for line in lines {
+            if let Some(event) = &line.event {
+                places.push((event.id, start + bytes.len() as u64));
+            }
+            encode(line, &mut bytes).map_err(|error| AppendError::Broken(error.to_string()))?;
+        }
+        let end = start + bytes.len() as u64;
+        if end > self.bytes_max {
+            return Err(AppendError::Full);
+        }
+        let written = self
+            .file
+            .write_all_at(&bytes, start)
+            .and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            return Err(self.undo(start, &error));
+        }
+        for (id, position) in places {
+            self.shared.note(id, position);
+        }
+        self.shared.end.store(end, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes a failed write back, so that the next one follows the last whole line.
+    fn undo(&mut self, start: u64, error: &io::Error) -> AppendError {
+        let undone = self.file.set_len(start);
+        let is_full = matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        );
+        if is_full && undone.is_ok() {
+            return AppendError::Full;
+        }
+        // After a failed sync nobody can say what the disk holds (Linux drops the pages and forgets the error).
+        self.broken = Some(error.to_string());
+        AppendError::Broken(error.to_string())
+    }
+}
+
+fn encode(line: &Line, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+    let json = serde_json::to_vec(line)?;
+    bytes.extend_from_slice(format!("{:08x} ", crc32fast::hash(&json)).as_bytes());
+    bytes.extend_from_slice(&json);
+    bytes.push(b'\n');
+    Ok(())
+}
+
+fn decode(bytes: &[u8]) -> Option<Line> {
+    let (sum, rest) = bytes.split_at_checked(8)?;
+    let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
+    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
+    if sum != crc32fast::hash(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}
+
+/// Reads the whole file and cuts off what a broken write left at its end.
+fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Result<Found> {
+    let mut input = BufReader::new(file);
+    let mut position = 0;
+    let mut whole = 0;
+    let mut damaged = 0;
+    let mut damaged_before_whole = 0;
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        // A line is written in one piece below this bound; what is longer is damage and is read in pieces.
+        let read = (&mut input)
+            .take(2 * LINE_BYTES_MAX as u64)
+            .read_until(b'\n', &mut bytes)? as u64;
+        if read == 0 {
+            break;
+        }
+        match decode(&bytes) {
+            Some(line) => {
+                if let Some(event) = &line.event {
+                    shared.note(event.id, position);
+                }
+                each(line);
+                whole = position + read;
+                damaged_before_whole = damaged;
+            }
+            None => damaged += 1,
+        }
+        position += read;
+    }
+    if position > whole {
+        file.set_len(whole)?;
+        file.sync_all()?;
+    }
+    shared.end.store(whole, Ordering::Release);
+    Ok(Found {
+        torn_bytes: position - whole,
+        damaged_lines: damaged_before_whole,
+    })
+}

@@ -1,0 +1,198 @@
+//! A session that lives: the one task that writes its log, and what is done once something is written.
+//!
+//! Promised: decided, written, done, in that order; several inputs share one write. Readers see nothing that is not on
+//! the disk. Deliberately absent: HTTP, and how agents are spoken to.
+
+mod actor;
+mod events;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::{RwLock, mpsc, oneshot, watch};
+
+use crate::driver::{Down, Report};
+use crate::host::Host;
+use crate::limits::INPUTS_MAX;
+use crate::log::{Page, Reader};
+use crate::state::{Acceptance, Answer, Created, Prompt, Refused, State};
+
+/// Why a session did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionError {
+    Refused(Refused),
+    /// The disk is full.
+    Full,
+    /// The log cannot be written or read.
+    Broken(String),
+    /// The daemon ends.
+    Gone,
+}
+
+type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
+
+/// What a session is asked and told.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Create {
+        created: Created,
+        reply: Reply<()>,
+    },
+    /// To have the agent ready before its first prompt.
+    Start,
+    Prompt {
+        turn: String,
+        prompt: Prompt,
+        reply: Reply<Acceptance>,
+    },
+    Answer {
+        ask: String,
+        answer: Answer,
+        reply: Reply<()>,
+    },
+    Cancel {
+        turn: String,
+        reply: Reply<()>,
+    },
+    Terminate {
+        reply: Reply<()>,
+    },
+    Report {
+        launch: u64,
+        report: Report,
+    },
+    Down {
+        launch: u64,
+        down: Down,
+    },
+    /// A turn that was cancelled so long ago must have ended.
+    CancelOverdue {
+        turn: String,
+    },
+}
+
+/// How far a session is, for those who wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The id of the last event on the disk.
+    pub(crate) last_event: u64,
+    /// Grows with each write.
+    pub(crate) writes: u64,
+    pub(crate) agent: AgentStatus,
+}
+
+/// Whether the agent can be spoken to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum AgentStatus {
+    #[default]
+    NotStarted,
+    Starting,
+    Ready,
+    Down(Down),
+}
+
+/// A session, for those who ask it.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    inputs: mpsc::Sender<Input>,
+    state: Arc<RwLock<State>>,
+    reader: Reader,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Session {
+    /// Opens the log of a session, or makes it. A turn that was cut is ended, and one that has not begun begins.
+    ///
+    /// # Errors
+    /// The file cannot be opened or read.
+    pub(crate) async fn open(id: &str, path: &Path, host: Arc<Host>) -> std::io::Result<Self> {
+        let (sender, inputs) = mpsc::channel(INPUTS_MAX);
+        let opened = {
+            let path = path.to_owned();
+            tokio::task::spawn_blocking(move || actor::Opened::read(path)).await
+        };
+        let opened = opened.map_err(std::io::Error::other)??;
+        let (progress, watch) = watch::channel(Progress {
+            last_event: opened.last_event,
+            ..Progress::default()
+        });
+        let session = Self {
+            id: id.to_owned(),
+            inputs: sender.clone(),
+            reader: opened.log.reader(),
+            state: Arc::new(RwLock::new(State::default())),
+            progress: watch,
+        };
+        let actor =
+            actor::Actor::new(id, opened, session.state.clone(), host, sender, progress).await;
+        tokio::spawn(actor.run(inputs));
+        Ok(session)
+    }
+
+    async fn ask<T>(&self, input: impl FnOnce(Reply<T>) -> Input) -> Result<T, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.inputs.send(input(reply)).await;
+        sent.map_err(|_| SessionError::Gone)?;
+        answer.await.map_err(|_| SessionError::Gone)?
+    }
+
+    pub(crate) async fn create(&self, created: Created) -> Result<(), SessionError> {
+        self.ask(|reply| Input::Create { created, reply }).await
+    }
+
+    pub(crate) async fn start(&self) {
+        // A session that is gone needs no agent.
+        let _ = self.inputs.send(Input::Start).await;
+    }
+
+    pub(crate) async fn prompt(
+        &self,
+        turn: String,
+        prompt: Prompt,
+    ) -> Result<Acceptance, SessionError> {
+        self.ask(|reply| Input::Prompt {
+            turn,
+            prompt,
+            reply,
+        })
+        .await
+    }
+
+    pub(crate) async fn answer(&self, ask: String, answer: Answer) -> Result<(), SessionError> {
+        self.ask(|reply| Input::Answer { ask, answer, reply }).await
+    }
+
+    pub(crate) async fn cancel(&self, turn: String) -> Result<(), SessionError> {
+        self.ask(|reply| Input::Cancel { turn, reply }).await
+    }
+
+    pub(crate) async fn terminate(&self) -> Result<(), SessionError> {
+        self.ask(|reply| Input::Terminate { reply }).await
+    }
+
+    /// What is on the disk, to be looked at. Hold it briefly: the session cannot write meanwhile.
+    pub(crate) async fn state(&self) -> tokio::sync::RwLockReadGuard<'_, State> {
+        self.state.read().await
+    }
+
+    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.clone()
+    }
+
+    /// Events after this id.
+    pub(crate) async fn page(
+        &self,
+        after: u64,
+        events_max: u64,
+        bytes_max: usize,
+    ) -> Result<Page, SessionError> {
+        let reader = self.reader.clone();
+        let read = tokio::task::spawn_blocking(move || reader.page(after, events_max, bytes_max));
+        match read.await {
+            Ok(Ok(page)) => Ok(page),
+            Ok(Err(error)) => Err(SessionError::Broken(error.to_string())),
+            Err(error) => Err(SessionError::Broken(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,642 @@
+//! The one writer of a session.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use tokio::sync::{RwLock, RwLockWriteGuard, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::events::{Numbering, failure, turn_ended};
+use super::{AgentStatus, Input, Progress, Reply, SessionError};
+use crate::driver::{self, Down, Launch, Order, Report, Reports};
+use crate::host::Host;
+use crate::limits::{BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, ORDERS_MAX, TURN_EVENTS_MAX};
+use crate::log::{AppendError, Found, Line, Log};
+use crate::state::{Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State};
+
+/// A log that was read.
+pub(super) struct Opened {
+    path: PathBuf,
+    pub(super) log: Log,
+    found: Found,
+    pub(super) last_event: u64,
+    last_seq: u64,
+    state: State,
+}
+
+impl Opened {
+    pub(super) fn read(path: PathBuf) -> std::io::Result<Self> {
+        let mut state = State::default();
+        let (mut last_event, mut last_seq) = (0, 0);
+        let (log, found) = Log::open(&path, LOG_BYTES_MAX, |line| {
+            if let Some(event) = &line.event {
+                (last_event, last_seq) = (event.id, event.seq);
+            }
+            if let Some(change) = line.change {
+                state.apply(change);
+            }
+        })?;
+        Ok(Self {
+            path,
+            log,
+            found,
+            last_event,
+            last_seq,
+            state,
+        })
+    }
+}
+
+/// What is done once what led to it is on the disk.
+enum Effect {
+    Done(Reply<()>),
+    Accepted(Reply<Acceptance>, Acceptance),
+    Order(Box<Order>),
+    Launch,
+    /// The agent is ended: nobody orders it any more.
+    Stop(Option<mpsc::Sender<Order>>),
+    /// A turn that was cancelled is looked at again.
+    Watch(String),
+    Status(AgentStatus),
+}
+
+/// What a batch of inputs comes to.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<Line>,
+    effects: Vec<Effect>,
+    /// Something of the agent's is among it, which is lost if it cannot be written.
+    hears: bool,
+}
+
+pub(super) struct Actor {
+    path: PathBuf,
+    log: Arc<Mutex<Log>>,
+    state: Arc<RwLock<State>>,
+    host: Arc<Host>,
+    /// To hand to drivers and timers.
+    inputs: mpsc::Sender<Input>,
+    progress: watch::Sender<Progress>,
+    numbering: Numbering,
+    /// The agent that runs, by the number of its launch.
+    agent: Option<(u64, mpsc::Sender<Order>)>,
+    /// The task of the newest launch: an agent's own session bears one process at a time.
+    driver: Option<JoinHandle<()>>,
+    /// Its own word for the end of the running turn is in the log.
+    told_end: bool,
+    /// Events of the running turn.
+    turn_events: u64,
+    /// Of the log's file, to be told.
+    damaged_lines: u64,
+}
+
+impl Actor {
+    /// Ends the turn that was cut when the daemon ended, and begins the next.
+    pub(super) async fn new(
+        id: &str,
+        opened: Opened,
+        state: Arc<RwLock<State>>,
+        host: Arc<Host>,
+        inputs: mpsc::Sender<Input>,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        *state.write().await = opened.state;
+        let mut actor = Self {
+            path: opened.path,
+            log: Arc::new(Mutex::new(opened.log)),
+            state,
+            host,
+            inputs,
+            progress,
+            numbering: Numbering {
+                session: id.to_owned(),
+                last_id: opened.last_event,
+                last_seq: opened.last_seq,
+            },
+            agent: None,
+            driver: None,
+            told_end: false,
+            turn_events: 0,
+            damaged_lines: opened.found.damaged_lines,
+        };
+        // Before anybody can look: a turn that was cut must not be seen to run.
+        actor.recovered().await;
+        actor
+    }
+
+    /// Works until nobody can ask anything any more; the agent ends with it.
+    pub(super) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
+        let mut waiting = Vec::new();
+        while inputs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
+            let shared = self.state.clone();
+            let mut state = shared.write().await;
+            let mut batch = Batch::default();
+            for input in waiting.drain(..) {
+                self.decide(&mut state, &mut batch, input);
+            }
+            self.go_on(&mut state, &mut batch);
+            self.commit(state, batch).await;
+        }
+    }
+
+    async fn recovered(&mut self) {
+        let shared = self.state.clone();
+        let mut state = shared.write().await;
+        let mut batch = Batch::default();
+        if self.damaged_lines > 0 {
+            let message = format!(
+                "{} lines of this session's log could not be read",
+                self.damaged_lines
+            );
+            let made = failure("stream_error", message);
+            self.tell(&mut state, &mut batch, vec![made], None);
+        }
+        if let Some(turn) = state.running().map(str::to_owned) {
+            self.end(&mut state, &mut batch, &turn, cut());
+        }
+        self.go_on(&mut state, &mut batch);
+        self.commit(state, batch).await;
+    }
+
+    fn decide(&mut self, state: &mut State, batch: &mut Batch, input: Input) {
+        match input {
+            Input::Create { created, reply } => {
+                self.change(state, batch, Change::Created(created));
+                batch.effects.push(Effect::Done(reply));
+            }
+            Input::Start => {
+                if self.agent.is_none() && !state.is_terminated {
+                    self.launch(state, batch);
+                }
+            }
+            Input::Prompt {
+                turn,
+                prompt,
+                reply,
+            } => match state.accept(&turn, &prompt) {
+                Ok((acceptance, change)) => {
+                    if let Some(change) = change {
+                        self.change(state, batch, change);
+                    }
+                    batch.effects.push(Effect::Accepted(reply, acceptance));
+                }
+                Err(refused) => refuse(reply, refused),
+            },
+            Input::Answer { ask, answer, reply } => {
+                let open = state.ask(&ask).cloned();
+                match (open, state.answer(&ask, answer.clone())) {
+                    (Some(open), Ok(change)) => {
+                        self.change(state, batch, change);
+                        batch
+                            .effects
+                            .push(Effect::Order(Box::new(Order::Answer { ask: open, answer })));
+                        batch.effects.push(Effect::Done(reply));
+                    }
+                    (_, Err(refused)) => refuse(reply, refused),
+                    (None, Ok(_)) => refuse(reply, Refused::AskGone),
+                }
+            }
+            Input::Cancel { turn, reply } => match state.cancel(&turn) {
+                Ok(change) => {
+                    self.cancel(state, batch, &turn, change);
+                    batch.effects.push(Effect::Done(reply));
+                }
+                Err(refused) => refuse(reply, refused),
+            },
+            Input::Terminate { reply } => {
+                if !state.is_terminated {
+                    for turn in state.open_turns() {
+                        let ended = Ended::of(Outcome::Cancelled, "terminated", None);
+                        self.end(state, batch, &turn, ended);
+                    }
+                    self.change(state, batch, Change::Terminated);
+                    let orders = self.agent.take().map(|(_, orders)| orders);
+                    batch.effects.push(Effect::Stop(orders));
+                }
+                batch.effects.push(Effect::Done(reply));
+            }
+            Input::Report { launch, report } => {
+                if self
+                    .agent
+                    .as_ref()
+                    .is_some_and(|(number, _)| *number == launch)
+                {
+                    batch.hears = true;
+                    self.hear(state, batch, report);
+                }
+            }
+            Input::Down { launch, down } => {
+                if self
+                    .agent
+                    .as_ref()
+                    .is_some_and(|(number, _)| *number == launch)
+                {
+                    self.agent_ended(state, batch, down);
+                }
+            }
+            Input::CancelOverdue { turn } => {
+                if state.running() == Some(&turn) {
+                    let orders = self.agent.take().map(|(_, orders)| orders);
+                    batch.effects.push(Effect::Stop(orders));
+                    let message = "the agent did not stop by itself and was ended".to_owned();
+                    let ended = Ended::of(Outcome::Cancelled, "cancelled", Some(message));
+                    self.end(state, batch, &turn, ended);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, state: &mut State, batch: &mut Batch, report: Report) {
+        match report {
+            Report::Ready { agent_session } => {
+                if let Some(id) = agent_session {
+                    self.agent_session(state, batch, id);
+                }
+                batch.effects.push(Effect::Status(AgentStatus::Ready));
+            }
+            Report::AgentSession(id) => self.agent_session(state, batch, id),
+            Report::Said(made) => {
+                let turn = state.running().map(str::to_owned);
+                self.tell(state, batch, made, turn.as_deref());
+                self.turn_events += 1;
+                if let Some(turn) = turn.filter(|_| self.turn_events == TURN_EVENTS_MAX)
+                    && let Ok(change) = state.cancel(&turn)
+                {
+                    self.cancel(state, batch, &turn, change);
+                }
+            }
+            Report::Ended { turn, ended } => {
+                if state.running() == Some(&turn) {
+                    self.end(state, batch, &turn, ended);
+                }
+            }
+        }
+    }
+
+    fn agent_session(&self, state: &mut State, batch: &mut Batch, id: String) {
+        if state.agent_session.as_deref() != Some(&id) {
+            self.change(state, batch, Change::AgentSession(id));
+        }
+    }
+
+    fn cancel(&mut self, state: &mut State, batch: &mut Batch, turn: &str, change: Option<Change>) {
+        match change {
+            Some(Change::Ended { ended, .. }) => self.end(state, batch, turn, ended),
+            Some(change) => {
+                self.change(state, batch, change);
+                batch.effects.push(Effect::Order(Box::new(Order::Cancel)));
+                batch.effects.push(Effect::Watch(turn.to_owned()));
+            }
+            None => {}
+        }
+    }
+
+    fn agent_ended(&mut self, state: &mut State, batch: &mut Batch, down: Down) {
+        self.agent = None;
+        match state.running().map(str::to_owned) {
+            Some(turn) => {
+                let is_cancelled = matches!(
+                    state.phase(&turn),
+                    Some(Phase::Running {
+                        is_cancelled: true,
+                        ..
+                    })
+                );
+                let said = Some(down.message.clone());
+                let ended = if is_cancelled {
+                    Ended::of(Outcome::Cancelled, down.kind, said)
+                } else if self.host.is_stopping() {
+                    // The daemon ended the agent, and not the other way round.
+                    cut()
+                } else {
+                    Ended::of(Outcome::Failed, down.kind, said)
+                };
+                self.end(state, batch, &turn, ended);
+            }
+            None => {
+                let made = failure(down.kind, down.message.clone());
+                self.tell(state, batch, vec![made], None);
+            }
+        }
+        batch.effects.push(Effect::Status(AgentStatus::Down(down)));
+    }
+
+    /// Hands the agent what is next, if it is free; starts it if it does not run.
+    fn go_on(&mut self, state: &mut State, batch: &mut Batch) {
+        if self.host.is_stopping() {
+            // It waits for the next start.
+            return;
+        }
+        let Some(turn) = state.next().map(str::to_owned) else {
+            return;
+        };
+        let Some(Phase::Queued(prompt)) = state.phase(&turn).cloned() else {
+            return;
+        };
+        if self.agent.is_none() {
+            self.launch(state, batch);
+        }
+        self.told_end = false;
+        self.turn_events = 0;
+        self.change(state, batch, Change::Submitted { turn: turn.clone() });
+        batch
+            .effects
+            .push(Effect::Order(Box::new(Order::Prompt { turn, prompt })));
+    }
+
+    fn launch(&mut self, state: &mut State, batch: &mut Batch) {
+        // Twice in one batch would be two agents.
+        if batch
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Launch))
+        {
+            return;
+        }
+        self.change(state, batch, Change::Launched);
+        batch.effects.push(Effect::Launch);
+    }
+
+    fn change(&self, state: &mut State, batch: &mut Batch, change: Change) {
+        batch.lines.push(Line {
+            change: Some(change.clone()),
+            event: None,
+        });
+        state.apply(change);
+    }
+
+    /// Ends a turn, with an event where the agent itself has not told of it.
+    fn end(&mut self, state: &mut State, batch: &mut Batch, turn: &str, ended: Ended) {
+        let is_told = self.told_end && state.running() == Some(turn);
+        let change = Change::Ended {
+            turn: turn.to_owned(),
+            ended: ended.clone(),
+        };
+        let event = if is_told {
+            None
+        } else {
+            let made = vec![turn_ended(&ended)];
+            let mut events = self.number(state, made, Some(turn));
+            events.pop().map(|(event, _)| event)
+        };
+        batch.lines.push(Line {
+            change: Some(change.clone()),
+            event,
+        });
+        state.apply(change);
+    }
+
+    fn number(
+        &mut self,
+        state: &State,
+        made: Vec<Converted>,
+        turn: Option<&str>,
+    ) -> Vec<(crate::log::LoggedEvent, UniversalEventData)> {
+        let agent = state.created.as_ref().map_or("", |created| &created.agent);
+        let agent_session = state.agent_session.as_deref();
+        self.numbering.input(made, agent, agent_session, turn)
+    }
+
+    /// Writes events down, and what they change.
+    fn tell(
+        &mut self,
+        state: &mut State,
+        batch: &mut Batch,
+        made: Vec<Converted>,
+        turn: Option<&str>,
+    ) {
+        for (event, data) in self.number(state, made, turn) {
+            let change = match data {
+                UniversalEventData::PermissionAsked { permission_asked } => {
+                    Some(Change::Asked(Ask::Permission(permission_asked)))
+                }
+                UniversalEventData::QuestionAsked { question_asked } => {
+                    Some(Change::Asked(Ask::Question(question_asked)))
+                }
+                UniversalEventData::AskClosed { ask_closed, .. } => state
+                    .ask(&ask_closed.id)
+                    .is_some()
+                    .then_some(Change::Closed { ask: ask_closed.id }),
+                UniversalEventData::TurnEnded { .. } => {
+                    self.told_end = true;
+                    None
+                }
+                _ => None,
+            };
+            batch.lines.push(Line {
+                change: change.clone(),
+                event: Some(event),
+            });
+            let asked = match &change {
+                Some(Change::Asked(ask)) => Some((ask.clone(), state.takes_asks())),
+                _ => None,
+            };
+            if let Some(change) = change {
+                state.apply(change);
+            }
+            if let Some((ask, is_kept)) = asked {
+                self.answer_at_once(state, batch, ask, is_kept);
+            }
+        }
+    }
+
+    /// Answers what nobody is to be asked: permissions where everything is allowed, and what is too much to keep.
+    fn answer_at_once(&self, state: &mut State, batch: &mut Batch, ask: Ask, is_kept: bool) {
+        let bypasses = state
+            .created
+            .as_ref()
+            .is_some_and(|created| created.permission_mode == PermissionMode::Bypass);
+        let answer = match &ask {
+            Ask::Permission(_) if bypasses => Answer::Once,
+            _ if is_kept => return,
+            Ask::Permission(_) => Answer::Reject,
+            Ask::Question(_) => Answer::Declined,
+        };
+        if let Ok(change) = state.answer(ask.id(), answer.clone()) {
+            self.change(state, batch, change);
+            batch
+                .effects
+                .push(Effect::Order(Box::new(Order::Answer { ask, answer })));
+        }
+    }
+
+    /// Writes, and then does what is to be done.
+    async fn commit(&mut self, mut state: RwLockWriteGuard<'_, State>, batch: Batch) {
+        if !batch.lines.is_empty()
+            && let Err(error) = self.append(batch.lines).await
+        {
+            self.not_written(&mut state, error, batch.effects, batch.hears)
+                .await;
+            return;
+        }
+        self.publish();
+        for effect in batch.effects {
+            self.perform(&state, effect).await;
+        }
+    }
+
+    fn publish(&self) {
+        self.progress.send_modify(|progress| {
+            progress.last_event = self.numbering.last_id;
+            progress.writes += 1;
+        });
+    }
+
+    async fn append(&self, lines: Vec<Line>) -> Result<(), AppendError> {
+        let log = self.log.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.append(&lines)
+        });
+        match written.await {
+            Ok(written) => written,
+            Err(error) => Err(AppendError::Broken(error.to_string())),
+        }
+    }
+
+    /// Nothing of the batch is there: the state is what the disk says, whoever asked is told, and where words of the
+    /// agent are lost its turn ends, in what is set aside for that.
+    async fn not_written(
+        &mut self,
+        state: &mut State,
+        error: AppendError,
+        effects: Vec<Effect>,
+        hears: bool,
+    ) {
+        tracing::error!(session = self.numbering.session, %error, "a session's log cannot be written");
+        let told = match &error {
+            AppendError::Full => SessionError::Full,
+            AppendError::Broken(why) => SessionError::Broken(why.clone()),
+        };
+        for effect in effects {
+            match effect {
+                // Whoever asked may have gone away.
+                Effect::Done(reply) => drop(reply.send(Err(told.clone()))),
+                Effect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
+                Effect::Order(_)
+                | Effect::Launch
+                | Effect::Stop(_)
+                | Effect::Watch(_)
+                | Effect::Status(_) => {}
+            }
+        }
+        let path = self.path.clone();
+        let read = tokio::task::spawn_blocking(move || Opened::read(path)).await;
+        if let Ok(Ok(opened)) = read {
+            self.numbering.last_id = opened.last_event;
+            self.numbering.last_seq = opened.last_seq;
+            *state = opened.state;
+        }
+        let cut = state.running().map(str::to_owned);
+        let Some(turn) = cut.filter(|_| hears) else {
+            return;
+        };
+        self.agent = None;
+        self.told_end = false;
+        self.host.give_up_reserve();
+        let mut batch = Batch::default();
+        let message =
+            "the sandbox's disk is full, and what the agent says cannot be kept".to_owned();
+        let ended = Ended::of(Outcome::Failed, "storage_full", Some(message));
+        self.end(state, &mut batch, &turn, ended);
+        match self.append(batch.lines).await {
+            Ok(()) => self.publish(),
+            Err(error) => {
+                tracing::error!(session = self.numbering.session, %error, "the end of a turn cannot be written");
+            }
+        }
+    }
+
+    async fn perform(&mut self, state: &State, effect: Effect) {
+        match effect {
+            // Whoever asked may have gone away.
+            Effect::Done(reply) => drop(reply.send(Ok(()))),
+            Effect::Accepted(reply, acceptance) => drop(reply.send(Ok(acceptance))),
+            Effect::Order(order) => {
+                if let Some((_, orders)) = &self.agent {
+                    // An agent that reads so slowly is ended when its turn is cancelled.
+                    if let Err(error) = orders.try_send(*order) {
+                        tracing::warn!(session = self.numbering.session, %error, "the agent takes no order");
+                    }
+                }
+            }
+            Effect::Launch => self.start(state),
+            Effect::Stop(orders) => {
+                drop(orders);
+                self.progress
+                    .send_modify(|progress| progress.agent = AgentStatus::NotStarted);
+            }
+            Effect::Watch(turn) => {
+                let inputs = self.inputs.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(CANCEL_MS_MAX)).await;
+                    // A session that is gone has no turn.
+                    let _ = inputs.send(Input::CancelOverdue { turn }).await;
+                });
+            }
+            Effect::Status(status) => {
+                self.progress
+                    .send_modify(|progress| progress.agent = status);
+            }
+        }
+    }
+
+    fn start(&mut self, state: &State) {
+        let Some(created) = state.created.clone() else {
+            return;
+        };
+        let number = state.launches;
+        let reports = Reports::new(self.inputs.clone(), number);
+        let (orders, queue) = mpsc::channel(ORDERS_MAX);
+        self.agent = Some((number, orders));
+        self.progress
+            .send_modify(|progress| progress.agent = AgentStatus::Starting);
+        let host = self.host.clone();
+        let inputs = self.inputs.clone();
+        let session = self.numbering.session.clone();
+        let agent_session = state.agent_session.clone();
+        let before = self.driver.take();
+        self.driver = Some(tokio::spawn(async move {
+            if let Some(before) = before {
+                // It ends by itself, whatever became of it.
+                let _ = before.await;
+            }
+            let down = match host.agents.find(&created.agent).await {
+                Ok(agent) => {
+                    let launch = Launch {
+                        session,
+                        agent,
+                        created,
+                        agent_session,
+                        launches: number.saturating_sub(1),
+                    };
+                    driver::drive(launch, &host, queue, &reports).await
+                }
+                Err(missing) => Down {
+                    kind: missing.kind(),
+                    message: missing.to_string(),
+                },
+            };
+            // A session that is gone wants to know nothing.
+            let _ = inputs
+                .send(Input::Down {
+                    launch: number,
+                    down,
+                })
+                .await;
+        }));
+    }
+}
+
+/// The end of a turn that was cut.
+fn cut() -> Ended {
+    let message = "the daemon or its sandbox was stopped during the turn".to_owned();
+    Ended::of(Outcome::Lost, "cut", Some(message))
+}
+
+fn refuse<T>(reply: Reply<T>, refused: Refused) {
+    // Whoever asked may have gone away.
+    drop(reply.send(Err(SessionError::Refused(refused))));
+}

@@ -1,0 +1,113 @@
+//! Events as they go into the log: numbered, dated and bounded.
+
+use bobbin_agent_events::{
+    Converted, CrashInfo, Envelope, TurnEnded, UniversalEvent, UniversalEventData,
+};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::limits::LINE_BYTES_MAX;
+use crate::log::LoggedEvent;
+use crate::state::Ended;
+
+/// What all events of a session share, and the numbers that are used up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbering {
+    pub(super) session: String,
+    pub(super) last_id: u64,
+    pub(super) last_seq: u64,
+}
+
+impl Numbering {
+    /// The events that one input was made into.
+    pub(super) fn input(
+        &mut self,
+        made: Vec<Converted>,
+        agent: &str,
+        agent_session: Option<&str>,
+        turn: Option<&str>,
+    ) -> Vec<(LoggedEvent, UniversalEventData)> {
+        self.last_seq += 1;
+        let timestamp = timestamp();
+        let mut events = Vec::with_capacity(made.len());
+        for one in made {
+            self.last_id += 1;
+            let event = one.into_event(Envelope {
+                id: self.last_id,
+                seq: self.last_seq,
+                timestamp: timestamp.clone(),
+                session_id: self.session.clone(),
+                agent: agent.to_owned(),
+                agent_session_id: agent_session.map(str::to_owned),
+                turn: turn.map(str::to_owned),
+            });
+            let (body, event) = bounded(event);
+            let logged = LoggedEvent {
+                id: self.last_id,
+                seq: self.last_seq,
+                body,
+            };
+            events.push((logged, event.data));
+        }
+        events
+    }
+}
+
+fn timestamp() -> String {
+    chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now())
+        .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+}
+
+/// An event's JSON; without what the agent said, or without everything, where it is longer than a line may be.
+fn bounded(mut event: UniversalEvent) -> (Box<RawValue>, UniversalEvent) {
+    // Half of it, because the line of a log has more than the event.
+    let fits = |event: &UniversalEvent| {
+        to_raw_value(event)
+            .ok()
+            .filter(|json| json.get().len() <= LINE_BYTES_MAX / 2)
+    };
+    if let Some(json) = fits(&event) {
+        return (json, event);
+    }
+    event.raw = None;
+    if let Some(json) = fits(&event) {
+        return (json, event);
+    }
+    event.data = UniversalEventData::Unknown {
+        raw: json!({"omitted": format!("an event of more than {} bytes", LINE_BYTES_MAX / 2)}),
+    };
+    let json = fits(&event).unwrap_or_default();
+    (json, event)
+}
+
+/// The daemon's own word for the end of a turn that the agent did not end by a word of its own.
+pub(super) fn turn_ended(ended: &Ended) -> Converted {
+    Converted {
+        agent_session_id: None,
+        data: UniversalEventData::TurnEnded {
+            turn_ended: TurnEnded {
+                outcome: ended.outcome,
+                reason: ended.reason.clone(),
+                message: ended.message.clone(),
+                usage: None,
+            },
+            raw: json!({"by": "bobbin-agentd", "reason": ended.reason, "message": ended.message}),
+        },
+        raw: None,
+    }
+}
+
+/// Something that went wrong outside any turn.
+pub(super) fn failure(kind: &str, message: String) -> Converted {
+    Converted {
+        agent_session_id: None,
+        data: UniversalEventData::Error {
+            error: CrashInfo {
+                message,
+                kind: Some(kind.to_owned()),
+                details: None,
+            },
+        },
+        raw: Some(json!({"by": "bobbin-agentd", "kind": kind})),
+    }
+}

@@ -1,0 +1,83 @@
+//! All sessions of a daemon, by their clients' ids.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use crate::host::{Host, session_of};
+use crate::limits::SESSIONS_MAX;
+use crate::session::{Session, SessionError};
+use crate::state::Created;
+
+/// Why there is no new session.
+#[derive(Debug)]
+pub(crate) enum NotCreated {
+    Exists,
+    TooMany,
+    Session(SessionError),
+}
+
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    host: Arc<Host>,
+    open: Mutex<BTreeMap<String, Session>>,
+}
+
+impl Sessions {
+    /// Opens every session that has been.
+    ///
+    /// # Errors
+    /// The folder of sessions cannot be read. A session whose log cannot be read is left out, and told in the log.
+    pub(crate) async fn open(host: Arc<Host>) -> std::io::Result<Self> {
+        let mut open = BTreeMap::new();
+        let mut entries = tokio::fs::read_dir(host.state_dir.join("sessions")).await?;
+        while let Some(entry) = entries.next_entry().await? {
+            let name = entry.file_name();
+            let Some(id) = name.to_str().and_then(session_of) else {
+                continue;
+            };
+            match Session::open(&id, &entry.path(), host.clone()).await {
+                Ok(session) if session.state().await.created.is_some() => {
+                    open.insert(id, session);
+                }
+                // Its creation was cut before anybody was told of it.
+                Ok(_) => {}
+                Err(error) => tracing::error!(session = id, %error, "a session cannot be opened"),
+            }
+        }
+        Ok(Self {
+            host,
+            open: Mutex::new(open),
+        })
+    }
+
+    pub(crate) async fn get(&self, id: &str) -> Option<Session> {
+        self.open.lock().await.get(id).cloned()
+    }
+
+    /// In the order of their ids.
+    pub(crate) async fn all(&self) -> Vec<Session> {
+        self.open.lock().await.values().cloned().collect()
+    }
+
+    /// Makes a session; of two that come at once with one id, one is told that it exists.
+    pub(crate) async fn create(&self, id: &str, created: Created) -> Result<Session, NotCreated> {
+        let mut open = self.open.lock().await;
+        if open.contains_key(id) {
+            return Err(NotCreated::Exists);
+        }
+        if open.len() >= SESSIONS_MAX {
+            return Err(NotCreated::TooMany);
+        }
+        let session = Session::open(id, &self.host.log_of(id), self.host.clone())
+            .await
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
+                _ => NotCreated::Session(SessionError::Broken(error.to_string())),
+            })?;
+        session.create(created).await.map_err(NotCreated::Session)?;
+        open.insert(id.to_owned(), session.clone());
+        Ok(session)
+    }
+}

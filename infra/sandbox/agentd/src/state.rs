@@ -1,0 +1,405 @@
+//! What a session is, as its log tells: a fold over changes, and what may be asked of it.
+//!
+//! Promised: pure and total. A change is on the disk before it is folded in; what follows of it (a word to the agent)
+//! comes after that. A turn's id means one run, whatever is sent how often.
+//! Deliberately absent: clocks, files, agents.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use bobbin_agent_events::{Outcome, PermissionRequest, QuestionRequest};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{ASKS_MAX, QUEUED_MAX, TURNS_MAX};
+
+/// How a session was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Created {
+    pub(crate) agent: String,
+    pub(crate) agent_mode: Option<String>,
+    pub(crate) permission_mode: PermissionMode,
+    pub(crate) model: Option<String>,
+    pub(crate) variant: Option<String>,
+    /// Absolute; where the agent works.
+    pub(crate) directory: String,
+    /// A session of the agent's own that is taken up.
+    #[serde(default)]
+    pub(crate) resumes: Option<String>,
+    /// A title where the agent keeps one.
+    #[serde(default)]
+    pub(crate) title: Option<String>,
+    /// What the agent is told beside the prompts, where it has a place for that: OpenCode, Claude Code and Codex have.
+    #[serde(default)]
+    pub(crate) instructions: Option<String>,
+    pub(crate) at_ms: u64,
+}
+
+/// What an agent may do without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PermissionMode {
+    /// What it is configured to.
+    Default,
+    /// Nothing that changes anything.
+    Plan,
+    /// Everything.
+    Bypass,
+}
+
+impl PermissionMode {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Plan => "plan",
+            Self::Bypass => "bypass",
+        }
+    }
+}
+
+/// What a person says to the agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<Attachment>,
+    /// The model of this turn, where it is not the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The mode of this turn, where it is not the session's. OpenCode alone changes it between turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<String>,
+}
+
+/// A file of the sandbox that goes with a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attachment {
+    /// Absolute.
+    pub(crate) path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mime: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) filename: Option<String>,
+}
+
+/// Something that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Ask {
+    Permission(PermissionRequest),
+    Question(QuestionRequest),
+}
+
+impl Ask {
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Permission(ask) => &ask.id,
+            Self::Question(ask) => &ask.id,
+        }
+    }
+}
+
+/// What a person answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Answer {
+    Once,
+    Always,
+    Reject,
+    /// For each question the labels, or words of one's own.
+    Answers(Vec<Vec<String>>),
+    /// The questions are turned down.
+    Declined,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// The word for it: the agent's, or one of the API's kinds of errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// For a person; none where all went well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}
+
+impl Ended {
+    pub(crate) fn of(outcome: Outcome, reason: &str, message: Option<String>) -> Self {
+        Self {
+            outcome,
+            reason: Some(reason.to_owned()),
+            message,
+        }
+    }
+}
+
+/// One step in the life of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Change {
+    Created(Created),
+    /// A process of the agent is about to be started.
+    Launched,
+    /// The agent's own id of the session.
+    AgentSession(String),
+    /// A prompt was taken and will run once.
+    Accepted {
+        turn: String,
+        prompt: Prompt,
+    },
+    /// It is about to be handed to the agent: from here on nobody may hand it over again.
+    Submitted {
+        turn: String,
+    },
+    Asked(Ask),
+    /// It is about to be told to the agent.
+    Answered {
+        ask: String,
+        answer: Answer,
+    },
+    /// The agent no longer waits for it.
+    Closed {
+        ask: String,
+    },
+    CancelAsked {
+        turn: String,
+    },
+    Ended {
+        turn: String,
+        ended: Ended,
+    },
+    Terminated,
+}
+
+/// Where a turn is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phase {
+    /// Waits for its run.
+    Queued(Prompt),
+    Running {
+        prompt: Prompt,
+        is_cancelled: bool,
+    },
+    Ended(Ended),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Turn {
+    pub(crate) phase: Phase,
+    /// Of its prompt, to tell a repeat from another prompt with its id.
+    digest: u64,
+}
+
+/// What came of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    Accepted,
+    AlreadyKnown,
+}
+
+/// Why something is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Terminated,
+    /// The turn's id has been used for another prompt.
+    OtherPrompt,
+    /// So many turns wait already.
+    QueueFull,
+    /// So many turns have been.
+    SessionFull,
+    UnknownTurn,
+    /// No such ask is open: unknown, answered, or gone with its turn.
+    AskGone,
+    /// A permission was answered like a question, or the other way round.
+    WrongAnswer,
+}
+
+/// A session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    pub(crate) created: Option<Created>,
+    pub(crate) agent_session: Option<String>,
+    /// Processes of the agent that have been started.
+    pub(crate) launches: u64,
+    turns: HashMap<String, Turn>,
+    queue: VecDeque<String>,
+    running: Option<String>,
+    asks: BTreeMap<String, Ask>,
+    pub(crate) is_terminated: bool,
+}
+
+impl State {
+    /// Folds a change in that is on the disk.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Created(created) => {
+                self.agent_session.clone_from(&created.resumes);
+                self.created = Some(created);
+            }
+            Change::Launched => self.launches += 1,
+            Change::AgentSession(id) => self.agent_session = Some(id),
+            Change::Accepted { turn, prompt } => {
+                let digest = digest(&prompt);
+                let phase = Phase::Queued(prompt);
+                self.queue.push_back(turn.clone());
+                self.turns.insert(turn, Turn { phase, digest });
+            }
+            Change::Submitted { turn } => self.submitted(turn),
+            Change::Asked(ask) => {
+                self.asks.insert(ask.id().to_owned(), ask);
+            }
+            Change::Answered { ask, .. } | Change::Closed { ask } => {
+                self.asks.remove(&ask);
+            }
+            Change::CancelAsked { turn } => {
+                if let Some(Phase::Running { is_cancelled, .. }) = self.phase_mut(&turn) {
+                    *is_cancelled = true;
+                }
+            }
+            Change::Ended { turn, ended } => self.ended(&turn, ended),
+            Change::Terminated => self.is_terminated = true,
+        }
+    }
+
+    fn submitted(&mut self, turn: String) {
+        self.queue.retain(|queued| *queued != turn);
+        if let Some(phase) = self.phase_mut(&turn)
+            && let Phase::Queued(prompt) = phase
+        {
+            let prompt = std::mem::take(prompt);
+            *phase = Phase::Running {
+                prompt,
+                is_cancelled: false,
+            };
+        }
+        self.running = Some(turn);
+    }
+
+    fn ended(&mut self, turn: &str, ended: Ended) {
+        self.queue.retain(|queued| queued != turn);
+        if self.running.as_deref() == Some(turn) {
+            self.running = None;
+            // Nobody is left who would take an answer.
+            self.asks.clear();
+        }
+        if let Some(phase) = self.phase_mut(turn) {
+            *phase = Phase::Ended(ended);
+        }
+    }
+
+    fn phase_mut(&mut self, turn: &str) -> Option<&mut Phase> {
+        self.turns.get_mut(turn).map(|turn| &mut turn.phase)
+    }
+
+    pub(crate) fn phase(&self, turn: &str) -> Option<&Phase> {
+        self.turns.get(turn).map(|turn| &turn.phase)
+    }
+
+    pub(crate) fn running(&self) -> Option<&str> {
+        self.running.as_deref()
+    }
+
+    pub(crate) fn asks(&self) -> impl Iterator<Item = &Ask> {
+        self.asks.values()
+    }
+
+    pub(crate) fn ask(&self, id: &str) -> Option<&Ask> {
+        self.asks.get(id)
+    }
+
+    /// Whether another ask can be kept.
+    pub(crate) fn takes_asks(&self) -> bool {
+        self.asks.len() < ASKS_MAX
+    }
+
+    /// The prompt that is to be handed to the agent next, if it is free.
+    pub(crate) fn next(&self) -> Option<&str> {
+        match &self.running {
+            Some(_) => None,
+            None => self.queue.front().map(String::as_str),
+        }
+    }
+
+    /// Turns that have not ended, the running one first.
+    pub(crate) fn open_turns(&self) -> Vec<String> {
+        self.running.iter().chain(&self.queue).cloned().collect()
+    }
+
+    /// Takes a prompt.
+    pub(crate) fn accept(
+        &self,
+        turn: &str,
+        prompt: &Prompt,
+    ) -> Result<(Acceptance, Option<Change>), Refused> {
+        if let Some(known) = self.turns.get(turn) {
+            return if known.digest == digest(prompt) {
+                Ok((Acceptance::AlreadyKnown, None))
+            } else {
+                Err(Refused::OtherPrompt)
+            };
+        }
+        if self.is_terminated {
+            return Err(Refused::Terminated);
+        }
+        if self.turns.len() >= TURNS_MAX {
+            return Err(Refused::SessionFull);
+        }
+        if self.queue.len() >= QUEUED_MAX {
+            return Err(Refused::QueueFull);
+        }
+        let change = Change::Accepted {
+            turn: turn.to_owned(),
+            prompt: prompt.clone(),
+        };
+        Ok((Acceptance::Accepted, Some(change)))
+    }
+
+    /// Takes a person's answer.
+    pub(crate) fn answer(&self, ask: &str, answer: Answer) -> Result<Change, Refused> {
+        let open = self.asks.get(ask).ok_or(Refused::AskGone)?;
+        let fits = match open {
+            Ask::Permission(_) => {
+                matches!(answer, Answer::Once | Answer::Always | Answer::Reject)
+            }
+            Ask::Question(_) => matches!(answer, Answer::Answers(_) | Answer::Declined),
+        };
+        if !fits {
+            return Err(Refused::WrongAnswer);
+        }
+        Ok(Change::Answered {
+            ask: ask.to_owned(),
+            answer,
+        })
+    }
+
+    /// Cancels a turn; nothing is left to do for one that has ended or is being cancelled.
+    pub(crate) fn cancel(&self, turn: &str) -> Result<Option<Change>, Refused> {
+        match self.phase(turn) {
+            None => Err(Refused::UnknownTurn),
+            Some(Phase::Queued(_)) => Ok(Some(Change::Ended {
+                turn: turn.to_owned(),
+                ended: Ended::of(Outcome::Cancelled, "cancelled", None),
+            })),
+            Some(Phase::Running {
+                is_cancelled: false,
+                ..
+            }) => Ok(Some(Change::CancelAsked {
+                turn: turn.to_owned(),
+            })),
+            Some(Phase::Running { .. } | Phase::Ended(_)) => Ok(None),
+        }
+    }
+}
+
+/// The same for the same prompt in every start of the daemon.
+fn digest(prompt: &Prompt) -> u64 {
+    use sha2::{Digest, Sha256};
+    let json = serde_json::to_vec(prompt).unwrap_or_default();
+    let hash = Sha256::digest(&json);
+    hash.iter()
+        .take(8)
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}

@@ -1,0 +1,197 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn prompt(text: &str) -> Prompt {
+    Prompt {
+        text: text.to_owned(),
+        ..Prompt::default()
+    }
+}
+
+fn take(state: &mut State, turn: &str, text: &str) -> Result<Acceptance, Refused> {
+    let (acceptance, change) = state.accept(turn, &prompt(text))?;
+    if let Some(change) = change {
+        state.apply(change);
+    }
+    Ok(acceptance)
+}
+
+fn permission(id: &str) -> Ask {
+    Ask::Permission(PermissionRequest {
+        id: id.to_owned(),
+        session_id: "s".to_owned(),
+        permission: "bash".to_owned(),
+        patterns: Vec::new(),
+        metadata: serde_json::Map::new(),
+        always: Vec::new(),
+        tool: None,
+    })
+}
+
+#[test]
+fn a_turn_is_taken_once_whatever_has_become_of_it() {
+    let mut state = State::default();
+    assert_eq!(take(&mut state, "t1", "a"), Ok(Acceptance::Accepted));
+    for phase in ["queued", "running", "ended"] {
+        assert_eq!(
+            take(&mut state, "t1", "a"),
+            Ok(Acceptance::AlreadyKnown),
+            "{phase}"
+        );
+        assert_eq!(
+            take(&mut state, "t1", "b"),
+            Err(Refused::OtherPrompt),
+            "{phase}"
+        );
+        state.apply(match phase {
+            "queued" => Change::Submitted {
+                turn: "t1".to_owned(),
+            },
+            _ => Change::Ended {
+                turn: "t1".to_owned(),
+                ended: Ended::of(Outcome::Done, "end_turn", None),
+            },
+        });
+    }
+}
+
+#[test]
+fn turns_run_one_after_the_other_in_the_order_in_which_they_were_taken() {
+    let mut state = State::default();
+    take(&mut state, "b", "1").unwrap();
+    take(&mut state, "a", "2").unwrap();
+    assert_eq!(state.next(), Some("b"));
+    state.apply(Change::Submitted {
+        turn: "b".to_owned(),
+    });
+    assert_eq!((state.running(), state.next()), (Some("b"), None));
+    let ended = Ended::of(Outcome::Done, "end_turn", None);
+    state.apply(Change::Ended {
+        turn: "b".to_owned(),
+        ended,
+    });
+    assert_eq!((state.running(), state.next()), (None, Some("a")));
+}
+
+#[test]
+fn an_ask_is_answered_once_in_its_own_words_and_goes_with_its_turn() {
+    let mut state = State::default();
+    take(&mut state, "t", "1").unwrap();
+    state.apply(Change::Submitted {
+        turn: "t".to_owned(),
+    });
+    state.apply(Change::Asked(permission("p1")));
+    state.apply(Change::Asked(permission("p2")));
+    assert_eq!(
+        state.answer("p1", Answer::Declined),
+        Err(Refused::WrongAnswer)
+    );
+    let answered = state.answer("p1", Answer::Once).unwrap();
+    state.apply(answered);
+    assert_eq!(state.answer("p1", Answer::Once), Err(Refused::AskGone));
+    let ended = Ended::of(Outcome::Lost, "cut", None);
+    state.apply(Change::Ended {
+        turn: "t".to_owned(),
+        ended,
+    });
+    assert_eq!(state.answer("p2", Answer::Once), Err(Refused::AskGone));
+    assert_eq!(state.asks().count(), 0);
+}
+
+#[test]
+fn a_turn_that_waits_is_cancelled_without_a_run_and_one_that_runs_is_told_once() {
+    let mut state = State::default();
+    take(&mut state, "t1", "1").unwrap();
+    take(&mut state, "t2", "2").unwrap();
+    state.apply(Change::Submitted {
+        turn: "t1".to_owned(),
+    });
+    let change = state.cancel("t2").unwrap().unwrap();
+    assert!(matches!(change, Change::Ended { .. }));
+    state.apply(change);
+    let change = state.cancel("t1").unwrap().unwrap();
+    assert_eq!(
+        change,
+        Change::CancelAsked {
+            turn: "t1".to_owned()
+        }
+    );
+    state.apply(change);
+    assert_eq!(state.cancel("t1"), Ok(None));
+    assert_eq!(state.cancel("t3"), Err(Refused::UnknownTurn));
+    assert_eq!(state.open_turns(), ["t1"]);
+}
+
+#[test]
+fn so_many_turns_wait_and_no_more() {
+    let mut state = State::default();
+    for number in 0..QUEUED_MAX {
+        take(&mut state, &format!("t{number}"), "x").unwrap();
+    }
+    assert_eq!(take(&mut state, "over", "x"), Err(Refused::QueueFull));
+    assert_eq!(take(&mut state, "t0", "x"), Ok(Acceptance::AlreadyKnown));
+}
+
+#[test]
+fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice() {
+    let changes = [
+        Change::Accepted {
+            turn: "t1".to_owned(),
+            prompt: prompt("1"),
+        },
+        Change::Submitted {
+            turn: "t1".to_owned(),
+        },
+        Change::Accepted {
+            turn: "t2".to_owned(),
+            prompt: prompt("2"),
+        },
+        Change::Asked(permission("p")),
+        Change::Answered {
+            ask: "p".to_owned(),
+            answer: Answer::Once,
+        },
+        Change::Ended {
+            turn: "t1".to_owned(),
+            ended: Ended::of(Outcome::Done, "end_turn", None),
+        },
+        Change::Submitted {
+            turn: "t2".to_owned(),
+        },
+        Change::Ended {
+            turn: "t2".to_owned(),
+            ended: Ended::of(Outcome::Done, "end_turn", None),
+        },
+    ];
+    for kept in 0..=changes.len() {
+        let mut state = State::default();
+        let mut submitted = Vec::new();
+        for change in &changes[..kept] {
+            if let Change::Submitted { turn } = change {
+                submitted.push(turn.clone());
+            }
+            state.apply(change.clone());
+        }
+        // As after a start: what ran is over, what waits goes on.
+        if let Some(turn) = state.running().map(str::to_owned) {
+            state.apply(Change::Ended {
+                turn,
+                ended: Ended::of(Outcome::Lost, "cut", None),
+            });
+        }
+        while let Some(turn) = state.next().map(str::to_owned) {
+            assert!(
+                !submitted.contains(&turn),
+                "{turn} would run twice after {kept} changes"
+            );
+            submitted.push(turn.clone());
+            state.apply(Change::Submitted { turn: turn.clone() });
+            state.apply(Change::Ended {
+                turn,
+                ended: Ended::of(Outcome::Done, "end_turn", None),
+            });
+        }
+        assert!(state.open_turns().is_empty());
+    }
+}

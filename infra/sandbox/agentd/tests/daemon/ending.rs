@@ -1,0 +1,108 @@
+//! Nothing that an agent started outlives the daemon.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::world::{Daemon, children, pid_in, runs, signal, wait_for};
+
+/// A daemon whose agent has left processes behind in sessions of their own, with and without its environment.
+async fn littered() -> (Daemon, Vec<u32>) {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    daemon.send("s", "t", "leave left\nshed shed\nhang").await;
+    wait_for("the agent to hang", async || {
+        daemon.said("s", "t").await == "hanging"
+    })
+    .await;
+    let mut processes: Vec<u32> = ["left", "shed"]
+        .map(|name| pid_in(&daemon.project().join(name)))
+        .to_vec();
+    let serving = daemon.serving();
+    processes.extend(children(serving));
+    processes.push(serving);
+    assert!(processes.iter().all(|pid| runs(*pid)), "{processes:?}");
+    (daemon, processes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_and_sigint_end_it_and_all_that_descends_from_it_within_a_second() {
+    for name in ["TERM", "INT"] {
+        let (mut daemon, processes) = littered().await;
+        let begun = Instant::now();
+        daemon.signal(name);
+        let status = daemon.child.wait().unwrap();
+        let took = begun.elapsed();
+        assert!(status.success(), "{name}: {status}");
+        let left: Vec<&u32> = processes.iter().filter(|pid| runs(**pid)).collect();
+        assert!(left.is_empty(), "{name} left {left:?} of {processes:?}");
+        assert!(took < Duration::from_millis(1_000), "{name} took {took:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_serving_half_that_is_killed_leaves_nothing_before_another_one_serves() {
+    let (daemon, processes) = littered().await;
+    signal("KILL", daemon.serving());
+    daemon.wait_until_it_answers().await;
+    let left: Vec<&u32> = processes.iter().filter(|pid| runs(**pid)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    daemon.until("s", "t", "lost").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaping_half_that_is_killed_takes_the_serving_one_and_its_agents_along() {
+    let (daemon, processes) = littered().await;
+    daemon.signal("KILL");
+    let shed = processes[1];
+    // What has shed its environment is the reaping half's alone; when that is killed it is the system's.
+    wait_for("everything to end", async || {
+        processes.iter().all(|pid| *pid == shed || !runs(*pid))
+    })
+    .await;
+    signal("KILL", shed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_daemon_ends_what_was_left_when_both_halves_were_killed_at_once() {
+    let (mut daemon, processes) = littered().await;
+    let serving = daemon.serving();
+    daemon.signal("STOP");
+    signal("KILL", serving);
+    daemon.signal("KILL");
+    daemon.start_again().await;
+    let left = processes[0];
+    assert!(!runs(left));
+    signal("KILL", processes[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminated_session_leaves_no_process_of_its_agent() {
+    let (daemon, processes) = littered().await;
+    assert_eq!(
+        daemon
+            .post("/v1/sessions/s/terminate", json!({}))
+            .await
+            .status,
+        204
+    );
+    let (shed, serving) = (processes[1], daemon.serving());
+    wait_for("the agent to end", async || {
+        processes
+            .iter()
+            .all(|pid| *pid == shed || *pid == serving || !runs(*pid))
+    })
+    .await;
+    assert!(runs(serving));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_leaves_behind_is_buried() {
+    let (daemon, processes) = littered().await;
+    signal("KILL", processes[0]);
+    let reaper = daemon.child.id();
+    wait_for("the dead to be buried", async || {
+        !children(reaper).contains(&processes[0])
+    })
+    .await;
+}

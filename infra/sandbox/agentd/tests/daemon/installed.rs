@@ -1,0 +1,51 @@
+//! Agents as the daemon fetches them: once for all tests, kept between runs.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use crate::world::Daemon;
+
+static FETCHING: Mutex<()> = Mutex::const_new(());
+
+/// A folder with the agent's program in it, for `PATH`. None, and a word, where it cannot be had.
+pub async fn installed(agent: &str) -> Option<PathBuf> {
+    let _one_at_a_time = FETCHING.lock().await;
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agents");
+    let bin = home.join("bin");
+    if bin.join(agent).exists() {
+        return Some(bin);
+    }
+    let daemon = Daemon::start().await;
+    std::fs::create_dir_all(&home).unwrap();
+    std::os::unix::fs::symlink(&home, daemon.state().join("agents")).unwrap();
+    let path = format!("/v1/agents/{agent}/install");
+    let answer = daemon.post(&path, json!({"reinstall": true})).await;
+    if answer.status == 204 {
+        return Some(bin);
+    }
+    assert!(
+        !answer.body["detail"]
+            .as_str()
+            .unwrap()
+            .contains("is not what is pinned"),
+        "{}",
+        answer.body
+    );
+    eprintln!(
+        "SKIPPED: {agent} cannot be had here: {}",
+        answer.body["detail"]
+    );
+    None
+}
+
+/// The same, where `BOBBIN_AGENTS` names the agent: it is hundreds of megabytes.
+pub async fn named(agent: &str) -> Option<PathBuf> {
+    let names = std::env::var("BOBBIN_AGENTS").unwrap_or_default();
+    if names.split([',', ' ']).any(|name| name == agent) {
+        return installed(agent).await;
+    }
+    eprintln!("SKIPPED: BOBBIN_AGENTS does not name {agent}, so the real one is not run");
+    None
+}

@@ -1,0 +1,14 @@
+//! The daemon as its clients see it: a process, its answers, its files, and what it leaves behind.
+
+#![allow(clippy::unwrap_used)]
+
+mod answers;
+mod client;
+mod description;
+mod durable;
+mod ending;
+mod installed;
+mod named;
+mod opencode;
+mod turns;
+mod world;

@@ -1,0 +1,64 @@
+//! What goes wrong with a daemon.
+
+use bobbin_http::HttpError;
+use serde_json::Value;
+
+/// Why a call has no answer that can be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClientError {
+    /// No answer came.
+    #[error("{0}")]
+    Http(#[from] HttpError),
+    /// The daemon refused.
+    #[error("{detail}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// The daemon's word for it, such as `session_not_found`; empty where something else answered.
+        kind: String,
+        /// For a person: what to do next.
+        detail: String,
+    },
+    /// Something answered that is no bobbin-agentd.
+    #[error("what answers at this address is no bobbin-agentd; check the address")]
+    NotADaemon,
+    /// A daemon of one's own did not start.
+    #[error("{0}")]
+    NotStarted(String),
+    /// The stream of events broke.
+    #[error("the stream of events broke off; open another one after the last event")]
+    StreamEnded,
+}
+
+impl ClientError {
+    pub(crate) fn refused(status: u16, body: Option<Value>) -> Self {
+        let body = body.unwrap_or_default();
+        let text = |name: &str| body[name].as_str().unwrap_or("").to_owned();
+        let kind = text("type");
+        let kind = kind.rsplit(':').next().unwrap_or("").to_owned();
+        let detail = match text("detail") {
+            detail if detail.is_empty() => format!("the daemon answered {status}"),
+            detail => detail,
+        };
+        Self::Refused {
+            status,
+            kind,
+            detail,
+        }
+    }
+
+    /// Whether the daemon refused with this word.
+    #[must_use]
+    pub fn is_kind(&self, wanted: &str) -> bool {
+        matches!(self, Self::Refused { kind, .. } if kind == wanted)
+    }
+
+    /// The status that it refused with.
+    #[must_use]
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The client of `bobbin-agentd`: a daemon that is there (*server*), one of its own (*embedded*, a feature), or whichever
+//! (*auto*).
+//!
+//! Promised: a call has a bound on its time and its answer; what a repeat means is said at each; an error says what to do
+//! next and holds no token. Deliberately absent: retries, because the caller knows what they mean.
+
+mod error;
+mod events;
+mod types;
+
+#[cfg(feature = "embedded")]
+mod embedded;
+
+use std::time::Duration;
+
+use bobbin_agent_events::UniversalEvent;
+use bobbin_http::{Answer, Hosts, Http, Method, is_loopback};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::RequestBuilder;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+#[cfg(feature = "embedded")]
+pub use embedded::{Auto, Embedded, EmbeddedOptions};
+pub use error::ClientError;
+pub use events::EventStream;
+pub use types::{
+    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, Message, Mode, Reply,
+    SessionInfo, Submitted, TurnState, TurnStatus,
+};
+
+/// Time for a call that does not wait for anything.
+const CALL_MS: u64 = 15_000;
+/// Time for the creation of a session, which waits for its agent to start.
+const CREATE_MS: u64 = 40_000;
+/// Time for an installation: the download of an agent.
+const INSTALL_MS: u64 = 900_000;
+/// Longest wait that is asked of the daemon.
+pub const POLL_MS_MAX: u64 = 60_000;
+
+/// What stays as it is in a part of a path (RFC 3986, 2.3).
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+/// The answer of a call.
+pub type Answered<T> = Result<T, ClientError>;
+
+/// A daemon that is there.
+#[derive(Clone)]
+pub struct AgentClient {
+    http: Http,
+    base: String,
+    token: String,
+    /// For a tunnel or a preview in front of the daemon.
+    headers: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for AgentClient {
+    /// Without the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentClient")
+            .field("base", &self.base)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AgentClient {
+    /// *Server* mode: a base address (`http://127.0.0.1:2468`) and the daemon's token. Plain http goes to loopback only.
+    ///
+    /// # Errors
+    /// The address is not allowed.
+    pub fn server(base: &str, token: &str) -> Answered<Self> {
+        let hosts = if is_loopback(base) {
+            Hosts::Named(Vec::new())
+        } else {
+            Hosts::Public
+        };
+        Ok(Self::over(Http::new(base, hosts)?, base, token))
+    }
+
+    /// The same over connections that are at hand; where they lead is their guard's to say.
+    #[must_use]
+    pub fn over(http: Http, base: &str, token: &str) -> Self {
+        Self {
+            http,
+            base: base.trim_end_matches('/').to_owned(),
+            token: token.to_owned(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// The same daemon through something in front of it that wants headers of its own.
+    #[must_use]
+    pub fn with_headers(mut self, headers: Vec<(String, String)>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// The daemon's address.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Whether the daemon answers, within 2 s.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn health(&self) -> Answered<()> {
+        let request = self.request(Method::GET, "/v1/health")?;
+        self.call(request.timeout(Duration::from_secs(2)))
+            .await
+            .map(|_| ())
+    }
+
+    /// The daemon's agents.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn agents(&self) -> Answered<Vec<AgentInfo>> {
+        #[derive(serde::Deserialize)]
+        struct List {
+            agents: Vec<AgentInfo>,
+        }
+        self.get::<List>("/v1/agents").await.map(|list| list.agents)
+    }
+
+    /// The modes of an agent.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn modes(&self, agent: &str) -> Answered<Vec<Mode>> {
+        #[derive(serde::Deserialize)]
+        struct List {
+            modes: Vec<Mode>,
+        }
+        let path = format!("/v1/agents/{}/modes", part(agent));
+        self.get::<List>(&path).await.map(|list| list.modes)
+    }
+
+    /// Fetches an agent, if it is not there. A repeat is harmless.
+    ///
+    /// # Errors
+    /// [`ClientError`]; with `install_failed` it says which step failed.
+    pub async fn install(&self, agent: &str) -> Answered<()> {
+        let path = format!("/v1/agents/{}/install", part(agent));
+        let request = self.request(Method::POST, &path)?.json(&json!({}));
+        self.call(request.timeout(Duration::from_millis(INSTALL_MS)))
+            .await
+            .map(|_| ())
+    }
+
+    /// The daemon's sessions.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn sessions(&self) -> Answered<Vec<SessionInfo>> {
+        #[derive(serde::Deserialize)]
+        struct List {
+            sessions: Vec<SessionInfo>,
+        }
+        self.get::<List>("/v1/sessions")
+            .await
+            .map(|list| list.sessions)
+    }
+
+    /// Makes a session. With an id that exists: [`ClientError::is_kind`]`("session_already_exists")`, and nothing is done.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn create_session(&self, id: &str, session: &CreateSession) -> Answered<Created> {
+        let request = self.request(Method::POST, &at(id, ""))?.json(session);
+        self.read(request.timeout(Duration::from_millis(CREATE_MS)))
+            .await
+    }
+
+    /// Sends a message as a turn. With a turn's id that is known nothing is done, whatever became of it.
+    ///
+    /// # Errors
+    /// [`ClientError`]. Without an answer it is not known whether the turn was taken: send it again with its id.
+    pub async fn send(&self, session: &str, message: &Message) -> Answered<Submitted> {
+        let answer = self
+            .post(&at(session, "/messages"), &json!(message))
+            .await?;
+        let header = |name: &str| Some(answer.headers.get(name)?.to_str().ok()?.to_owned());
+        let turn = header("x-bobbin-turn").ok_or(ClientError::NotADaemon)?;
+        Ok(match header("x-bobbin-outcome").as_deref() {
+            Some("AlreadyKnown") => Submitted::AlreadyKnown(turn),
+            _ => Submitted::Accepted(turn),
+        })
+    }
+
+    /// How a turn stands.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn turn(&self, session: &str, turn: &str) -> Answered<TurnStatus> {
+        self.get(&at(session, &format!("/turns/{}", part(turn))))
+            .await
+    }
+
+    /// Cancels a turn. A repeat, and one that has ended, are harmless.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn cancel(&self, session: &str, turn: &str) -> Answered<()> {
+        let path = at(session, &format!("/turns/{}/cancel", part(turn)));
+        self.post(&path, &Value::Null).await.map(|_| ())
+    }
+
+    /// Ends a session for good. A repeat is harmless.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn terminate(&self, session: &str) -> Answered<()> {
+        self.post(&at(session, "/terminate"), &Value::Null)
+            .await
+            .map(|_| ())
+    }
+
+    /// Answers a permission.
+    ///
+    /// # Errors
+    /// [`ClientError`]; 404 where it is not open any more.
+    pub async fn reply_permission(&self, session: &str, ask: &str, reply: Reply) -> Answered<()> {
+        let path = at(session, &format!("/permissions/{}/reply", part(ask)));
+        self.post(&path, &json!({"reply": reply})).await.map(|_| ())
+    }
+
+    /// Answers questions: for each its labels, or words of one's own.
+    ///
+    /// # Errors
+    /// [`ClientError`]; 404 where they are not open any more.
+    pub async fn reply_question(
+        &self,
+        session: &str,
+        ask: &str,
+        answers: &[Vec<String>],
+    ) -> Answered<()> {
+        let path = at(session, &format!("/questions/{}/reply", part(ask)));
+        self.post(&path, &json!({"answers": answers}))
+            .await
+            .map(|_| ())
+    }
+
+    /// Turns questions down.
+    ///
+    /// # Errors
+    /// [`ClientError`]; 404 where they are not open any more.
+    pub async fn reject_question(&self, session: &str, ask: &str) -> Answered<()> {
+        let path = at(session, &format!("/questions/{}/reject", part(ask)));
+        self.post(&path, &Value::Null).await.map(|_| ())
+    }
+
+    /// Events after `offset`; where there is none, those that come within `wait` (at most [`POLL_MS_MAX`]).
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn events(
+        &self,
+        session: &str,
+        offset: u64,
+        limit: u64,
+        wait: Duration,
+    ) -> Answered<EventsPage> {
+        let wait = wait.min(Duration::from_millis(POLL_MS_MAX));
+        let query = format!(
+            "/events?offset={offset}&limit={limit}&wait={}",
+            wait.as_millis()
+        );
+        let request = self.request(Method::GET, &at(session, &query))?;
+        self.read(request.timeout(wait + Duration::from_millis(CALL_MS)))
+            .await
+    }
+
+    /// A stream of the events after `offset`, those that are there first. Where it breaks, open another with the id of the
+    /// last event.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn follow(&self, session: &str, offset: u64) -> Answered<EventStream> {
+        let path = at(session, &format!("/events/sse?offset={offset}"));
+        let request = self
+            .request(Method::GET, &path)?
+            .timeout(events::STREAM_MAX);
+        let response = self.http.open(request).await?;
+        if response.status().is_success() {
+            return Ok(EventStream::new(response));
+        }
+        Err(ClientError::refused(response.status().as_u16(), None))
+    }
+
+    fn request(&self, method: Method, path: &str) -> Answered<RequestBuilder> {
+        let mut request = self.http.request(method, &format!("{}{path}", self.base))?;
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        Ok(request
+            .bearer_auth(&self.token)
+            .timeout(Duration::from_millis(CALL_MS)))
+    }
+
+    async fn call(&self, request: RequestBuilder) -> Answered<Answer> {
+        let answer = self.http.send(request).await?;
+        if answer.ok() {
+            return Ok(answer);
+        }
+        Err(ClientError::refused(answer.status, answer.json()))
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
+        self.call(request)
+            .await?
+            .json()
+            .ok_or(ClientError::NotADaemon)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Answered<T> {
+        let request = self.request(Method::GET, path)?;
+        self.read(request).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answered<Answer> {
+        let request = self.request(Method::POST, path)?;
+        let request = if body.is_null() {
+            request
+        } else {
+            request.json(body)
+        };
+        self.call(request).await
+    }
+}
+
+fn part(id: &str) -> String {
+    utf8_percent_encode(id, PATH).to_string()
+}
+
+fn at(session: &str, rest: &str) -> String {
+    format!("/v1/sessions/{}{rest}", part(session))
+}
+
+/// The last event's id, for the next call.
+#[must_use]
+pub fn last_id(events: &[UniversalEvent], before: u64) -> u64 {
+    events.last().map_or(before, |event| event.id)
+}

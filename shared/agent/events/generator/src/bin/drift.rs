@@ -1,0 +1,57 @@
+//! Tells how what agents say of themselves differs from our schemas of them.
+//!
+//! `cargo run -p bobbin-agent-events-generator --bin drift -- opencode=/usr/bin/opencode codex=/usr/bin/codex
+//! claude=recorded.jsonl`: each argument is a schema and what it is compared with, which is the agent's program (OpenCode's
+//! and Codex's describe themselves), a description (`.json`), or recorded lines. It ends with 1 where reading would break.
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use bobbin_agent_events_generator::drift::{Drift, with_description, with_recorded};
+use bobbin_agent_events_generator::extract::{Said, from_codex, from_file, from_opencode};
+use bobbin_agent_events_generator::schema_of;
+use serde_json::Value;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.is_empty() {
+        return Err(
+            "usage: drift SCHEMA=PROGRAM|FILE... (opencode, codex, claude, amp, stream_json, acp)"
+                .into(),
+        );
+    }
+    let mut breaks = false;
+    for argument in arguments {
+        let (name, place) = argument
+            .split_once('=')
+            .ok_or("an argument is SCHEMA=PROGRAM or SCHEMA=FILE")?;
+        let schema: Value = serde_json::from_str(&schema_of(name)?)?;
+        let place = Path::new(place);
+        let is_file = place.extension().is_some_and(|it| it != "exe");
+        let said = match (name, is_file) {
+            ("codex", false) => from_codex(place).await?,
+            ("opencode", false) => from_opencode(place).await?,
+            _ => from_file(place)?,
+        };
+        let found = match &said {
+            Said::Description(document) => with_description(&schema, document),
+            Said::Lines(lines) => with_recorded(&schema, lines),
+        };
+        println!(
+            "{name} against {}: {} differences",
+            place.display(),
+            found.len()
+        );
+        for one in &found {
+            println!("  {one}");
+        }
+        breaks |= found.iter().any(|one| matches!(one, Drift::Breaks { .. }));
+    }
+    Ok(if breaks {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,68 @@
+//! Amp: `amp --execute --stream-json`. Never run here, because it needs Amp's own server; what it writes is documented.
+//!
+//! It asks nothing: what it may do is said at its start.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::convert::{Converted, Understood, count_at, decode, finish, tag, text_at};
+use crate::event::{Outcome, Started, TurnEnded, Usage, UsageScope};
+use crate::generated::amp as wire;
+use crate::stream_json::{self, Blocks};
+
+/// Makes universal events of what Amp writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Converter {
+    blocks: Blocks,
+}
+
+impl Converter {
+    /// Makes events of one line.
+    pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
+        let session = text_at(&raw, "/session_id");
+        let understood = self.understand(&raw);
+        finish(session, understood, raw)
+    }
+
+    fn understand(&mut self, line: &Value) -> Understood {
+        Ok(match (tag(line, "type"), tag(line, "subtype")) {
+            ("system", "init") => {
+                let init: wire::InitLine = decode(line)?;
+                let started = Started {
+                    message: None,
+                    details: serde_json::to_value(init).ok(),
+                };
+                vec![started.into()]
+            }
+            ("assistant", _) => {
+                let all = stream_json::assistant(line, &mut self.blocks)?;
+                all.into_iter().map(Into::into).collect()
+            }
+            ("user", _) => vec![stream_json::user(line)?.into()],
+            ("result", _) => vec![ended(decode(line)?).into()],
+            _ => Vec::new(),
+        })
+    }
+}
+
+fn ended(line: wire::ResultLine) -> TurnEnded {
+    let failed = line.is_error || line.subtype != "success";
+    let usage = line.usage.map(|told| Usage {
+        input_tokens: count_at(&told, "/input_tokens"),
+        output_tokens: count_at(&told, "/output_tokens"),
+        cache_read_tokens: count_at(&told, "/cache_read_input_tokens"),
+        cache_write_tokens: count_at(&told, "/cache_creation_input_tokens"),
+        ..Usage::of(UsageScope::Turn)
+    });
+    TurnEnded {
+        outcome: if failed {
+            Outcome::Failed
+        } else {
+            Outcome::Done
+        },
+        reason: Some(line.subtype),
+        message: line.error.or(line.result).filter(|_| failed),
+        usage,
+    }
+}

@@ -1,0 +1,269 @@
+//! Claude Code: `claude -p --output-format stream-json --verbose`, with or without `--include-partial-messages`, and the
+//! control protocol of `--permission-prompt-tool stdio` (recorded with 2.1.197).
+//!
+//! An ask's id is the `request_id` that a `control_response` names. Its `metadata` has what the answer needs: `toolName`,
+//! `input` (to be given back as `updatedInput`; the answers to questions go into it under `answers`, by question) and
+//! `suggestions` (to be given back as `updatedPermissions` for "always").
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
+use crate::convert::{Converted, Understood, count_at, decode, filled, finish, tag, text_at};
+use crate::event::{
+    AskClosed, Outcome, Started, State, Status, TurnEnded, UniversalEventData, Usage, UsageScope,
+};
+use crate::generated::claude as wire;
+use crate::message::UniversalMessageParsed;
+use crate::recent::{Recent, remembered};
+use crate::stream_json::{self, Blocks, block_name};
+
+/// The tool that asks people questions.
+const QUESTION_TOOL: &str = "AskUserQuestion";
+/// What a tool works on, in the order in which it is looked for in its input.
+const SUBJECTS: [&str; 7] = [
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "url",
+    "query",
+    "pattern",
+];
+
+/// Thousand-millionths in one.
+const NANO: f64 = 1e9;
+
+/// Makes universal events of what Claude Code writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Converter {
+    blocks: Blocks,
+    /// The message that is being streamed, by the call of the subagent that it is of; empty for the agent itself.
+    streamed: Recent<String>,
+    /// The session: a `control_request` does not name it.
+    session: String,
+    /// What the process has cost until its last turn ended, in thousand-millionths of a US dollar.
+    cost_nano_usd: u64,
+}
+
+impl Converter {
+    /// Makes events of one line.
+    pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
+        let session = text_at(&raw, "/session_id");
+        if let Some(session) = &session {
+            self.session = remembered(session);
+        }
+        let understood = self.understand(&raw);
+        finish(session, understood, raw)
+    }
+
+    /// The process was started again: it reckons its cost anew.
+    pub const fn restarted(&mut self) {
+        self.cost_nano_usd = 0;
+    }
+
+    fn understand(&mut self, line: &Value) -> Understood {
+        Ok(match (tag(line, "type"), tag(line, "subtype")) {
+            ("system", "init") => {
+                let init: wire::InitLine = decode(line)?;
+                let started = Started {
+                    message: None,
+                    details: serde_json::to_value(init).ok(),
+                };
+                vec![started.into()]
+            }
+            ("system", "status") => {
+                let wire::StatusLine { status, .. } = decode(line)?;
+                let state = State::Busy;
+                let message = status;
+                vec![Status { state, message }.into()]
+            }
+            ("system", "api_retry") => {
+                let wire::RetryLine { error, .. } = decode(line)?;
+                let state = State::Retrying;
+                let message = error.map(|error| match error {
+                    Value::String(text) => text,
+                    other => other.to_string(),
+                });
+                vec![Status { state, message }.into()]
+            }
+            ("assistant", _) => {
+                let all = stream_json::assistant(line, &mut self.blocks)?;
+                all.into_iter().map(Into::into).collect()
+            }
+            ("user", _) => vec![stream_json::user(line)?.into()],
+            ("stream_event", _) => {
+                let delta = self.streamed(decode(line)?)?;
+                delta.map(Into::into).into_iter().collect()
+            }
+            ("result", _) => vec![self.ended(decode(line)?).into()],
+            ("control_request", _) => {
+                let asked = self.asked(decode(line)?)?;
+                asked.into_iter().collect()
+            }
+            ("control_cancel_request", _) => {
+                let wire::ControlCancelLine { request_id: id } = decode(line)?;
+                vec![AskClosed { id, reply: None }.into()]
+            }
+            _ => Vec::new(),
+        })
+    }
+
+    fn streamed(
+        &mut self,
+        line: wire::StreamEventLine,
+    ) -> Result<Option<UniversalMessageParsed>, serde_json::Error> {
+        let of = line.parent_tool_use_id.clone().unwrap_or_default();
+        match tag(&line.event, "type") {
+            "message_start" => {
+                let wire::MessageStart { message } = decode(&line.event)?;
+                self.streamed.set(&of, remembered(&message.id));
+            }
+            "message_stop" => {
+                self.streamed.remove(&of);
+            }
+            "content_block_delta" => {
+                let delta = line.event.get("delta").unwrap_or(&Value::Null);
+                if tag(delta, "type") == "text_delta" {
+                    let wire::BlockDelta { delta, index } = decode(&line.event)?;
+                    let name = block_name(index.unsigned_abs());
+                    let id = self.streamed.get(&of).cloned();
+                    let message = UniversalMessageParsed::of("assistant", id)
+                        .with("parentToolCall", line.parent_tool_use_id)
+                        .with_delta(&name, delta.text);
+                    return Ok(Some(message));
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn asked(
+        &self,
+        line: wire::ControlRequestLine,
+    ) -> Result<Option<UniversalEventData>, serde_json::Error> {
+        let wire::ControlRequestLine {
+            request,
+            request_id: id,
+        } = line;
+        let (Some(name), true) = (&request.tool_name, request.subtype == "can_use_tool") else {
+            return Ok(None);
+        };
+        let input = request.input.clone().unwrap_or_default();
+        let suggestions = request.permission_suggestions.clone().unwrap_or_default();
+        let always = rules(&suggestions);
+        let mut metadata = Map::new();
+        metadata.insert("toolName".to_owned(), Value::String(name.clone()));
+        metadata.insert("input".to_owned(), input.clone());
+        metadata.insert("suggestions".to_owned(), Value::Array(suggestions));
+        if let Some(description) = request.description {
+            metadata.insert("description".to_owned(), Value::String(description));
+        }
+        let tool = request.tool_use_id.map(|call_id| ToolRef {
+            message_id: String::new(),
+            call_id,
+        });
+        let session_id = self.session.clone();
+        if name == QUESTION_TOOL {
+            let wire::Questions { questions } = decode(&input)?;
+            let asked = QuestionRequest {
+                id,
+                session_id,
+                questions: questions.into_iter().map(question).collect(),
+                tool,
+                metadata,
+            };
+            return Ok(Some(asked.into()));
+        }
+        let subject = SUBJECTS
+            .iter()
+            .find_map(|field| input.get(field)?.as_str().map(str::to_owned))
+            .or(request.blocked_path);
+        let asked = PermissionRequest {
+            id,
+            session_id,
+            permission: name.clone(),
+            patterns: subject.into_iter().collect(),
+            metadata,
+            always,
+            tool,
+        };
+        Ok(Some(asked.into()))
+    }
+
+    /// What the turn cost: a result tells what its process has cost so far (anthropics/claude-code#83239).
+    fn cost_since(&mut self, total_usd: f64) -> f64 {
+        // A float beyond the range saturates; a negative one counts as none.
+        let total = (total_usd * NANO).round() as u64;
+        let before = std::mem::replace(&mut self.cost_nano_usd, total);
+        total.checked_sub(before).unwrap_or(total) as f64 / NANO
+    }
+
+    fn ended(&mut self, line: wire::ResultLine) -> TurnEnded {
+        let terminal = line.terminal_reason.unwrap_or_default();
+        let outcome = match line.subtype.as_str() {
+            _ if terminal.starts_with("aborted") => Outcome::Cancelled,
+            "success" if !line.is_error => Outcome::Done,
+            _ => Outcome::Failed,
+        };
+        let usage = line.usage.as_ref();
+        let usage = Usage {
+            input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
+            output_tokens: usage.and_then(|it| count_at(it, "/output_tokens")),
+            cache_read_tokens: usage.and_then(|it| count_at(it, "/cache_read_input_tokens")),
+            cache_write_tokens: usage.and_then(|it| count_at(it, "/cache_creation_input_tokens")),
+            cost_usd: line.total_cost_usd.map(|total| self.cost_since(total)),
+            ..Usage::of(UsageScope::Turn)
+        };
+        let errors = line.errors.unwrap_or_default();
+        let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
+        TurnEnded {
+            outcome,
+            // "success" also where the call of the model failed.
+            reason: match (outcome, line.subtype.as_str()) {
+                (Outcome::Cancelled, _) => Some(terminal),
+                (_, "success") => line.stop_reason,
+                _ => Some(line.subtype),
+            },
+            message: filled(line.result)
+                .or(errors)
+                .filter(|_| outcome == Outcome::Failed),
+            usage: Some(usage),
+        }
+    }
+}
+
+/// The rules that "always" would add, as Claude Code's settings write them.
+fn rules(suggestions: &[Value]) -> Vec<String> {
+    let of = |suggestion: &Value| {
+        let decoded: Result<wire::Rules, _> = decode(suggestion);
+        decoded.map(|one| one.rules).unwrap_or_default()
+    };
+    let written = |rule: wire::Rule| match rule.rule_content {
+        Some(content) => format!("{}({content})", rule.tool_name),
+        None => rule.tool_name,
+    };
+    suggestions
+        .iter()
+        .filter(|one| tag(one, "type") == "addRules")
+        .flat_map(of)
+        .map(written)
+        .collect()
+}
+
+fn question(question: wire::Question) -> QuestionInfo {
+    let option = |one: wire::QuestionOption| QuestionOption {
+        label: one.label,
+        description: one.description,
+    };
+    QuestionInfo {
+        question: question.question,
+        header: question.header,
+        options: question.options.into_iter().map(option).collect(),
+        multi_select: question.multi_select,
+        // The tool tells the model that there is always a field for words of one's own.
+        custom: Some(true),
+    }
+}

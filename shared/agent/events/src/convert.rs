@@ -1,0 +1,200 @@
+//! What all converters have in common.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::{UniversalEvent, UniversalEventData};
+use crate::message::UniversalMessage;
+use crate::{acp, amp, claude, codex, opencode};
+
+/// What a converter makes of one raw value: all of an event that the agent's own words say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Converted {
+    /// The session by the agent's own id, where the value names it.
+    pub agent_session_id: Option<String>,
+    /// What it is about.
+    pub data: UniversalEventData,
+    /// The raw value: with the first of what was made of it, unless `data` has it.
+    pub raw: Option<Value>,
+}
+
+/// All of an event that the agent's own words do not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelope {
+    /// Its place in the session's log, from 1.
+    pub id: u64,
+    /// The number of the input, from 1.
+    pub seq: u64,
+    /// RFC 3339, UTC.
+    pub timestamp: String,
+    /// The client's id of the session.
+    pub session_id: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// The agent's id of the session, for values that do not name it.
+    pub agent_session_id: Option<String>,
+    /// The client's id of the turn.
+    pub turn: Option<String>,
+}
+
+impl Converted {
+    /// The raw value, wherever it stands. With all but the first of what was made of it, it is none or null.
+    #[must_use]
+    pub fn raw(&self) -> Option<&Value> {
+        self.raw.as_ref().or_else(|| self.data.raw())
+    }
+
+    /// The event.
+    #[must_use]
+    pub fn into_event(self, envelope: Envelope) -> UniversalEvent {
+        UniversalEvent {
+            id: envelope.id,
+            seq: envelope.seq,
+            timestamp: envelope.timestamp,
+            session_id: envelope.session_id,
+            agent: envelope.agent,
+            agent_session_id: self.agent_session_id.or(envelope.agent_session_id),
+            turn: envelope.turn,
+            data: self.data,
+            raw: self.raw,
+        }
+    }
+}
+
+/// A converter of any agent, with what it remembers: to be stored where its reader must survive a restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "agent", rename_all = "lowercase")]
+pub enum Converter {
+    /// Of OpenCode's event stream.
+    OpenCode(opencode::Converter),
+    /// Of Claude Code's `stream-json`.
+    Claude(claude::Converter),
+    /// Of Codex's `app-server`.
+    Codex(codex::Converter),
+    /// Of Amp's `--stream-json`.
+    Amp(amp::Converter),
+    /// Of the Agent Client Protocol, version 1.
+    Acp(acp::Converter),
+}
+
+impl Converter {
+    /// The converter of the agent of this name; one that speaks the Agent Client Protocol for any that is not known.
+    #[must_use]
+    pub fn of(agent: &str) -> Self {
+        match agent {
+            "opencode" => Self::OpenCode(opencode::Converter::default()),
+            "claude" => Self::Claude(claude::Converter::default()),
+            "codex" => Self::Codex(codex::Converter::default()),
+            "amp" => Self::Amp(amp::Converter::default()),
+            _ => Self::Acp(acp::Converter::default()),
+        }
+    }
+
+    /// Makes events of one raw value: at least one, and the first has the value whole.
+    pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
+        match self {
+            Self::OpenCode(one) => one.convert(raw),
+            Self::Claude(one) => one.convert(raw),
+            Self::Codex(one) => one.convert(raw),
+            Self::Amp(one) => one.convert(raw),
+            Self::Acp(one) => one.convert(raw),
+        }
+    }
+
+    /// Makes events of one line of an agent's output. A line that is no JSON is kept as text.
+    pub fn convert_line(&mut self, line: &str) -> Vec<Converted> {
+        match serde_json::from_str(line) {
+            Ok(raw) => self.convert(raw),
+            Err(error) => vec![Converted {
+                agent_session_id: None,
+                data: UniversalEventData::Message {
+                    message: UniversalMessage::Unparsed {
+                        raw: Value::String(line.to_owned()),
+                        error: Some(format!("no JSON: {error}")),
+                    },
+                },
+                raw: None,
+            }],
+        }
+    }
+
+    /// To be called when the agent's process was started again: its numbers of requests begin anew, and so does what it
+    /// reckons to have cost.
+    pub fn restarted(&mut self) {
+        match self {
+            Self::OpenCode(_) | Self::Amp(_) => {}
+            Self::Claude(one) => one.restarted(),
+            Self::Codex(one) => one.restarted(),
+            Self::Acp(one) => one.restarted(),
+        }
+    }
+}
+
+/// What was understood of a raw value, which goes into the first of it: nothing where there is no word for it, an error
+/// where its tag is known and the rest is not what its schema says.
+pub(crate) type Understood = Result<Vec<UniversalEventData>, serde_json::Error>;
+
+/// Puts the raw value with what was understood of it.
+pub(crate) fn finish(
+    agent_session_id: Option<String>,
+    understood: Understood,
+    raw: Value,
+) -> Vec<Converted> {
+    let of = |data, raw| Converted {
+        agent_session_id: agent_session_id.clone(),
+        data,
+        raw,
+    };
+    let mut all = match understood {
+        Ok(all) => all.into_iter(),
+        Err(error) => {
+            let error = Some(error.to_string());
+            let message = UniversalMessage::Unparsed { raw, error };
+            return vec![of(UniversalEventData::Message { message }, None)];
+        }
+    };
+    let Some(mut first) = all.next() else {
+        return vec![of(UniversalEventData::Unknown { raw }, None)];
+    };
+    let outside = match first.raw_mut() {
+        Some(inside) => {
+            *inside = raw;
+            None
+        }
+        None => Some(raw),
+    };
+    let mut converted = vec![of(first, outside)];
+    converted.extend(all.map(|data| of(data, None)));
+    converted
+}
+
+/// Reads a value as a type of a schema.
+pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+    T::deserialize(value)
+}
+
+/// The text at this JSON pointer.
+pub(crate) fn text_at(raw: &Value, pointer: &str) -> Option<String> {
+    raw.pointer(pointer)?.as_str().map(str::to_owned)
+}
+
+/// The tag of a value: a text field of it.
+pub(crate) fn tag<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A count as an agent has it: below zero is none, and beyond the range the greatest.
+pub(crate) fn count(number: f64) -> u64 {
+    number as u64
+}
+
+/// The count at this JSON pointer.
+pub(crate) fn count_at(value: &Value, pointer: &str) -> Option<u64> {
+    value.pointer(pointer)?.as_f64().map(count)
+}
+
+/// The text, unless it is empty.
+pub(crate) fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}

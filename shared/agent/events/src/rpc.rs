@@ -1,0 +1,76 @@
+//! JSON-RPC messages, as some agents write them on standard output.
+
+use serde_json::{Map, Value};
+
+use crate::convert::tag;
+
+/// A message, by what it is.
+pub(crate) enum Rpc<'a> {
+    /// Something is asked for, and an answer with this id is waited for.
+    Request {
+        /// Text or a number.
+        id: &'a Value,
+        /// What is asked for.
+        method: &'a str,
+        /// With what.
+        params: &'a Value,
+    },
+    /// Something is told.
+    Notification {
+        /// What.
+        method: &'a str,
+        /// With what.
+        params: &'a Value,
+    },
+    /// The answer to a request of the client's.
+    Result {
+        /// The request's.
+        id: &'a Value,
+        /// That.
+        result: &'a Value,
+    },
+    /// A request of the client's failed.
+    Failure {
+        /// The request's.
+        id: &'a Value,
+        /// Why.
+        error: &'a Value,
+    },
+    /// None of these.
+    Other,
+}
+
+impl<'a> Rpc<'a> {
+    pub(crate) fn of(message: &'a Value) -> Self {
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let id = message.get("id");
+        match (tag(message, "method"), id) {
+            ("", Some(id)) => match (message.get("result"), message.get("error")) {
+                (Some(result), None) => Self::Result { id, result },
+                (_, Some(error)) => Self::Failure { id, error },
+                (None, None) => Self::Other,
+            },
+            ("", None) => Self::Other,
+            (method, Some(id)) => Self::Request { id, method, params },
+            (method, None) => Self::Notification { method, params },
+        }
+    }
+}
+
+/// The id of an ask: an agent counts its requests anew in each process, so that the process is part of it.
+pub(crate) fn ask_id(process: u64, request: &Value) -> String {
+    format!("{process}-{}", id_text(request))
+}
+
+/// An id as text.
+pub(crate) fn id_text(id: &Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+/// What whoever answers needs in any case.
+pub(crate) fn answer_to(request: &Value, method: &str) -> Map<String, Value> {
+    Map::from_iter([
+        ("requestId".to_owned(), request.clone()),
+        ("method".to_owned(), Value::String(method.to_owned())),
+    ])
+}

@@ -1,0 +1,2 @@
+#![no_main]
+include!("../explore.rs");

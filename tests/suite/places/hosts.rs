@@ -1,0 +1,95 @@
+//! What only SSH hosts come to: one is full, gone for a while, or another machine than it was.
+
+use bobbin_core::outcome::Outcome;
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::wait::eventually;
+
+use super::*;
+
+pub fn trials() -> Vec<Trial> {
+    vec![beside(
+        "places::ssh::a_host_that_is_full_gone_or_another_machine_is_told_and_nothing_is_lost_when_it_is_back",
+        || {
+            match lacks() {
+                Some(why) => eprintln!("SKIPPED: {why}"),
+                None => block_on(troubled()),
+            }
+            Ok(())
+        },
+    )]
+}
+
+async fn reason(talk: &Talk<'_>, turn: &str) -> String {
+    match talk.ended(turn).await.outcome {
+        Outcome::Failed { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn troubled() {
+    let (key, public) = key_pair();
+    let mut host = with_agent(Host::start("only", 1, &public));
+    let mut limits = quick();
+    limits["idle_pause_ms"] = json!(600_000);
+    let stack = Stack::start(&on_hosts(limits, "ssh", &[&host.settings()], &key));
+    let world = World::on_host(&stack, host.folder(""));
+    let (mut talk, first) = world.begin(Platform::Slack, "echo: the only one").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+
+    // Full: the second thread is told, and gets its sandbox when there is room.
+    let (mut other, refused) = world.begin(Platform::Slack, "echo: no room").await;
+    let told = reason(&other, &refused).await;
+    assert!(
+        told.starts_with("Every SSH host is full: only")
+            && told.contains("End a sandbox that nobody needs"),
+        "{told}"
+    );
+
+    // Gone: the message waits, says for what, and is answered when the host is back with its disk.
+    let before = talk.sandbox().await;
+    host.stop();
+    let waits = talk.say("echo: back again").await;
+    let card = eventually(VISIBLE_MS_MAX, "it says what is waited for", async || {
+        let card = talk.card(&waits).await.text;
+        if card.contains("the SSH host only cannot be reached") {
+            Ok(card)
+        } else {
+            Err(card)
+        }
+    });
+    card.await;
+    assert!(!talk.has_ended(&waits).await);
+    host.restart();
+    let host = with_agent(host);
+    assert_eq!(talk.ended(&waits).await.outcome, Outcome::Answered);
+    assert_eq!(talk.sandbox().await.name, before.name);
+    talk.finish().await;
+    let second = other.say("echo: room now").await;
+    assert_eq!(other.ended(&second).await.outcome, Outcome::Answered);
+    other.reset().await;
+
+    // Another machine answers at its address: nothing is sent to it.
+    let mut host = host;
+    host.restart_with_another_key();
+    let third = other.say("echo: who are you").await;
+    let told = reason(&other, &third).await;
+    assert!(
+        told.contains("another host key than the pinned one")
+            && told.contains("Nothing was sent to it."),
+        "{told}"
+    );
+    let registry = std::fs::read_dir(host.folder("registry")).unwrap();
+    let names = registry.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let left: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    assert_eq!(left, Vec::<String>::new());
+    eventually(ANSWER_MS_MAX, "the queues are empty", async || match world
+        .aws
+        .queued(&world.deployment.messages_queue_url)
+        .await?
+    {
+        0 => Ok(()),
+        count => Err(format!("{count} messages")),
+    })
+    .await;
+    stack.end().unwrap();
+}

@@ -1,0 +1,188 @@
+//! What may become of a sandbox, at each provider.
+
+use std::sync::Arc;
+
+use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::Phase;
+use bobbin_core::session::Session;
+use bobbin_tests::limits::{ANSWER_MS_MAX, PAUSE_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::wait::eventually;
+
+use super::*;
+
+type Scenario = (
+    &'static str,
+    &'static Shared,
+    fn(Arc<Stack>, Place) -> std::pin::Pin<Box<dyn Future<Output = ()>>>,
+);
+
+const ALL: [Scenario; 4] = [
+    (
+        "a_sandbox_is_made_there_paused_when_idle_woken_by_a_message_and_ended_by_a_reset",
+        &KEPT,
+        |stack, place| Box::pin(woken(stack, place)),
+    ),
+    (
+        "one_that_vanishes_in_the_middle_of_a_turn_is_told_and_the_next_message_gets_another",
+        &KEPT,
+        |stack, place| Box::pin(vanished(stack, place)),
+    ),
+    (
+        "one_that_has_expired_is_destroyed_and_the_thread_is_told",
+        &BRIEF,
+        |stack, place| Box::pin(expired(stack, place)),
+    ),
+    (
+        "one_that_belongs_to_nobody_is_found_and_deleted",
+        &BRIEF,
+        |stack, place| Box::pin(orphaned(stack, place)),
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for place in Place::ALL {
+        for (name, stack, scenario) in ALL {
+            let name = format!("places::{}::{name}", place.word());
+            trials.push(beside(name, move || {
+                match place.lacks() {
+                    Some(why) => eprintln!("SKIPPED: {why}"),
+                    None => block_on(scenario(stack.get(), place)),
+                }
+                Ok(())
+            }));
+        }
+    }
+    trials.push(beside(
+        "places::vercel::a_route_that_answers_somebody_elses_page_is_no_answer_of_the_agent",
+        || {
+            block_on(strange_page(KEPT.get()));
+            Ok(())
+        },
+    ));
+    trials
+}
+
+/// Lets the sweeper look until the record is in this phase.
+async fn swept(talk: &Talk<'_>, phase: Phase) -> Session {
+    let what = format!("the phase is {}", phase.word());
+    eventually(PAUSE_MS_MAX, &what, async || {
+        talk.world.sweep().await?;
+        let session = talk.world.session(&talk.thread.key).await?;
+        if session.sandbox.phase == phase {
+            Ok(session)
+        } else {
+            Err(session.sandbox.phase.word().to_owned())
+        }
+    })
+    .await
+}
+
+async fn woken(stack: Arc<Stack>, place: Place) {
+    let world = place.world(&stack);
+    let (mut talk, first) = place.begin(&world, "echo: here I am").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&first).await;
+    assert!(answer.contains("here I am"), "{answer}");
+    let made = talk.sandbox().await;
+    assert_eq!(made.state, "started");
+    let session = talk.session().await;
+    assert_eq!(session.sandbox.provider.as_deref(), Some(place.word()));
+    for other in Place::ALL.into_iter().filter(|other| *other != place) {
+        if other.lacks().is_some() {
+            continue;
+        }
+        let there = other.world(&stack).provider.of(&talk.thread.key).await;
+        assert_eq!(there, Ok(Vec::new()), "at {}", other.word());
+    }
+
+    swept(&talk, Phase::Paused).await;
+    let paused = talk.sandbox().await;
+    assert_eq!(
+        (&paused.name, paused.state.as_str()),
+        (&made.name, "stopped")
+    );
+
+    let second = talk.say("echo: and again").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let session = talk.session().await;
+    let again = session.sandbox.timeline.iter();
+    let resumed = again.filter(|entry| entry.phase == Phase::Resuming).count();
+    assert!(resumed > 0, "{:?}", session.sandbox.timeline);
+    assert_eq!(session.sandbox.generation, 1);
+    assert_eq!(talk.sandbox().await.name, made.name);
+    talk.finish().await;
+}
+
+async fn vanished(stack: Arc<Stack>, place: Place) {
+    let world = place.world(&stack);
+    let (mut talk, first) = place
+        .begin(&world, "slow: 60 one two three four five six")
+        .await;
+    talk.running(&first).await;
+    let lost = talk.sandbox().await;
+    place.lose(&world, &lost).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Lost);
+
+    let second = talk.say("echo: a new one").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let session = talk.session().await;
+    assert_eq!(session.sandbox.generation, 2);
+    // What was made somewhere is made anew there.
+    assert_eq!(session.sandbox.provider.as_deref(), Some(place.word()));
+    assert_ne!(talk.sandbox().await.name, lost.name);
+    talk.finish().await;
+}
+
+async fn expired(stack: Arc<Stack>, place: Place) {
+    let world = place.world(&stack);
+    let (talk, first) = place.begin(&world, "echo: not for long").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    swept(&talk, Phase::Destroyed).await;
+    let left = world.provider.of(&talk.thread.key).await.unwrap();
+    assert!(!left.iter().any(Sandbox::live), "{left:?}");
+    let told = talk.see(VISIBLE_MS_MAX, "the thread is told", |one| {
+        one.text
+            .contains("was idle for a long time and has been deleted")
+    });
+    told.await;
+    talk.check().await;
+}
+
+/// A record that is lost leaves a sandbox that nobody knows.
+async fn orphaned(stack: Arc<Stack>, place: Place) {
+    let world = place.world(&stack);
+    let (talk, first) = place.begin(&world, "echo: whose am I").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    world.forget(&talk.thread.key).await.unwrap();
+    eventually(ANSWER_MS_MAX, "nobody's sandbox is gone", async || {
+        world.sweep().await?;
+        let left = world.provider.of(&talk.thread.key).await?;
+        match left.iter().find(|one| one.live()) {
+            None => Ok(()),
+            Some(one) => Err(format!("{} is {}", one.name, one.state)),
+        }
+    })
+    .await;
+}
+
+/// The route of a session that has ended may be somebody else's by now.
+async fn strange_page(stack: Arc<Stack>) {
+    let place = Place::Vercel;
+    let world = place.world(&stack);
+    let (mut talk, first) = place.begin(&world, "echo: mine").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let sandbox = talk.sandbox().await;
+    let fault = json!({"fault": "page", "status": 200, "sandbox": sandbox.name, "times": 2});
+    world.provider.arm(&fault).await.unwrap();
+    let second = talk.say("echo: still mine").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&second).await;
+    assert!(
+        answer.contains("still mine") && !answer.contains("Somebody else"),
+        "{answer}"
+    );
+    assert_eq!(talk.sandbox().await.name, sandbox.name);
+    talk.finish().await;
+}
