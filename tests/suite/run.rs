@@ -18,7 +18,8 @@ pub static BRISK: Shared = Shared::new(brisk);
 pub fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
-    limits["follow_window_ms"] = json!(3_000);
+    limits["hold_ms"] = json!(3_000);
+    limits["look_ms_min"] = json!(300);
     limits
 }
 
