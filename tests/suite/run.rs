@@ -15,7 +15,7 @@ pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 
-pub /// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
+/// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
 pub static SELDOM: Shared = Shared::with_stand_in_agent(seldom);
 
 fn seldom() -> Value {
@@ -26,7 +26,7 @@ fn seldom() -> Value {
     limits
 }
 
-fn brisk() -> Value {
+pub fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
     limits["hold_ms"] = json!(3_000);

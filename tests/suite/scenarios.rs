@@ -293,7 +293,7 @@ async fn sliced(world: World, platform: Platform) {
 
 async fn stopped_between_looks(world: World, platform: Platform) {
     let (talk, turn) = world
-        .begin(platform, "slow: 600 one two three four five six seven eight")
+        .begin(platform, "slow: 90 one two three four five six seven eight")
         .await;
     // Ten minutes until the next look, unless somebody says something.
     let parked = eventually(VISIBLE_MS_MAX * 2, "nobody holds the turn", async || {
