@@ -156,9 +156,6 @@ pub enum RunState {
     Done(Answer),
 }
 
-/// How long the first words of an agent are waited for where only those are wanted.
-const READ_WAIT: Duration = Duration::from_secs(10);
-
 /// A kind of agent.
 pub trait Runtime: fmt::Debug + Send + Sync {
     /// The port of its server in the sandbox.
@@ -280,15 +277,7 @@ pub trait RunWatch: Send {
     async fn hear(&mut self, within: Duration) -> AgentResult<bool>;
 
     /// Reads all that there is to know now, without listening for more than that takes.
-    async fn read(&mut self) -> AgentResult<()> {
-        self.connect().await?;
-        while !self.is_caught_up() {
-            if !self.hear(READ_WAIT).await? {
-                return Err(AgentError::unreachable("the event stream is silent"));
-            }
-        }
-        Ok(())
-    }
+    async fn read(&mut self) -> AgentResult<()>;
 
     /// Nothing is missing any more of what was told since the last [`RunWatch::connect`].
     fn is_caught_up(&self) -> bool;
