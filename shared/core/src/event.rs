@@ -8,7 +8,6 @@ use crate::failure::Failure;
 use crate::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::parked::Seen;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
 use crate::sandbox::{SandboxState, SnapshotSeen};
@@ -108,8 +107,8 @@ pub enum Event {
     Prompted,
     /// The run is over.
     Finished(Answer),
-    /// The time for following was over before the run was, or a look found that it goes on.
-    StillRunning(Seen),
+    /// The time for following was over before the run was.
+    StillRunning,
     /// A cancel flag for this turn stands beside the record.
     CancelSeen {
         /// Who pressed Stop, for the words at the end.

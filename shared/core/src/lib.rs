@@ -32,7 +32,6 @@ pub mod outcome;
 pub mod overrides;
 pub mod overview;
 pub mod own_keys;
-pub mod parked;
 pub mod person;
 pub mod ports;
 pub mod reply;

@@ -74,8 +74,7 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
                 | AgentEffect::FindPrompt { .. }
                 | AgentEffect::SendPrompt { .. }
                 | AgentEffect::EndRun(_)
-                | AgentEffect::Follow(_)
-                | AgentEffect::Look(_),
+                | AgentEffect::Follow(_),
             ),
             0..3,
         ) => down,

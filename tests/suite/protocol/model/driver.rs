@@ -15,7 +15,6 @@ use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::machine::{Machine, Now, Outcome, Step};
 use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
-use bobbin_core::parked::{Parked, Seen};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
@@ -24,9 +23,6 @@ use bobbin_core::settings::Settings;
 use bobbin_core::stage::{Prompted, Stage};
 
 use super::super::transitions::Transition;
-
-/// The place of every delivery among those of its message: which ones gave it back, the model says itself.
-const RECEIVE: u32 = 1;
 
 /// The present time, always.
 pub const NOW: Ms = 10_000_000;
@@ -41,9 +37,7 @@ pub const LIMITS: Limits = Limits {
     create_ms: 50,
     start_ms: 50,
     turn_ms: 300,
-    hold_ms: 10,
-    look_ms_min: 1,
-    look_ms_max: 5,
+    follow_window_ms: 10,
     visibility_ms: 20,
     heartbeat_ms: 10,
     lifecycle_call_ms: 5,
@@ -130,11 +124,6 @@ pub struct Asked {
 pub enum Came {
     Read {
         record: SessionNo,
-        flags: u8,
-        /// The delivery before has left its word.
-        parked: bool,
-    },
-    Parked {
         flags: u8,
     },
     Written {
@@ -354,7 +343,7 @@ impl Driver {
         Delivery {
             message,
             id: delivery_id(message, delivery),
-            receive: RECEIVE,
+            receive: 1,
             follow_until_ms: NOW,
             model: "",
             providers: &[],
@@ -381,14 +370,9 @@ impl Driver {
         }
     }
 
-    fn outcome(&self, came: Came, message: &Message) -> Outcome {
+    fn outcome(&self, came: Came) -> Outcome {
         match came {
-            Came::Parked { flags } => Outcome::Parked(Some(self.flags(flags))),
-            Came::Read {
-                record,
-                flags,
-                parked,
-            } => {
+            Came::Read { record, flags } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
                     session: (record.version > 0 || record.sandbox.version > 0)
@@ -396,13 +380,6 @@ impl Driver {
                     flags: self.flags(flags),
                     in_ledger: false,
                     settings: Settings::default(),
-                    parked: parked.then(|| Parked {
-                        turn: message.id.clone(),
-                        receive: RECEIVE - 1,
-                        at_ms: NOW,
-                        until_ms: NOW,
-                        seen: Seen::default(),
-                    }),
                 }))
             }
             Came::Written { flags } => Outcome::Saved(Ok(Saved::Written(self.flags(flags)))),
@@ -421,8 +398,8 @@ impl Driver {
             return *after;
         }
         let before = self.machine(machine);
+        let outcome = self.outcome(came);
         let delivery = self.delivery(asked.item, asked.delivery);
-        let outcome = self.outcome(came, delivery.message);
         // What is decided on, and by which record.
         let seen = match (&*before, &outcome) {
             (Machine::Start, Outcome::Loaded(Ok(found))) => {

@@ -3,7 +3,6 @@
 use super::*;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Cause;
-use bobbin_core::parked::Seen;
 use bobbin_core::ports::Versions;
 
 impl System {
@@ -12,7 +11,7 @@ impl System {
         let Some(worker) = s.workers[slot] else {
             return;
         };
-        if let Some(Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow))) =
+        if let Some(Effect::Agent(AgentEffect::Follow(follow))) =
             work(&self.driver.machine(worker.machine))
             && let Some(turn) = self.driver.turn_of(&follow.turn)
             && s.pressed & (1 << turn) != 0
@@ -20,7 +19,7 @@ impl System {
         {
             s.stop_ignored = true;
         }
-        self.work_is_over(s, slot, Event::StillRunning(Seen::default()));
+        self.work_is_over(s, slot, Event::StillRunning);
     }
 
     fn asked(&self, s: &State, worker: &Worker) -> Asked {
@@ -60,7 +59,7 @@ impl System {
             .after(worker.machine, came, self.asked(s, &worker));
         let mut number = after.machine;
         if self.has(Fault::SliceWithoutCursor)
-            && came == Came::Done(self.driver.event_no(Event::StillRunning(Seen::default())))
+            && came == Came::Done(self.driver.event_no(Event::StillRunning))
         {
             let machine = (*self.driver.machine(number)).clone();
             number = self.driver.machine_no(without_cursor(machine));
@@ -134,17 +133,8 @@ impl System {
                         .for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
-                let came = Came::Read {
-                    record,
-                    flags: s.flags,
-                    parked: worker.parked,
-                };
-                self.then(s, slot, came);
-            }
-            Step::Park(_) => {
-                s.parked = Some(worker.item);
                 let flags = s.flags;
-                self.then(s, slot, Came::Parked { flags });
+                self.then(s, slot, Came::Read { record, flags });
             }
             Step::Write {
                 prepare: Some(effect),
