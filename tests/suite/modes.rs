@@ -68,10 +68,15 @@ const DENIED: Scenario = (
     |world, on| Box::pin(denied(world, on)),
 );
 
+/// A stack in this mode, in which what a worker of an earlier start held comes back after six seconds.
 fn in_mode(mode: &str) -> Options {
+    let mut limits = quick();
+    limits["visibility_ms"] = json!(6_000);
+    limits["heartbeat_ms"] = json!(2_000);
+    limits["lifecycle_call_ms"] = json!(5_000);
     Options {
         parameters: json!({"SandboxRuntimeMode": mode}),
-        ..Options::limits(quick())
+        ..Options::limits(limits)
     }
 }
 
