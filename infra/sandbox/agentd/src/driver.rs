@@ -144,6 +144,14 @@ pub(crate) async fn drive(
     }
 }
 
+/// Set to `off`, a project's own configuration of agents (hooks, tools' servers, permissions) is not loaded: it would run
+/// beside the model keys. OpenCode has a variable of its own for this.
+const PROJECT_CONFIG_VARIABLE: &str = "BOBBIN_AGENTD_PROJECT_CONFIG";
+
+fn loads_project_config() -> bool {
+    std::env::var(PROJECT_CONFIG_VARIABLE).as_deref() != Ok("off")
+}
+
 /// A prompt's text, with the files that go with it named: the agent reads them by itself.
 fn with_attachments(prompt: &Prompt) -> String {
     let mut text = prompt.text.clone();

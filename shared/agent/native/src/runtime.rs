@@ -18,6 +18,8 @@ const CLAUDE_BASE: &str = "ANTHROPIC_BASE_URL";
 const CLAUDE_KEY: &str = "ANTHROPIC_API_KEY";
 /// The variable that Codex takes its key from, and where its models are, without an endpoint of one's own.
 const CODEX: (&str, &str) = ("https://api.openai.com/v1", "OPENAI_API_KEY");
+/// Says that a project's own configuration of agents is not loaded.
+const PROJECT_CONFIG: (&str, &str) = ("BOBBIN_AGENTD_PROJECT_CONFIG", "off");
 /// Holds what becomes Codex's configuration.
 const CODEX_CONFIG: &str = "BOBBIN_CODEX_CONFIG";
 
@@ -59,6 +61,10 @@ impl Runtime for NativeRuntime {
 
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
         let mut launch = self.opencode.launch(inputs)?;
+        if !inputs.is_trusted {
+            let (name, value) = PROJECT_CONFIG;
+            launch.environment.insert(name.to_owned(), value.to_owned());
+        }
         let mut before = String::from("umask 077\n");
         if let Some((base, variable)) = self.models.endpoint_for("anthropic") {
             let base = base.trim_end_matches('/').trim_end_matches("/v1");
@@ -157,6 +163,7 @@ mod tests {
     #[test]
     fn every_agent_finds_the_models_of_the_stack_and_no_key_is_in_a_script_or_a_configuration() {
         let own = launch("scripted/one", Some("http://127.0.0.1:9/v1"));
+        assert_eq!(own.environment["BOBBIN_AGENTD_PROJECT_CONFIG"], "off");
         assert_eq!(own.environment[CLAUDE_BASE], "http://127.0.0.1:9");
         assert!(
             own.script

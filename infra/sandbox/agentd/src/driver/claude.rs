@@ -9,7 +9,7 @@ use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Launch, Order, Report, text, with_attachments};
+use super::{Launch, Order, Report, loads_project_config, text, with_attachments};
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode, Prompt};
 
@@ -159,6 +159,10 @@ impl Protocol for Claude {
             if let Some(value) = value {
                 arguments.extend([name.to_owned(), value.to_owned()]);
             }
+        }
+        if !loads_project_config() {
+            let own = ["--setting-sources", "user", "--strict-mcp-config"];
+            arguments.extend(own.map(str::to_owned));
         }
         // Updates belong to the image; telemetry to nobody.
         let environment = [

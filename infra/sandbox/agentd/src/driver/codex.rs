@@ -9,7 +9,7 @@ use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Down, Launch, Order, Report, text, with_attachments};
+use super::{Down, Launch, Order, Report, loads_project_config, text, with_attachments};
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode, Prompt};
 
@@ -204,6 +204,19 @@ impl Codex {
     }
 }
 
+/// Keeps Codex from trusting these directories, which it does by itself where it may write (measured with 0.169.0): what a
+/// trusted one configures is loaded. A worktree's repository is in the daemon's own.
+fn untrusted(directory: &str) -> String {
+    let own = std::env::current_dir().unwrap_or_default();
+    let own = own.to_string_lossy();
+    let directories = std::collections::BTreeSet::from([directory, &*own]);
+    // A basic string of TOML has the escapes that one of JSON has.
+    let each = directories
+        .into_iter()
+        .map(|one| format!("{}={{trust_level=\"untrusted\"}}", json!(one)));
+    format!("projects={{{}}}", each.collect::<Vec<_>>().join(","))
+}
+
 /// What allows the like from now on, as far as the request offers it.
 fn always(request: &Value) -> Value {
     let offered = request["params"]["availableDecisions"].as_array();
@@ -234,6 +247,9 @@ fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
 impl Protocol for Codex {
     fn program(&self, launch: &Launch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
+        if !loads_project_config() {
+            arguments.extend(["-c".to_owned(), untrusted(&launch.created.directory)]);
+        }
         arguments.push("app-server".to_owned());
         Program {
             path: launch.agent.path.clone(),
