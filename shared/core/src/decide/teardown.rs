@@ -100,8 +100,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             record::arm(session, context);
             Next::Done
         }
+        // Nor does the thread look any more at what was left running in it.
         Phase::Destroyed | Phase::Error => {
-            session.sandbox.due_at_ms = None;
+            record::arm(session, context);
             Next::Done
         }
     }

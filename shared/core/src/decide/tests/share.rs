@@ -589,6 +589,19 @@ fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_o
 }
 
 #[test]
+fn a_thread_whose_sandbox_others_have_destroyed_is_looked_at_no_more_for_what_it_left_there() {
+    let world = shared(None);
+    world.with(|s| {
+        let record = s.record.as_mut().unwrap();
+        record.sandbox.phase = Phase::Destroyed;
+        record.due_at_ms = Some(s.now_ms);
+    });
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    let record = record(&world);
+    assert_eq!((record.due_at_ms, record.sandbox.due_at_ms), (None, None));
+}
+
+#[test]
 fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
     let world = shared(None);
     let key = thread().sandbox();
