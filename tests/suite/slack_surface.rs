@@ -314,6 +314,8 @@ async fn home() {
   <Choose a default model>
   *Agent:* none, as its operator has set it up
   <Choose a default agent>
+  *Sandbox provider:* none, as its operator has set it up
+  <Choose a default sandbox provider>
   (Channels have defaults of their own: /bobbin config help.)
 ",
     );
