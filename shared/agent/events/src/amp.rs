@@ -5,8 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::convert::{Converted, Understood, count_at, decode, finish, tag, text_at};
-use crate::event::{Outcome, Started, TurnEnded, Usage, UsageScope};
+use crate::convert::{Converted, Understood, count_at, decode, finish, started, tag, text_at};
+use crate::event::{Outcome, TurnEnded, Usage, UsageScope};
 use crate::generated::amp as wire;
 use crate::stream_json::{self, Blocks};
 
@@ -27,14 +27,7 @@ impl Converter {
 
     fn understand(&mut self, line: &Value) -> Understood {
         Ok(match (tag(line, "type"), tag(line, "subtype")) {
-            ("system", "init") => {
-                let init: wire::InitLine = decode(line)?;
-                let started = Started {
-                    message: None,
-                    details: serde_json::to_value(init).ok(),
-                };
-                vec![started.into()]
-            }
+            ("system", "init") => vec![started::<wire::InitLine>(line)?],
             ("assistant", _) => {
                 let all = stream_json::assistant(line, &mut self.blocks)?;
                 all.into_iter().map(Into::into).collect()

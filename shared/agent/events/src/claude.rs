@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
-use crate::convert::{Converted, Understood, count_at, decode, filled, finish, tag, text_at};
+use crate::convert::{
+    Converted, Understood, count_at, decode, filled, finish, started, tag, text_at,
+};
 use crate::event::{
-    AskClosed, Outcome, Started, State, Status, TurnEnded, UniversalEventData, Usage, UsageScope,
+    AskClosed, Outcome, State, Status, TurnEnded, UniversalEventData, Usage, UsageScope,
 };
 use crate::generated::claude as wire;
 use crate::message::UniversalMessageParsed;
@@ -65,14 +67,7 @@ impl Converter {
 
     fn understand(&mut self, line: &Value) -> Understood {
         Ok(match (tag(line, "type"), tag(line, "subtype")) {
-            ("system", "init") => {
-                let init: wire::InitLine = decode(line)?;
-                let started = Started {
-                    message: None,
-                    details: serde_json::to_value(init).ok(),
-                };
-                vec![started.into()]
-            }
+            ("system", "init") => vec![started::<wire::InitLine>(line)?],
             ("system", "status") => {
                 let wire::StatusLine { status, .. } = decode(line)?;
                 let state = State::Busy;

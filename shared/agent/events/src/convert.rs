@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::event::{UniversalEvent, UniversalEventData};
+use crate::event::{Started, UniversalEvent, UniversalEventData};
 use crate::message::UniversalMessage;
 use crate::{acp, amp, claude, codex, opencode};
 
@@ -172,6 +172,15 @@ pub(crate) fn finish(
 /// Reads a value as a type of a schema.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     T::deserialize(value)
+}
+
+/// What a session's first line says of it, as far as this type reads it.
+pub(crate) fn started<T: DeserializeOwned + Serialize>(
+    line: &Value,
+) -> Result<UniversalEventData, serde_json::Error> {
+    let details = serde_json::to_value(decode::<T>(line)?).ok();
+    let message = None;
+    Ok(Started { message, details }.into())
 }
 
 /// The text at this JSON pointer.

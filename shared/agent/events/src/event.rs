@@ -321,6 +321,16 @@ impl UniversalEventData {
         }
     }
 
+    /// The id of the ask that it puts, if it is one.
+    #[must_use]
+    pub fn asked(&self) -> Option<&str> {
+        match self {
+            Self::PermissionAsked { permission_asked } => Some(&permission_asked.id),
+            Self::QuestionAsked { question_asked } => Some(&question_asked.id),
+            _ => None,
+        }
+    }
+
     pub(crate) const fn raw_mut(&mut self) -> Option<&mut Value> {
         match self {
             Self::TurnEnded { raw, .. }

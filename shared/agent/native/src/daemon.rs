@@ -9,6 +9,8 @@ use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_http::{Http, HttpError};
 
+use crate::attempt::{self, Newest};
+
 /// The daemon of one sandbox.
 #[derive(Clone)]
 pub(crate) struct Daemon {
@@ -60,6 +62,18 @@ impl Daemon {
             }
             answered => answered.map_err(Trouble::Client),
         }
+    }
+
+    /// The newest try of a prompt.
+    pub(crate) async fn newest(&self, session: &str, message: &str) -> Result<Newest, Trouble> {
+        let look = |client: AgentClient| async move {
+            attempt::newest(message, |turn: String| {
+                let client = client.clone();
+                async move { client.turn(session, &turn).await }
+            })
+            .await
+        };
+        self.call(look).await
     }
 }
 

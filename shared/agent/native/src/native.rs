@@ -19,7 +19,6 @@ use bobbin_core::workspace::Workspace;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;
-use crate::attempt::{self, Newest};
 use crate::choice::{Choice, DEFAULT, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
 use crate::watch::Watch;
@@ -62,17 +61,6 @@ impl NativeAgent {
         format!("{}-{}", choice.agent, &of[..12])
     }
 
-    async fn newest(&self, session: &str, message: &str) -> Result<Newest, Trouble> {
-        let look = |client: AgentClient| async move {
-            attempt::newest(message, |turn: String| {
-                let client = client.clone();
-                async move { client.turn(session, &turn).await }
-            })
-            .await
-        };
-        self.daemon.call(look).await
-    }
-
     /// Tells the daemon to end a turn; one that it does not know is as good as ended.
     async fn cancel_turn(&self, session: &str, turn: &str) -> Result<(), Trouble> {
         let call = |client: AgentClient| async move { client.cancel(session, turn).await };
@@ -91,7 +79,7 @@ impl NativeAgent {
     async fn end_all(&self, session: &str, messages: &[String]) -> Result<bool, Trouble> {
         let mut is_quiet = true;
         for message in messages {
-            let newest = self.newest(session, message).await?;
+            let newest = self.daemon.newest(session, message).await?;
             if is_open(newest.status.state) {
                 is_quiet = false;
                 self.cancel_turn(session, &newest.turn).await?;
@@ -202,7 +190,7 @@ impl Agent for NativeAgent {
         let turn = match prompt.sending {
             Sending::First { .. } => prompt.ids.message.clone(),
             Sending::Again => {
-                let newest = self.newest(session, &prompt.ids.message).await;
+                let newest = self.daemon.newest(session, &prompt.ids.message).await;
                 let newest = newest.map_err(|trouble| Missed {
                     certain: false,
                     ..trouble.into()
@@ -259,7 +247,7 @@ impl Agent for NativeAgent {
         session: &AgentSessionId,
         message: &str,
     ) -> AgentResult<PromptState> {
-        let newest = match self.newest(session, message).await {
+        let newest = match self.daemon.newest(session, message).await {
             Err(trouble) if trouble.is_kind("session_not_found") => return Ok(PromptState::Absent),
             newest => newest?,
         };
@@ -289,7 +277,7 @@ impl Agent for NativeAgent {
         let until = Instant::now() + Duration::from_millis(END_MS_MAX);
         loop {
             self.end_all(session, turn).await?;
-            let newest = self.newest(session, message).await?;
+            let newest = self.daemon.newest(session, message).await?;
             if is_open(newest.status.state) {
                 self.cancel_turn(session, &newest.turn).await?;
                 return Ok(());
@@ -379,7 +367,7 @@ impl Agent for NativeAgent {
         let Some(id) = own.and_then(|one| one.agent_session_id) else {
             return Ok(Vec::new());
         };
-        let newest = self.newest(session, message).await?;
+        let newest = self.daemon.newest(session, message).await?;
         Ok(self.opencode.changes(&id, &newest.turn).await?)
     }
 }

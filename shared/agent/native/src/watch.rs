@@ -14,7 +14,7 @@ use bobbin_core::ids::AskId;
 use bobbin_core::run::{Answer, RunEnd};
 use tokio::time::{Instant, timeout};
 
-use crate::attempt::{self, Newest};
+use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
 use crate::fold::Fold;
 
@@ -57,16 +57,8 @@ impl Watch {
     /// How each prompt of the run stands.
     async fn turns(&self) -> Result<Vec<Newest>, Trouble> {
         let mut all = Vec::new();
-        let session = self.session.as_str();
         for message in &self.messages {
-            let look = |client: AgentClient| async move {
-                attempt::newest(message, |turn: String| {
-                    let client = client.clone();
-                    async move { client.turn(session, &turn).await }
-                })
-                .await
-            };
-            all.push(self.daemon.call(look).await?);
+            all.push(self.daemon.newest(&self.session, message).await?);
         }
         Ok(all)
     }

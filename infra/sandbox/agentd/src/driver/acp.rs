@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
@@ -344,14 +344,9 @@ impl Protocol for Acp {
 
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
         let mut is_ask = false;
-        for one in made {
-            let id = match &one.data {
-                UniversalEventData::PermissionAsked { permission_asked } => &permission_asked.id,
-                UniversalEventData::QuestionAsked { question_asked } => &question_asked.id,
-                _ => continue,
-            };
+        for id in made.iter().filter_map(|one| one.data.asked()) {
             is_ask = true;
-            self.asks.insert(id.clone(), raw.clone());
+            self.asks.insert(id.to_owned(), raw.clone());
         }
         match (text(raw, "/method"), raw.get("id")) {
             (None, Some(id)) => match id.as_str() {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
@@ -200,13 +200,8 @@ impl Protocol for Claude {
     }
 
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
-        for one in made {
-            let id = match &one.data {
-                UniversalEventData::PermissionAsked { permission_asked } => &permission_asked.id,
-                UniversalEventData::QuestionAsked { question_asked } => &question_asked.id,
-                _ => continue,
-            };
-            self.asks.insert(id.clone(), raw.clone());
+        for id in made.iter().filter_map(|one| one.data.asked()) {
+            self.asks.insert(id.to_owned(), raw.clone());
         }
         match text(raw, "/type") {
             Some("control_response") if text(raw, "/response/request_id") == Some(INITIALIZE) => {

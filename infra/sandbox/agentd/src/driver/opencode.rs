@@ -191,17 +191,9 @@ impl Session {
     async fn tell(&mut self, event: Value, reports: &Reports) {
         let made = self.converter.convert(event);
         for one in &made {
-            match &one.data {
-                UniversalEventData::PermissionAsked { permission_asked } => {
-                    self.asks.insert(permission_asked.id.clone());
-                }
-                UniversalEventData::QuestionAsked { question_asked } => {
-                    self.asks.insert(question_asked.id.clone());
-                }
-                UniversalEventData::AskClosed { ask_closed, .. } => {
-                    self.asks.remove(&ask_closed.id);
-                }
-                _ => {}
+            self.asks.extend(one.data.asked().map(str::to_owned));
+            if let UniversalEventData::AskClosed { ask_closed, .. } = &one.data {
+                self.asks.remove(&ask_closed.id);
             }
         }
         reports.send(Report::Said(made)).await;
