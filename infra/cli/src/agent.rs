@@ -5,12 +5,11 @@ mod asks;
 mod shown;
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 
 use bobbin_agent_client::{
     Ask, Auto, ClientError, CreateSession, EmbeddedOptions, Message, TurnState, TurnStatus,
 };
-use bobbin_agent_events::Outcome;
+use bobbin_agent_events::{Outcome, UniversalEventData};
 use clap::Subcommand;
 
 use crate::output::{CommandError, Status};
@@ -60,9 +59,13 @@ pub async fn run(command: &Command) -> Result<Status, CommandError> {
     let Command::Run(run) = command;
     let directory = std::env::current_dir()
         .map_err(|error| format!("The present directory cannot be used: {error}"))?;
-    let state = State::new()?;
+    // Whose name nobody can guess, and which goes with this run.
+    let state = tempfile::Builder::new()
+        .prefix("bobbin-agent-")
+        .tempdir()
+        .map_err(|error| format!("A folder for the daemon cannot be made: {error}"))?;
     let options = EmbeddedOptions {
-        state: state.folder.clone(),
+        state: state.path().to_owned(),
         acp: run.acp.clone(),
         directory: Some(directory.clone()),
         ..EmbeddedOptions::default()
@@ -81,28 +84,6 @@ pub async fn run(command: &Command) -> Result<Status, CommandError> {
     let done = follow(&daemon, &session, &run.task).await;
     daemon.close().await;
     done
-}
-
-/// The folder of a daemon of one's own, for one run.
-struct State {
-    folder: PathBuf,
-}
-
-impl State {
-    fn new() -> Result<Self, CommandError> {
-        let name = format!("bobbin-agent-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
-        Ok(Self { folder })
-    }
-}
-
-impl Drop for State {
-    fn drop(&mut self) {
-        // What stays is a log in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }
 
 async fn follow(
@@ -126,7 +107,7 @@ async fn follow(
     let mut shown = Shown::default();
     let mut stream = client.follow(&id, 0).await.map_err(told)?;
     let mut last = 0;
-    let mut is_cancelled = false;
+    let (mut is_cancelled, mut has_ended) = (false, false);
     loop {
         let event = tokio::select! {
             event = stream.next() => event,
@@ -145,6 +126,11 @@ async fn follow(
             Ok(event) => {
                 last = event.id;
                 shown.event(&event);
+                has_ended |= matches!(event.data, UniversalEventData::TurnEnded { .. });
+                // Words, which are most of what comes, neither ask anything nor end the turn.
+                if !has_ended && matches!(event.data, UniversalEventData::Message { .. }) {
+                    continue;
+                }
             }
             Err(ClientError::StreamEnded) => {
                 stream = client.follow(&id, last).await.map_err(told)?;
