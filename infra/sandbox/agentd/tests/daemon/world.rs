@@ -208,16 +208,21 @@ impl Daemon {
     }
 
     pub async fn until(&self, session: &str, turn: &str, state: &str) -> Value {
+        self.until_any(session, turn, &[state]).await
+    }
+
+    /// Until a turn is in one of these states.
+    pub async fn until_any(&self, session: &str, turn: &str, states: &[&str]) -> Value {
         let begun = Instant::now();
         let mut offset = 0;
         loop {
             let seen = self.turn(session, turn).await;
-            if seen["state"] == state {
+            if states.iter().any(|state| seen["state"] == *state) {
                 return seen;
             }
             assert!(
                 begun.elapsed() < WAIT_MAX,
-                "{turn} is never {state}: {seen}; the daemon says {}",
+                "{turn} is never {states:?}: {seen}; the daemon says {}",
                 self.log()
             );
             // The next event, or a moment.
