@@ -59,6 +59,7 @@ impl Chat for Slack {
 
     fn learn(&self, session: &Session) {
         self.learn_channel(session);
+        self.forget_posts(session);
     }
 
     async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {

@@ -113,6 +113,8 @@ impl Slack {
         patch: &str,
     ) -> Result<bool, SlackError> {
         let wanted = self.wanted(thread, turn, &PostKind::Diff)?;
+        // Who asked before may have been answered by another process.
+        self.memory().forget(&wanted.memory_key());
         let file = Upload {
             name: stamped("changes.diff", &wanted.key),
             title: "What the task changed",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 
+use bobbin_core::session::Session;
 use serde_json::Value;
 
 use super::wanted::Wanted;
@@ -51,6 +52,16 @@ impl Memory {
 }
 
 impl Slack {
+    /// A record was read anew: since this process knew the posts of its turn, another one may have had the turn.
+    pub(in crate::slack) fn forget_posts(&self, session: &Session) {
+        if let Some(turn) = &session.turn {
+            let end = format!("/{}", turn.id);
+            self.memory()
+                .turns
+                .retain(|(known, _)| !known.ends_with(&end));
+        }
+    }
+
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         // A panic elsewhere leaves plain maps behind: what they hold is still true.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)

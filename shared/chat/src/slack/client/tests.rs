@@ -21,6 +21,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
 use bobbin_core::message::Reply;
 use bobbin_core::person::Outside;
+use bobbin_core::session::Session;
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};
@@ -596,6 +597,43 @@ async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
     assert_eq!(completed.len(), 1, "a repeated click doubles nothing");
     assert_eq!(completed[0]["initial_comment"], format!("```{summary}```"));
     assert_eq!(fake.script.lock().unwrap().uploads[0].1, patch);
+}
+
+#[tokio::test]
+async fn a_diff_that_another_worker_brought_is_not_brought_again() {
+    let fake = Fake::start().await;
+    let (one, other) = (fake.client(), fake.client());
+    // The first knows what stands in the thread before the other brings the file.
+    let card = card(CardState::Working);
+    send(&one, &PostKind::Card, None, &card).await.unwrap();
+    let patch = format!("1 file changed, +1 -0\n\n{}", "+x\n".repeat(3_000));
+    for (slack, stood) in [(&other, false), (&one, true)] {
+        let posted = slack.post_diff(&thread(), &TURN.into(), &patch).await;
+        assert_eq!(posted.unwrap(), stood);
+    }
+    assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
+}
+
+#[tokio::test]
+async fn posts_of_a_turn_that_another_worker_had_meanwhile_are_not_doubled() {
+    let fake = Fake::start().await;
+    let (one, other) = (fake.client(), fake.client());
+    let card = card(CardState::Working);
+    send(&one, &PostKind::Card, None, &card).await.unwrap();
+    // The other posts the answer and dies before that is on record.
+    let (kind, answer) = (PostKind::Chunk(0), chunk("the answer"));
+    let stands = send(&other, &kind, None, &answer).await.unwrap();
+    let mut session = Session::new(thread(), 1_000);
+    session.turn = Some(
+        serde_json::from_value(json!({
+            "id": TURN, "by": {"id": "U1", "name": "a"}, "accepted_at_ms": 1,
+            "prompt": {"text": "x", "by": {"id": "U1", "name": "a"}}, "started_at_ms": 1, "stage": {"stage": "received"},
+        }))
+        .unwrap(),
+    );
+    crate::Chat::learn(&one, &session);
+    assert_eq!(send(&one, &kind, None, &answer).await.unwrap(), stands);
+    assert_eq!(fake.sent("chat.postMessage").len(), 2);
 }
 
 #[tokio::test]
