@@ -25,8 +25,8 @@ pub use embedded::{Auto, Embedded, EmbeddedOptions};
 pub use error::ClientError;
 pub use events::EventStream;
 pub use types::{
-    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, FileChange, FileStatus, Message,
-    Mode, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
+    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, FileChange, FileStatus,
+    Message, Mode, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
 };
 
 /// Time for a call that does not wait for anything.

@@ -93,7 +93,7 @@ async fn what_a_turn_changes_is_told_and_the_repository_is_as_it_was() {
             "a b/é.txt",
             "added",
             (1, 0),
-            "diff --git \"a/a b/\\303\\251.txt\" \"b/a b/\\303\\251.txt\"\nnew file mode 100644\nindex 0000000..3e75765\n--- /dev/null\n+++ \"b/a b/\\303\\251.txt\"\n@@ -0,0 +1 @@\n+new\n",
+            "diff --git \"a/a b/\\303\\251.txt\" \"b/a b/\\303\\251.txt\"\nnew file mode 100644\nindex 0000000..3e75765\n--- /dev/null\n+++ \"b/a b/\\303\\251.txt\"\t\n@@ -0,0 +1 @@\n+new\n",
         ),
         file(
             "gone.txt",
