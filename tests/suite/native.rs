@@ -1,10 +1,9 @@
-//! What is run in sessions of the daemon's, and is otherwise not tried in a thread: a prompt that is sent into a run, threads
-//! side by side in one sandbox, Amp.
+//! What is run in sessions of the daemon's, and is otherwise not tried in a thread: a prompt that is sent into a run, what was
+//! changed, images, Amp.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use bobbin_core::ids::SandboxName;
 use bobbin_core::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX};
@@ -19,16 +18,11 @@ use crate::artifacts;
 use crate::modes::NATIVE;
 use crate::run::{on, trial};
 use crate::scenarios::Scenario;
-use crate::share::{told, wants};
 
-const ALL: [Scenario; 4] = [
+const ALL: [Scenario; 3] = [
     (
         "a_prompt_that_is_sent_into_a_run_comes_after_it_and_is_answered_with_it",
         |world, on| Box::pin(sent_into(world, on)),
-    ),
-    (
-        "threads_of_one_sandbox_work_side_by_side_and_each_is_told_its_own_changes",
-        |world, on| Box::pin(side_by_side(world, on)),
     ),
     (
         "the_card_says_what_was_changed_and_shows_it_on_demand",
@@ -89,54 +83,6 @@ async fn sent_into(world: World, platform: Platform) {
         card.text
     );
     talk.finish().await;
-}
-
-async fn side_by_side(world: World, platform: Platform) {
-    let commit = "run: echo common > common.txt; git add -A; git -c user.name=a -c user.email=a@b commit -qm x";
-    let (owner, turn) = world.begin(platform, commit).await;
-    assert_eq!(owner.ended(&turn).await.outcome, Outcome::Answered);
-    let name: SandboxName = format!("side-{}", owner.thread.key.short_hash())
-        .parse()
-        .unwrap();
-    let (options, words) = (
-        json!({"name": name.as_str()}),
-        format!("sandbox name {name}"),
-    );
-    let id = wants(&owner, "sandbox-name", &options, &words).await;
-    let named = told(&owner, &id).await;
-    assert!(named.contains(&format!("is called {name} now")), "{named}");
-    let mut guests = Vec::new();
-    for who in ["left", "right"] {
-        let (talk, turn) = world.begin(platform, "echo: hello").await;
-        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-        let words = format!("sandbox connect {name}");
-        let id = wants(&talk, "sandbox-connect", &options, &words).await;
-        let connected = told(&talk, &id).await;
-        assert!(connected.contains(name.as_str()), "{connected}");
-        guests.push((who, talk));
-    }
-    let work = |who: &str| {
-        format!("run: echo {who} >> common.txt\nslow: 10 {who} is done\nrun: cat common.txt")
-    };
-    let mut turns = Vec::new();
-    for (who, talk) in &mut guests {
-        turns.push(talk.say(&work(who)).await);
-    }
-    // Both at once.
-    for ((_, talk), turn) in guests.iter().zip(&turns) {
-        talk.running(turn).await;
-    }
-    for ((_, talk), turn) in guests.iter().zip(&turns) {
-        assert!(!talk.has_ended(turn).await, "one waited for the other");
-    }
-    for ((who, talk), turn) in guests.iter().zip(&turns) {
-        assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
-        let answer = talk.answer(turn).await;
-        assert!(answer.contains(&format!("common\n{who}")), "{answer}");
-        let card = talk.card(turn).await;
-        assert!(card.text.contains("1 file changed, +1 -0"), "{}", card.text);
-        talk.check().await;
-    }
 }
 
 /// A stack whose sandboxes have a program that stands in for Amp.

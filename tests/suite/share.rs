@@ -36,7 +36,7 @@ fn frontend() -> SandboxName {
 }
 
 /// A command on Discord, the same in words on Slack; answers its id.
-pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
+async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
     let World { discord, slack, .. } = talk.world;
     let sent = match talk.platform {
         Platform::Discord => {
@@ -52,7 +52,7 @@ pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str)
 }
 
 /// What the thread is told of something that was asked for by this id.
-pub async fn told(talk: &Talk<'_>, id: &str) -> String {
+async fn told(talk: &Talk<'_>, id: &str) -> String {
     let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
     let named = |one: &ChatMessage| one.key.as_deref() == Some(&key);
     talk.see(ANSWER_MS_MAX, "it is told in the thread", named)

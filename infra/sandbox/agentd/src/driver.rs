@@ -12,7 +12,7 @@ mod handed;
 mod opencode;
 mod stdio;
 
-use bobbin_agent_events::{Converted, Converter};
+use bobbin_agent_events::{Converted, Converter, UniversalEventData};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -131,8 +131,15 @@ impl Reports {
 
     pub(crate) async fn send(&self, report: Report) {
         let launch = self.launch;
-        if let Report::Ended { .. } = report {
-            // Before anybody knows of the end and goes on.
+        // Before anybody knows of the end, by its event or otherwise, and goes on.
+        let ends = match &report {
+            Report::Ended { .. } => true,
+            Report::Said(made) => made
+                .iter()
+                .any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. })),
+            Report::Ready { .. } | Report::AgentSession(_) => false,
+        };
+        if ends {
             self.host.changes.end(&self.session).await;
         }
         // A session that is gone wants to know nothing.

@@ -119,7 +119,7 @@ async fn what_a_turn_changes_is_told_and_the_repository_is_as_it_was() {
         "run git add -A; git -c user.name=a -c user.email=a@b commit -qm x; echo more >> before.txt",
     )
     .await;
-    let patch = "diff --git a/before.txt b/before.txt\nindex 7f9fa3c..cb2e7b2 100644\n--- a/before.txt\n+++ b/before.txt\n@@ -1 +1,2 @@\n mine\n+more\n";
+    let patch = "diff --git a/before.txt b/before.txt\nindex 351be5b..12f959e 100644\n--- a/before.txt\n+++ b/before.txt\n@@ -1 +1,2 @@\n mine\n+more\n";
     let expected = [file("before.txt", "modified", (1, 0), patch)];
     assert_eq!(told, json!({"known": true, "files": expected}));
     let nothing = turn(&daemon, "nothing", "say hello").await;
@@ -192,6 +192,36 @@ async fn what_was_sent_into_a_turn_counts_with_it_and_a_turn_that_ends_badly_has
 
     let unseen = "/v1/sessions/s/turns/unseen/changes";
     assert_eq!(daemon.call(Method::GET, unseen, None).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_in_worktrees_of_one_repository_work_side_by_side_and_each_has_its_own_changes() {
+    let daemon = Daemon::start().await;
+    repository(&daemon.project());
+    for name in ["left", "right"] {
+        let directory = daemon.folder.path().join(name);
+        let path = directory.to_str().unwrap();
+        git(&daemon.project(), &["worktree", "add", "-q", path]);
+        let body = json!({"agent": "standin", "directory": path});
+        daemon.create_with(name, body).await;
+    }
+    // Each waits until the other has begun: they see one another's branches.
+    for (name, other) in [("left", "right"), ("right", "left")] {
+        let text = format!(
+            "run git branch begun-{name}; until git rev-parse -q --verify begun-{other}; do sleep 0.01; done; echo {name} >> kept.txt"
+        );
+        daemon.send(name, "t", &text).await;
+    }
+    for name in ["left", "right"] {
+        daemon.until(name, "t", "done").await;
+        let path = format!("/v1/sessions/{name}/turns/t/changes");
+        let told = daemon.get(&path).await;
+        let files = told["files"].as_array().unwrap();
+        assert_eq!(files.len(), 1, "{told}");
+        let patch = files[0]["patch"].as_str().unwrap();
+        let end = format!("@@ -1,2 +1,3 @@\n one\n two\n+{name}\n");
+        assert!(patch.ends_with(&end), "{patch}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,16 @@ pub fn png() -> Vec<u8> {
     bytes.map(Result::unwrap).collect()
 }
 
+/// Sends a prompt with an image.
+pub async fn look(daemon: &Daemon, turn: &str) {
+    std::fs::write(daemon.project().join("dot.png"), png()).unwrap();
+    let body = json!({
+        "message": "look", "turn": turn, "attachments": [{"path": "dot.png", "mime": "image/png"}],
+    });
+    let sent = daemon.post("/v1/sessions/s/messages", body).await;
+    assert_eq!(sent.status, 204, "{}", sent.body);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_they_are() {
     for (sees, environment) in [(true, vec![("STANDIN_SEES", "1")]), (false, Vec::new())] {
