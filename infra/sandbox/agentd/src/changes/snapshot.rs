@@ -351,8 +351,9 @@ fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unkno
         if let Ok(found) = path.symlink_metadata() {
             let is_link = found.is_symlink();
             let is_file = found.is_file() && found.len() <= SNAPSHOT_FILE_BYTES_MAX;
+            let is_readable = is_file && std::fs::File::open(&path).is_ok();
             // A directory is a repository of its own.
-            if !is_link && !(is_file && std::fs::File::open(&path).is_ok()) {
+            if !is_link && !is_readable {
                 continue;
             }
             bytes = bytes.saturating_add(found.len());
