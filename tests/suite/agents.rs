@@ -90,12 +90,19 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     assert!(session.starts_with(agent), "{session}");
 
     // What it wants to do it asks for; "always" covers the same once more.
-    for (name, button, is_done) in [
-        ("once", "Allow once", true),
-        ("no", "Deny", false),
-        ("always", "Allow always", true),
+    // Claude Code asks for each redirection anew, and writes into the project what it may always do.
+    let always = if agent == "claude" {
+        "2 files changed, +7 -0"
+    } else {
+        "1 file changed, +0 -0"
+    };
+    let line = "1 file changed, +1 -0";
+    for (name, command, button, is_done, changed) in [
+        ("once", "echo once > once.txt", "Allow once", true, line),
+        ("no", "echo no > no.txt", "Deny", false, line),
+        ("always", "touch always.txt", "Allow always", true, always),
     ] {
-        let turn = talk.say(&format!("ask: echo {name} > {name}.txt")).await;
+        let turn = talk.say(&format!("ask: {command}")).await;
         let ask = talk
             .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
                 one.button(button).is_some() && one.text.contains(&format!("{name}.txt"))
@@ -108,14 +115,14 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
         let file = world.provider.download(&sandbox, &path).await;
         assert_eq!(file.is_ok(), is_done, "{name}");
         let card = talk.card(&turn).await;
-        let tells = card.text.contains("1 file changed, +1 -0");
+        let tells = card.text.contains(changed);
         assert_eq!(tells, is_done, "{name}: {}", card.text);
-        if is_done {
+        if name == "once" {
             talk.press(&card, "View diff").await;
             talk.whispered(&format!("+++ b/{name}.txt")).await;
         }
     }
-    let again = talk.say("ask: echo always > always.txt").await;
+    let again = talk.say("ask: touch always.txt").await;
     assert_eq!(talk.ended(&again).await.outcome, Outcome::Answered);
 
     if asks {
