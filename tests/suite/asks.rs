@@ -66,7 +66,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// The ask, once it stands with this button.
-async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
+pub async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
     talk.see(
         VISIBLE_MS_MAX * 2,
         &format!("an ask with {button:?} stands"),
@@ -76,7 +76,7 @@ async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
 }
 
 /// The ask after somebody has decided: these words, and nothing to press.
-async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
+pub async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
     let shown = talk
         .see(VISIBLE_MS_MAX, "the ask says how it was settled", |one| {
             one.id == ask.id && one.buttons.is_empty()
@@ -88,7 +88,7 @@ async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
 }
 
 /// The turn is answered with these words.
-async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
+pub async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
     assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(turn).await;
     for words in words {

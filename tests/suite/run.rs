@@ -18,7 +18,7 @@ pub static BRISK: Shared = Shared::new(brisk);
 /// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
 pub static SELDOM: Shared = Shared::with_stand_in_agent(seldom);
 
-fn seldom() -> Value {
+pub fn seldom() -> Value {
     let mut limits = quick();
     limits["hold_ms"] = json!(2_000);
     limits["look_ms_min"] = json!(600_000);

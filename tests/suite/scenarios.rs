@@ -10,7 +10,7 @@ use bobbin_tests::wait::{eventually, within};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
-use crate::run::{BRISK, COMMON, SELDOM, on};
+use crate::run::{BRISK, COMMON, on};
 
 /// A scenario's name and what it does.
 pub type Scenario = (
@@ -62,13 +62,6 @@ pub fn trials() -> Vec<Trial> {
                 scenario(world, platform).await
             }));
         }
-        let name = format!(
-            "embedded::{}::a_stop_of_a_turn_that_nobody_holds_does_not_wait_for_the_next_look",
-            platform.word()
-        );
-        trials.push(on(&SELDOM, &name, async move |world| {
-            stopped_between_looks(world, platform).await
-        }));
         for (name, scenario) in IDLE.into_iter().chain(SLICED) {
             let name = format!("embedded::{}::{name}", platform.word());
             trials.push(on(&BRISK, &name, async move |world| {
@@ -287,30 +280,6 @@ async fn sliced(world: World, platform: Platform) {
         talk.answer(&turn)
             .await
             .contains("one two three four five six seven eight nine ten")
-    );
-    talk.finish().await;
-}
-
-async fn stopped_between_looks(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "slow: 90 one two three four five six seven eight")
-        .await;
-    // Ten minutes until the next look, unless somebody says something.
-    let parked = eventually(VISIBLE_MS_MAX * 2, "nobody holds the turn", async || {
-        world.parked(&talk.thread.key).await
-    })
-    .await;
-    assert_eq!(parked.receive, 1);
-    talk.stop().await;
-    let ended = talk.ended_within(CANCEL_MS_MAX, &turn).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
-    assert!(
-        ended.at_ms < parked.until_ms,
-        "it waited for the next look after all"
     );
     talk.finish().await;
 }

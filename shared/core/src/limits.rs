@@ -328,6 +328,13 @@ impl Limits {
             .min(self.outage_backoff_ms_max)
     }
 
+    /// The delay of a message that waits for somebody else who works with its sandbox: of a turn's deliveries most may have
+    /// been looks at its run, so no longer than what the other does can have lasted.
+    #[must_use]
+    pub fn lease_delay(&self, receive: u32, lasted_ms: u64) -> u64 {
+        self.backoff(receive).min(lasted_ms.max(self.backoff_ms))
+    }
+
     /// Until when a run is followed whose prompt was sent then; at its largest without end.
     #[must_use]
     pub const fn held_until(&self, sent_at_ms: Ms) -> Ms {
@@ -506,6 +513,29 @@ mod tests {
             "limits: heartbeat_ms must be at most half of visibility_ms"
         );
         assert!(Limits::DEFAULT.check().is_ok());
+    }
+
+    #[test]
+    fn a_lease_of_somebody_else_is_waited_for_by_deliveries_and_by_what_it_has_lasted_and_never_longer_than_the_bound()
+     {
+        let limits = Limits::DEFAULT;
+        let delay = |(receive, lasted_ms)| limits.lease_delay(receive, lasted_ms);
+        assert_eq!(
+            [
+                (1, 3_600_000),
+                (3, 3_600_000),
+                (300, 0),
+                (300, 7_000),
+                (300, 3_600_000)
+            ]
+            .map(delay),
+            [2_000, 8_000, 2_000, 7_000, 60_000]
+        );
+        let crossed = Limits {
+            backoff_ms_max: 20,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(crossed.lease_delay(1, 0), 20);
     }
 
     #[test]

@@ -87,13 +87,13 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
-    // By how long it has taken so far: of a turn's deliveries most may have been looks at its run.
     let lasted_ms = context
         .now_ms
         .saturating_sub(session.sandbox.phase_since_ms);
-    let delay_ms = lasted_ms.clamp(limits.backoff_ms, limits.backoff_ms_max);
     Some(Next::Hold {
-        delay_ms: delay_ms.min(left_ms),
+        delay_ms: limits
+            .lease_delay(context.delivery.receive, lasted_ms)
+            .min(left_ms),
         why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
     })
 }

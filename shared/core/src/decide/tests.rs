@@ -305,21 +305,17 @@ fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
 #[test]
 fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
     let world = active();
-    world.with(|s| s.silent_agent = true);
+    world.with(|s| (s.silent_agent, s.limits.hold_ms) = (true, HOLD_MS_MAX));
     let message = prompt("m2");
-    let limits = Limits {
-        hold_ms: HOLD_MS_MAX,
-        ..Limits::DEFAULT
-    };
     assert_eq!(
-        deliver_within(&world, &message, 1, limits.clone()),
+        deliver(&world, &message, 1),
         Verdict::Hold {
             delay_ms: 0,
             why: "follow window 1 of the run is over".into()
         }
     );
     assert_eq!(
-        deliver_within(&world, &message, 2, limits),
+        deliver(&world, &message, 2),
         Verdict::Hold {
             delay_ms: 0,
             why: "follow window 2 of the run is over".into()

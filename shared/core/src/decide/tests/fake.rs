@@ -120,6 +120,8 @@ pub(super) struct State {
     pub(super) doubt: Option<Doubt>,
     /// How often something was written.
     pub(super) writes: u32,
+    /// The bounds under which messages are delivered.
+    pub(super) limits: Limits,
     /// The same from this call on.
     pub(super) out_at: Option<(u32, Out, Ms)>,
 }
@@ -638,7 +640,7 @@ impl World for Fake {
             if s.lapsed {
                 s.now_ms
             } else {
-                s.now_ms + Limits::DEFAULT.visibility_ms
+                s.now_ms + s.limits.visibility_ms
             }
         })
     }
@@ -830,16 +832,7 @@ pub(super) fn work(id: &str, work: Work) -> Message {
 }
 
 pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
-    deliver_within(world, message, receive, Limits::DEFAULT)
-}
-
-/// The same under other bounds.
-pub(super) fn deliver_within(
-    world: &Fake,
-    message: &Message,
-    receive: u32,
-    limits: Limits,
-) -> Verdict {
+    let limits = world.with(|s| s.limits.clone());
     let delivery = Delivery {
         message,
         id: format!("{}#{receive}", message.id),
