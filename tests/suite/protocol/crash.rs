@@ -87,6 +87,12 @@ fn second(world: &World) {
     send(world, "m2", prompt("m2"));
 }
 
+/// A second prompt whose run is over before anybody would only look at it.
+fn brief(world: &World) {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    second(world);
+}
+
 fn asks(world: &World) {
     world.lock().places[0].next_run_asks = true;
     second(world);
@@ -135,7 +141,7 @@ fn parked(world: &World) {
     let now_ms = inner.now_ms;
     inner.places[0].home.stops_by_itself(now_ms);
     drop(inner);
-    second(world);
+    brief(world);
 }
 
 /// The server in the sandbox has died, and nobody has noticed.
@@ -144,7 +150,7 @@ fn died(world: &World) {
     let now_ms = inner.now_ms;
     inner.places[0].home.server_dies(now_ms);
     drop(inner);
-    second(world);
+    brief(world);
 }
 
 /// The path to the sandbox breaks while its agent goes on, and comes to its end meanwhile.
@@ -174,7 +180,7 @@ fn kills(world: &World) {
 /// It takes what it is sent and never answers.
 fn hangs(world: &World) {
     world.lock().places[0].home.hangs();
-    second(world);
+    brief(world);
 }
 
 /// A sandbox that its record has given up: a delete that was thought done, or a create that arrived after it.
