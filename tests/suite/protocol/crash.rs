@@ -51,6 +51,12 @@ fn answered(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
+/// The same within one delivery: the run is over before anybody would only look at it.
+fn answered_at_once(world: &World) -> Result<(), String> {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    answered(world)
+}
+
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
     after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
@@ -87,7 +93,7 @@ fn second(world: &World) {
     send(world, "m2", prompt("m2"));
 }
 
-/// A second prompt whose run is over before anybody would only look at it.
+/// A second prompt, answered within one delivery as well.
 fn brief(world: &World) {
     world.lock().places[0].next_run_takes_ms = Some(5_000);
     second(world);
@@ -241,21 +247,21 @@ const ALONE: [Scenario; 24] = [
     Scenario {
         name: "parked and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: parked,
         proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "dead and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: died,
         proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "hung and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: hangs,
         proves: |places| came_back(&places[0]),
     },
