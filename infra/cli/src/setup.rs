@@ -6,6 +6,7 @@ mod check;
 mod discord;
 mod environment;
 mod event;
+mod image;
 mod report;
 mod secrets;
 mod slack;

@@ -266,6 +266,9 @@ impl Machine {
                 {
                     return Self::End(conflict(delivery));
                 }
+                if stored.sandbox.phase != before.sandbox.phase {
+                    known.session.observed.forget_sandbox();
+                }
                 known.session.sandbox = stored.sandbox;
                 (known.flags, known.settings) = (found.flags, found.settings);
                 // What was seen of a name may be what has changed.

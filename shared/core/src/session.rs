@@ -379,6 +379,18 @@ pub struct Observations {
     pub untold: Option<TurnId>,
 }
 
+impl Observations {
+    /// What was seen of a sandbox says nothing of the one after it, nor of itself once somebody has stopped or deleted it.
+    pub fn forget_sandbox(&mut self) {
+        self.sandbox = None;
+        self.start_asked = false;
+        self.healthy = false;
+        self.agent_session = false;
+        self.cloned = false;
+        self.tenant_sandboxes = None;
+    }
+}
+
 /// A post beside the turn's own card and answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Aside {

@@ -189,6 +189,12 @@ impl Home {
                 if !by_person {
                     self.hits(from, generation, threads, now_ms);
                 }
+                // What a turn of another thread had yet to read of its answer goes with it.
+                if by_person || self.unwanted.contains(&generation) {
+                    self.users
+                        .iter()
+                        .for_each(|place| threads[*place].withheld());
+                }
                 self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
             }

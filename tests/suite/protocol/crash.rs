@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
-use bobbin_core::message::{Operation, Work};
+use bobbin_core::message::{Message, Operation, Work};
 use bobbin_core::sandbox::Phase;
 
 use libtest_mimic::{Failed, Trial};
 
-use super::plan::{Deed, START_MS, Trouble, prompt, reset};
+use super::plan::{self, Deed, Out, START_MS, Trouble, prompt, reset};
 use super::promises::{self, Ending, Fact};
 use super::state::settled;
 use super::thread::SimThread;
@@ -59,6 +59,14 @@ fn answered_at_once(world: &World) -> Result<(), String> {
 
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
+    after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
+    world.run(settled)
+}
+
+/// The same of a sandbox that has a name.
+fn named_idle(world: &World) -> Result<(), String> {
+    answered(world)?;
+    send(world, "n1", plan::name("front"));
     after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
     world.run(settled)
 }
@@ -206,7 +214,36 @@ fn operate(world: &World, want: Operation) {
     send(world, "o1", Work::Operate { want, by });
 }
 
-const ALONE: [Scenario; 24] = [
+/// The provider does not take the sweep's stop, and the sandbox is wanted again.
+fn wanted_again(world: &World) {
+    let minutes = 60_000;
+    after(world, 0, Deed::Out(Out::Provider, 9 * minutes));
+    let (want, by) = (Operation::Resume, None);
+    let message = world.message(0, "o1", Work::Operate { want, by });
+    let accepted_at_ms = message.accepted_at_ms + 6 * minutes;
+    let message = Message {
+        accepted_at_ms,
+        ..message
+    };
+    after(world, 6 * minutes, Deed::Send(message));
+}
+
+/// Somebody deletes a new sandbox while its first prompt is on its way to it.
+fn destroyed_meanwhile(world: &World) {
+    world.lock().call_ms = Some(1_000);
+    first(world);
+    let (want, by) = (Operation::Destroy, None);
+    let message = world.message(0, "o1", Work::Operate { want, by });
+    // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
+    let accepted_at_ms = START_MS - Limits::DEFAULT.busy_ms;
+    let message = Message {
+        accepted_at_ms,
+        ..message
+    };
+    after(world, 15_500, Deed::Send(message));
+}
+
+const ALONE: [Scenario; 26] = [
     Scenario {
         name: "first message",
         threads: 1,
@@ -418,6 +455,32 @@ const ALONE: [Scenario; 24] = [
         proves: |places| {
             ended(&places[0], 1, Ending::Answered)
                 && places[0].phase() == Some((Phase::Destroyed, 1))
+        },
+    },
+    Scenario {
+        name: "operator resumes what could not be paused",
+        threads: 1,
+        before: named_idle,
+        then: wanted_again,
+        proves: |places| {
+            let ways = [
+                Phase::Active,
+                Phase::Pausing,
+                Phase::Resuming,
+                Phase::Active,
+            ];
+            places[0].went_through(&ways)
+        },
+    },
+    Scenario {
+        name: "operator destroys under a prompt",
+        threads: 1,
+        before: nothing,
+        then: destroyed_meanwhile,
+        proves: |places| {
+            ended(&places[0], 0, Ending::Answered)
+                && ended(&places[0], 1, Ending::Answered)
+                && places[0].phase() == Some((Phase::Active, 2))
         },
     },
     Scenario {

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use bobbin_app::providers::DOCKERFILE;
 use bobbin_sandbox::daytona::prepared::{
     CreateSnapshot, Readiness, SNAPSHOT_PREFIX, Snapshot, snapshot_name,
 };
@@ -13,6 +12,7 @@ use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use clap::Args;
 use tokio::time::Instant;
 
+use super::image::{self, Agent, Daemon};
 use super::report::Report;
 use crate::target::Target;
 
@@ -40,6 +40,12 @@ pub struct Options {
     /// Tell what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Give the image bobbin-agentd, for the modes compat and native of running agents, from this address
+    #[arg(long, value_name = "URL#sha512=HEX", conflicts_with = "remove")]
+    pub daemon: Option<Daemon>,
+    /// Give it these agents beside OpenCode, which accepts their licences
+    #[arg(long, value_delimiter = ',', requires = "daemon")]
+    pub agents: Vec<Agent>,
     /// Minutes after which a build is no longer waited for; it goes on at Daytona
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     pub wait: u64,
@@ -52,6 +58,8 @@ impl Default for Options {
             name: None,
             anyway: false,
             dry_run: false,
+            daemon: None,
+            agents: Vec::new(),
             wait: 30,
         }
     }
@@ -64,14 +72,13 @@ impl Default for Options {
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
     let key = target.needed("daytona_api_key").await?.value;
     let daytona = target.daytona(&key)?;
-    let name = options
-        .name
-        .clone()
-        .unwrap_or_else(|| snapshot_name(DOCKERFILE));
+    let text = image::dockerfile(options.daemon.as_ref(), &options.agents);
+    let name = options.name.clone();
+    let name = name.unwrap_or_else(|| snapshot_name(&text));
     if options.remove {
         return remove(target, report, &daytona, &name, options).await;
     }
-    if build(report, &daytona, &name, options).await? {
+    if build(report, &daytona, (&name, &text), options).await? {
         deployed(target, report, &name).await;
         older(report, &daytona, &name).await;
     }
@@ -82,7 +89,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
 async fn build(
     report: &mut Report,
     daytona: &Daytona,
-    name: &str,
+    (name, text): (&str, &str),
     options: &Options,
 ) -> Result<bool, String> {
     for _ in 0..TRIES_MAX {
@@ -119,7 +126,7 @@ async fn build(
             (None, _) => {
                 report.progress(&format!("Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes"));
                 match daytona
-                    .create_snapshot(&CreateSnapshot::new(name, DOCKERFILE))
+                    .create_snapshot(&CreateSnapshot::new(name, text))
                     .await
                 {
                     // Somebody was quicker: theirs is the same one.

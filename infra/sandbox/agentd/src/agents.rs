@@ -79,6 +79,25 @@ struct Known {
     arguments: Vec<String>,
 }
 
+/// Fetches agents into a folder, without a daemon.
+///
+/// # Errors
+/// The first one that could not be had.
+pub(crate) fn install(ids: &[String], into: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let agents = Agents::new(std::path::absolute(into)?, &[])?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        for id in ids {
+            agents.install(id, false).await?;
+            let agent = agents.find(id).await.map_err(InstallError::Unsupported)?;
+            println!("{id}: {}", agent.path.display());
+        }
+        Ok(())
+    })
+}
+
 /// All agents of this daemon.
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
@@ -92,7 +111,7 @@ impl Agents {
     ///
     /// # Errors
     /// What is wrong with a configured one, in words.
-    pub(crate) fn new(state_dir: &Path, configured: &[String]) -> Result<Self, String> {
+    pub(crate) fn new(folder: PathBuf, configured: &[String]) -> Result<Self, String> {
         let own = [
             ("opencode", Kind::OpenCode),
             ("claude", Kind::Claude),
@@ -118,10 +137,7 @@ impl Agents {
             }
             known.push(agent);
         }
-        Ok(Self {
-            known,
-            folder: state_dir.join("agents"),
-        })
+        Ok(Self { known, folder })
     }
 
     /// In the order of the configuration.

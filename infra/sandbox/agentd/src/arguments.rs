@@ -1,5 +1,6 @@
 //! How the daemon is started.
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -10,7 +11,11 @@ pub(crate) const TOKEN_VARIABLE: &str = "BOBBIN_AGENTD_TOKEN";
 
 /// Runs coding agents in a sandbox behind one durable session API.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "bobbin-agentd", version)]
+#[command(
+    name = "bobbin-agentd",
+    version,
+    after_help = "bobbin-agentd install AGENT... --into DIR fetches agents and ends."
+)]
 pub(crate) struct Arguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
@@ -37,4 +42,31 @@ pub(crate) struct Arguments {
     /// The serving half, which the reaping half with this process id starts
     #[arg(long, hide = true)]
     pub(crate) serve: Option<u32>,
+}
+
+/// Fetches agents, each by the hash that is pinned here, and ends: for the making of a sandbox's image. Whoever asks for an
+/// agent accepts its licence.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "bobbin-agentd install",
+    bin_name = "bobbin-agentd install",
+    version
+)]
+pub(crate) struct Install {
+    /// opencode, claude or codex; what is on PATH already is left as it is
+    #[arg(required = true)]
+    pub(crate) agents: Vec<String>,
+    /// Folder whose `bin` gets their programs; made if it is not there
+    #[arg(long)]
+    pub(crate) into: PathBuf,
+}
+
+impl Install {
+    /// What the words of a command line ask to be fetched; none where they ask for the daemon.
+    pub(crate) fn asked(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let mut words = words.into_iter();
+        let program = words.next()?;
+        let is_install = words.next().is_some_and(|word| word == "install");
+        is_install.then(|| Self::parse_from(std::iter::once(program).chain(words)))
+    }
 }

@@ -29,9 +29,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Install};
 
 fn main() -> ExitCode {
+    if let Some(wanted) = Install::asked(std::env::args_os()) {
+        return installed(&wanted);
+    }
     let arguments = Arguments::parse();
     let (role, done) = match arguments.serve {
         Some(reaper) => ("bobbin-agentd (serving)", serve::run(arguments, reaper)),
@@ -41,6 +44,16 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) => {
             eprintln!("{role}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn installed(wanted: &Install) -> ExitCode {
+    match agents::install(&wanted.agents, &wanted.into) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bobbin-agentd install: {error}");
             ExitCode::FAILURE
         }
     }

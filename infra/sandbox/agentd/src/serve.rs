@@ -42,7 +42,7 @@ pub(crate) fn run(
 
 async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let agents = Agents::new(&arguments.state, &arguments.acp)?;
+    let agents = Agents::new(arguments.state.join("agents"), &arguments.acp)?;
     std::fs::create_dir_all(&arguments.state)?;
     let state_dir = arguments.state.canonicalize()?;
     let host = Arc::new(Host::open(&state_dir, agents)?);

@@ -150,11 +150,8 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
             session.sandbox.snapshot.clone_from(&chosen.snapshot);
         }
     }
-    session.observed.cloned = false;
-    session.observed.sandbox = None;
-    // It has been counted for: what counts from here on is who came before it.
-    session.observed.tenant_sandboxes = None;
-    session.observed.start_asked = false;
+    // It has been counted for, too: what counts from here on is who came before it.
+    session.observed.forget_sandbox();
     let note = format!("sandbox {}", session.sandbox.generation);
     record::enter(session, Phase::Creating, &note, context);
     record::lease_to_bring_up(session, context);

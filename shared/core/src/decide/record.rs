@@ -503,11 +503,6 @@ pub(super) fn catch_up(session: &mut Session) {
 /// Forgets the sandbox of this generation: it does not exist any more.
 pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     leave(session);
-    session.observed.agent_session = false;
-    session.observed.healthy = false;
-    session.observed.sandbox = None;
-    session.observed.start_asked = false;
-    session.observed.cloned = false;
-    session.observed.tenant_sandboxes = None;
+    session.observed.forget_sandbox();
     enter(session, Phase::Destroyed, note, context);
 }

@@ -135,7 +135,7 @@ async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
             if named != ours
                 && named.starts_with(bobbin_sandbox::daytona::prepared::SNAPSHOT_PREFIX)
             {
-                report.note(&format!("Daytona: it is of another version of infra/sandbox; bobbin snapshot builds {ours}"));
+                report.note(&format!("Daytona: it is of another version of infra/sandbox, or was built with --daemon; bobbin snapshot builds {ours} without"));
             }
         }
         Ok(Some(found)) => report.wrong(

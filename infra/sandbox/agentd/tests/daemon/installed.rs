@@ -40,12 +40,27 @@ pub async fn installed(agent: &str) -> Option<PathBuf> {
     None
 }
 
-/// The same, where `BOBBIN_AGENTS` names the agent: it is hundreds of megabytes.
+/// The same by the command that an image is made with, where `BOBBIN_AGENTS` names the agent: it is hundreds of megabytes.
 pub async fn named(agent: &str) -> Option<PathBuf> {
     let names = std::env::var("BOBBIN_AGENTS").unwrap_or_default();
-    if names.split([',', ' ']).any(|name| name == agent) {
-        return installed(agent).await;
+    if !names.split([',', ' ']).any(|name| name == agent) {
+        eprintln!("SKIPPED: BOBBIN_AGENTS does not name {agent}, so the real one is not run");
+        return None;
     }
-    eprintln!("SKIPPED: BOBBIN_AGENTS does not name {agent}, so the real one is not run");
+    let _one_at_a_time = FETCHING.lock().await;
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agents");
+    let command = tokio::process::Command::new(env!("CARGO_BIN_EXE_bobbin-agentd"))
+        .args(["install", agent, "--into"])
+        .arg(&home)
+        .output();
+    let output = command.await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.starts_with(&format!("{agent}: /")), "{told}");
+        return Some(home.join("bin"));
+    }
+    assert!(!said.contains("is not what is pinned"), "{said}");
+    eprintln!("SKIPPED: {agent} cannot be had here: {said}");
     None
 }

@@ -1,0 +1,159 @@
+//! The text of the sandboxes' image: `infra/sandbox/Dockerfile`, with the daemon and the agents that an operator chooses.
+//!
+//! A provider builds it from the text alone, so that the daemon's program comes from an address of the operator's, and its
+//! hash decides. Which package of an agent is taken, and its hash, is the daemon's to know.
+
+use std::str::FromStr;
+
+use bobbin_app::providers::DOCKERFILE;
+use clap::ValueEnum;
+
+/// What the image's own user begins with; what is installed for all stands before that.
+const BEFORE_THE_USER: &str = "RUN useradd ";
+/// Where the agents are that the daemon fetched.
+const AGENTS_DIR: &str = "/opt/bobbin/agents";
+/// Hexadecimal digits of a SHA-512.
+const HASH_DIGITS: usize = 128;
+
+/// An agent that the image gets beside OpenCode. Choosing it accepts its licence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Agent {
+    /// Claude Code (proprietary)
+    Claude,
+    /// Codex
+    Codex,
+}
+
+impl Agent {
+    /// As the daemon calls it.
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+        }
+    }
+}
+
+/// The daemon's program, where an image's build fetches it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Daemon {
+    url: String,
+    sha512: String,
+}
+
+impl FromStr for Daemon {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (url, hash) = text.split_once("#sha512=").ok_or(
+            "give its address and its hash: https://HOST/bobbin-agentd#sha512=HEX (sha512sum prints HEX)",
+        )?;
+        // It goes into a shell's quotes, and a line of the Dockerfile.
+        let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '\\' | '`' | '$');
+        if !url.starts_with("https://") || !url.chars().all(plain) {
+            return Err(
+                "its address begins with https:// and has neither blanks nor quotes".to_owned(),
+            );
+        }
+        if hash.len() != HASH_DIGITS || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(format!(
+                "a SHA-512 has {HASH_DIGITS} hexadecimal digits; sha512sum prints it"
+            ));
+        }
+        Ok(Self {
+            url: url.to_owned(),
+            sha512: hash.to_ascii_lowercase(),
+        })
+    }
+}
+
+/// The text.
+#[must_use]
+pub fn dockerfile(daemon: Option<&Daemon>, agents: &[Agent]) -> String {
+    let Some(daemon) = daemon else {
+        return DOCKERFILE.to_owned();
+    };
+    let Daemon { url, sha512 } = daemon;
+    let mut steps = format!(
+        "# The daemon of the modes compat and native, by its hash.\n\
+         RUN set -eu; cd /tmp; \\\n    \
+             curl --fail --silent --show-error --location --retry 3 --output bobbin-agentd '{url}'; \\\n    \
+             echo '{sha512}  bobbin-agentd' | sha512sum --check --quiet -; \\\n    \
+             install -m 0755 bobbin-agentd /usr/local/bin/bobbin-agentd; \\\n    \
+             rm bobbin-agentd; \\\n    \
+             bobbin-agentd --version\n"
+    );
+    if !agents.is_empty() {
+        let ids: Vec<&str> = agents.iter().map(|agent| agent.id()).collect();
+        steps += &format!(
+            "# Each by the hash that the daemon knows.\n\
+             RUN bobbin-agentd install {} --into {AGENTS_DIR} && rm -rf /root/.npm\n\
+             ENV PATH={AGENTS_DIR}/bin:$PATH\n",
+            ids.join(" ")
+        );
+    }
+    DOCKERFILE.replacen(BEFORE_THE_USER, &format!("{steps}{BEFORE_THE_USER}"), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_image_gets_the_daemon_and_the_agents_before_its_user() {
+        let hash = "ab".repeat(64);
+        let daemon: Daemon = format!("https://example.org/r/bobbin-agentd#sha512={hash}")
+            .parse()
+            .unwrap();
+        let text = dockerfile(Some(&daemon), &[Agent::Claude, Agent::Codex]);
+        let steps = format!(
+            "\
+# The daemon of the modes compat and native, by its hash.
+RUN set -eu; cd /tmp; \\
+    curl --fail --silent --show-error --location --retry 3 --output bobbin-agentd 'https://example.org/r/bobbin-agentd'; \\
+    echo '{hash}  bobbin-agentd' | sha512sum --check --quiet -; \\
+    install -m 0755 bobbin-agentd /usr/local/bin/bobbin-agentd; \\
+    rm bobbin-agentd; \\
+    bobbin-agentd --version
+# Each by the hash that the daemon knows.
+RUN bobbin-agentd install claude codex --into /opt/bobbin/agents && rm -rf /root/.npm
+ENV PATH=/opt/bobbin/agents/bin:$PATH
+RUN useradd --create-home"
+        );
+        assert!(text.contains(&steps), "{text}");
+        assert_eq!(
+            text.replace(steps.trim_end_matches("RUN useradd --create-home"), ""),
+            DOCKERFILE
+        );
+        assert!(!dockerfile(Some(&daemon), &[]).contains("bobbin-agentd install"));
+        assert_eq!(dockerfile(None, &[]), DOCKERFILE);
+    }
+
+    #[test]
+    fn an_address_without_a_hash_or_one_that_would_leave_its_quotes_is_refused() {
+        let hash = "ab".repeat(64);
+        for (text, why) in [
+            (
+                "https://example.org/bobbin-agentd".to_owned(),
+                "give its address and its hash",
+            ),
+            (
+                format!("http://example.org/x#sha512={hash}"),
+                "begins with https://",
+            ),
+            (
+                format!("https://example.org/';id;'#sha512={hash}"),
+                "neither blanks nor quotes",
+            ),
+            (
+                "https://example.org/x#sha512=abc".to_owned(),
+                "128 hexadecimal digits",
+            ),
+        ] {
+            let refused = text.parse::<Daemon>().unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+    }
+}
