@@ -16,6 +16,7 @@ use libtest_mimic::Trial;
 use serde_json::json;
 use tokio::sync::Mutex;
 
+use crate::artifacts;
 use crate::run::{brisk, trial};
 use crate::scenarios::pause;
 
@@ -70,6 +71,8 @@ async fn whole(agent: &'static str, asks: bool) {
     });
     let world = Arc::new(World::of(&stack));
     join_all(Platform::ALL.map(|platform| thread(&world, platform, agent, asks))).await;
+    let images = Platform::ALL.map(|platform| artifacts::image_with(&world, platform, agent));
+    join_all(images).await;
     drop(world);
     stack.end().unwrap();
 }
@@ -92,7 +95,7 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
         ("no", "Deny", false),
         ("always", "Allow always", true),
     ] {
-        let turn = talk.say(&format!("ask: touch {name}.txt")).await;
+        let turn = talk.say(&format!("ask: echo {name} > {name}.txt")).await;
         let ask = talk
             .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
                 one.button(button).is_some() && one.text.contains(&format!("{name}.txt"))
@@ -104,8 +107,15 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
         let (sandbox, path) = (talk.sandbox().await, format!("{name}.txt"));
         let file = world.provider.download(&sandbox, &path).await;
         assert_eq!(file.is_ok(), is_done, "{name}");
+        let card = talk.card(&turn).await;
+        let tells = card.text.contains("1 file changed, +1 -0");
+        assert_eq!(tells, is_done, "{name}: {}", card.text);
+        if is_done {
+            talk.press(&card, "View diff").await;
+            talk.whispered(&format!("+++ b/{name}.txt")).await;
+        }
     }
-    let again = talk.say("ask: touch always.txt").await;
+    let again = talk.say("ask: echo always > always.txt").await;
     assert_eq!(talk.ended(&again).await.outcome, Outcome::Answered);
 
     if asks {

@@ -101,7 +101,7 @@ async fn shown(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-async fn changed(world: World, platform: Platform) {
+pub async fn changed(world: World, platform: Platform) {
     let (mut talk, first) = world
         .begin(platform, "write: src/a.txt one\\ntwo\nwrite: b.txt three")
         .await;
@@ -209,52 +209,34 @@ async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
     .await
 }
 
-async fn images(world: World, platform: Platform) {
-    let (text, mark) = marked("look\nrun: cat .bobbin/attachments/*/notes.txt");
+pub async fn images(world: World, platform: Platform) {
     let png = hex::decode(PNG).unwrap();
-    let (talk, turn) = match platform {
-        Platform::Discord => {
-            let discord = &world.discord;
-            let id = discord.upload("dot.png", "image/png", &png).await.unwrap();
-            let options = json!({"prompt": text, "file": id});
-            let act = json!({"type": "command", "name": "sandbox", "options": options});
-            let turn = discord.act(&act).await.unwrap().interaction;
-            (world.found(platform, &turn, &mark).await, turn)
-        }
-        Platform::Slack => {
-            let slack = &world.slack;
-            let dot = slack.upload("dot.png", "image/png", &png).await.unwrap();
-            let notes = slack
-                .upload("notes.txt", "text/plain", b"a note")
-                .await
-                .unwrap();
-            let broken = slack
-                .upload("broken.png", "image/png", &png[..40])
-                .await
-                .unwrap();
-            let bot = &world.ready.slack_bot_user_id;
-            let act = json!({"type": "message", "text": format!("<@{bot}> {text}"), "uploads": [dot, notes, broken]});
-            let done = slack.act(&act).await.unwrap();
-            let (channel, ts) = (
-                done["channel"].as_str().unwrap(),
-                done["ts"].as_str().unwrap(),
-            );
-            let turn = slack.turn(channel, ts);
-            (world.found(platform, &turn, &mark).await, turn)
-        }
+    let whole = [("dot.png", "image/png", &png[..])];
+    // One image that cannot be decoded takes the others with it, and the words go all the same.
+    let broken = [
+        whole[0],
+        ("notes.txt", "text/plain", b"a note"),
+        ("broken.png", "image/png", &png[..40]),
+    ];
+    // Discord has one file to a command.
+    let files = match platform {
+        Platform::Discord => &whole[..],
+        Platform::Slack => &broken,
     };
+    let text = "look\nrun: cat .bobbin/attachments/*/notes.txt";
+    let (talk, turn) = begin_with_files(&world, platform, None, text, files).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     match platform {
         Platform::Discord => assert!(answer.contains("I see 1 image: image/png."), "{answer}"),
-        // One image that cannot be decoded takes the others with it, and the words go all the same.
         Platform::Slack => {
             assert!(answer.contains("I see no images."), "{answer}");
             assert!(answer.contains("a note"), "{answer}");
         }
     }
     let calls = world.model_calls().await.unwrap();
-    let call = calls.iter().find(|call| call.user.contains(&mark)).unwrap();
+    let mark = talk.accepted[0].mark.as_ref().unwrap();
+    let call = calls.iter().find(|call| call.user.contains(mark)).unwrap();
     assert!(call.user.contains("dot.png"), "{}", call.user);
     if platform == Platform::Slack {
         assert!(
@@ -264,6 +246,59 @@ async fn images(world: World, platform: Platform) {
         );
     }
     talk.finish().await;
+}
+
+/// The same with an agent that is chosen: its model sees the image.
+pub async fn image_with(world: &World, platform: Platform, agent: &str) {
+    let png = hex::decode(PNG).unwrap();
+    let files = [("dot.png", "image/png", &png[..])];
+    let (talk, turn) = begin_with_files(world, platform, Some(agent), "look", &files).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&turn).await;
+    assert!(answer.contains("I see 1 image: image/png."), "{answer}");
+    talk.finish().await;
+}
+
+/// Begins a thread with files: names, media types, bytes. Discord has one file to a command.
+async fn begin_with_files<'w>(
+    world: &'w World,
+    platform: Platform,
+    agent: Option<&str>,
+    lines: &str,
+    files: &[(&str, &str, &[u8])],
+) -> (Talk<'w>, String) {
+    let (text, mark) = marked(lines);
+    let turn = match platform {
+        Platform::Discord => {
+            let (name, media_type, bytes) = files[0];
+            let discord = &world.discord;
+            let id = discord.upload(name, media_type, bytes).await.unwrap();
+            let mut options = json!({"prompt": text, "file": id});
+            if let Some(agent) = agent {
+                options["agent"] = json!(agent);
+            }
+            let act = json!({"type": "command", "name": "sandbox", "options": options});
+            discord.act(&act).await.unwrap().interaction
+        }
+        Platform::Slack => {
+            let slack = &world.slack;
+            let mut uploads = Vec::new();
+            for (name, media_type, bytes) in files {
+                uploads.push(slack.upload(name, media_type, bytes).await.unwrap());
+            }
+            let bot = &world.ready.slack_bot_user_id;
+            let chosen = agent.map_or_else(String::new, |agent| format!("agent:{agent} "));
+            let text = format!("<@{bot}> {chosen}{text}");
+            let act = json!({"type": "message", "text": text, "uploads": uploads});
+            let done = slack.act(&act).await.unwrap();
+            let (channel, ts) = (
+                done["channel"].as_str().unwrap(),
+                done["ts"].as_str().unwrap(),
+            );
+            slack.turn(channel, ts)
+        }
+    };
+    (world.found(platform, &turn, &mark).await, turn)
 }
 
 async fn planned(world: World, platform: Platform) {

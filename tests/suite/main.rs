@@ -18,6 +18,7 @@ mod looks;
 mod manners;
 mod modes;
 mod named;
+mod native;
 mod observe;
 mod operate;
 mod own_keys;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         places::trials(),
         waiting::trials(),
         modes::trials(),
+        native::trials(),
         agents::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.

@@ -148,7 +148,7 @@ async fn kept() {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let before = talk.session().await;
     assert_eq!(before.sandbox.runtime.as_deref(), Some("native"));
-    let slow = talk.say("slow: 15 one two three four five").await;
+    let slow = talk.say("slow: 6 one two three four five").await;
     talk.running(&slow).await;
     stack.end().unwrap();
 

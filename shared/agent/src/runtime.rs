@@ -114,6 +114,8 @@ pub struct Launch {
 /// An image within a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlineImage {
+    /// Where it is, below the agent's working directory.
+    pub path: String,
     /// Its name as given.
     pub name: String,
     /// What its bytes say that it is.

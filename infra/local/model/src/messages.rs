@@ -84,6 +84,14 @@ fn translated(call: &ToolCall) -> (&'static str, Value) {
     }
 }
 
+/// Media types of the images in a message's content.
+fn images(content: &Value) -> Vec<String> {
+    let parts = content.as_array().into_iter().flatten();
+    let sources = parts.filter(|part| part["type"] == "image");
+    let types = sources.map(|part| part["source"]["media_type"].as_str().unwrap_or("link"));
+    types.map(str::to_owned).collect()
+}
+
 /// Reads a request body; the error says what is wrong with it.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let body: Body = serde_json::from_slice(body).map_err(|error| {
@@ -111,7 +119,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         user: texts(&body.messages[last_user].content)
             .last()
             .map_or_else(String::new, |&text| text.to_owned()),
-        images: Vec::new(),
+        images: images(&body.messages[last_user].content),
         results: body.messages[last_user + 1..]
             .iter()
             .filter(|message| is_user(message))

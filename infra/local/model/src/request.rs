@@ -74,14 +74,8 @@ impl Message {
     /// Media types of the images in the content; `link` for one that is only an address.
     fn images(&self) -> Vec<String> {
         let parts = self.content.as_array().into_iter().flatten();
-        let address = |part: &Value| part["image_url"]["url"].as_str().map(str::to_owned);
-        let media_type = |address: String| {
-            let data = address
-                .strip_prefix("data:")
-                .and_then(|rest| rest.split_once(';'));
-            data.map_or("link".to_owned(), |(kind, _)| kind.to_owned())
-        };
-        parts.filter_map(address).map(media_type).collect()
+        let addresses = parts.filter_map(|part| part["image_url"]["url"].as_str());
+        addresses.map(media_type).collect()
     }
 
     /// The text without attached files. OpenCode 1.18.33 puts a text file into the message as two parts, one that
@@ -101,6 +95,14 @@ impl Message {
         }
         texts.join("\n")
     }
+}
+
+/// The media type of an image's address; `link` for one that is no data URL.
+pub(crate) fn media_type(address: &str) -> String {
+    let data = address
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(';'));
+    data.map_or("link", |(kind, _)| kind).to_owned()
 }
 
 /// Reads a request body; the error says what is wrong with it.

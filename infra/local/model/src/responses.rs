@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::answer::{ASKS, End, Piece, ToolCall};
-use crate::request::Request;
+use crate::request::{Request, media_type};
 use crate::wire::{Envelope, Frame, tokens_of};
 
 /// How Codex's own notes begin that have the role of a user.
@@ -74,6 +74,13 @@ fn translated(call: &ToolCall) -> (&'static str, Value) {
     }
 }
 
+/// Media types of the images in a message.
+fn images(item: &Value) -> Vec<String> {
+    let parts = item["content"].as_array().into_iter().flatten();
+    let addresses = parts.filter_map(|part| part["image_url"].as_str());
+    addresses.map(media_type).collect()
+}
+
 /// Reads a request body; the error says what is wrong with it.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let body: Body = serde_json::from_slice(body).map_err(|error| {
@@ -104,7 +111,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         include_usage: true,
         tools,
         user,
-        images: Vec::new(),
+        images: images(&body.input[last_user]),
         results: body.input[last_user + 1..]
             .iter()
             .filter_map(result)

@@ -1,7 +1,7 @@
 //! The HTTP API: the session API of sandbox-agent at 79bb441, and what is ours beyond it.
 //!
 //! Ours: `turn`, `attachments`, `model` and `agentMode` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
-//! `directory`, `agentSessionId`, `title` and `instructions` of a session and the `asks` that wait in it, `wait` of events, `GET …/turns/{turn}`, `POST …/cancel`,
+//! `directory`, `agentSessionId`, `title` and `instructions` of a session and the `asks` that wait in it, `wait` of events, `GET …/turns/{turn}` and `…/turns/{turn}/changes`, `POST …/cancel`,
 //! `POST …/terminate`, and `/opencode/*`.
 //!
 //! Promised: every error is a `application/problem+json` that says what to do next and holds no secret.
@@ -54,6 +54,10 @@ pub(crate) fn router(sessions: Arc<Sessions>, host: Arc<Host>, token: &str) -> R
         .route("/v1/sessions/{session}/events", get(events::page))
         .route("/v1/sessions/{session}/events/sse", get(events::stream))
         .route("/v1/sessions/{session}/turns/{turn}", get(turns::turn))
+        .route(
+            "/v1/sessions/{session}/turns/{turn}/changes",
+            get(turns::changes),
+        )
         .route(
             "/v1/sessions/{session}/turns/{turn}/cancel",
             post(turns::cancel),

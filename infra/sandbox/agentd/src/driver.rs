@@ -8,24 +8,29 @@ mod acp;
 mod amp;
 mod claude;
 mod codex;
+mod handed;
 mod opencode;
 mod stdio;
 
-use bobbin_agent_events::{Converted, Converter};
+use bobbin_agent_events::{Converted, Converter, UniversalEventData};
 use serde_json::Value;
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
+pub(crate) use handed::Handed;
 pub(crate) use opencode::Server as OpenCodeServer;
 
 use crate::agents::{Agent, Kind};
 use crate::host::Host;
+use crate::limits::ORDERS_MAX;
 use crate::session::Input;
 use crate::state::{Answer, Ask, Created, Ended, Prompt};
 
 /// What the agent is to be told.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
-    Prompt { turn: String, prompt: Prompt },
+    Prompt(Handed),
     Answer { ask: Ask, answer: Answer },
     Cancel,
 }
@@ -105,15 +110,38 @@ impl Launch {
 pub(crate) struct Reports {
     inputs: mpsc::Sender<Input>,
     launch: u64,
+    host: Arc<Host>,
+    session: String,
 }
 
 impl Reports {
-    pub(crate) fn new(inputs: mpsc::Sender<Input>, launch: u64) -> Self {
-        Self { inputs, launch }
+    pub(crate) fn new(
+        inputs: mpsc::Sender<Input>,
+        launch: u64,
+        host: Arc<Host>,
+        session: &str,
+    ) -> Self {
+        Self {
+            inputs,
+            launch,
+            host,
+            session: session.to_owned(),
+        }
     }
 
     pub(crate) async fn send(&self, report: Report) {
         let launch = self.launch;
+        // Before anybody knows of the end, by its event or otherwise, and goes on.
+        let ends = match &report {
+            Report::Ended { .. } => true,
+            Report::Said(made) => made
+                .iter()
+                .any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. })),
+            Report::Ready { .. } | Report::AgentSession(_) => false,
+        };
+        if ends {
+            self.host.changes.end(&self.session).await;
+        }
         // A session that is gone wants to know nothing.
         let _ = self.inputs.send(Input::Report { launch, report }).await;
     }
@@ -126,20 +154,52 @@ pub(crate) async fn drive(
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
+    let (ready, prepared) = mpsc::channel(ORDERS_MAX);
+    let prepare = async {
+        let launch = &launch;
+        while let Some(order) = orders.recv().await {
+            let order = match order {
+                Order::Prompt(prompt) => Order::Prompt(prompt.prepared(launch, host).await),
+                order => order,
+            };
+            if ready.send(order).await.is_err() {
+                break;
+            }
+        }
+        drop(ready);
+        // The agent ends by itself.
+        std::future::pending().await
+    };
+    let down = tokio::select! {
+        down = speak(&launch, host, prepared, reports) => down,
+        never = prepare => never,
+    };
+    if !host.is_stopping() {
+        host.changes.end(&launch.session).await;
+    }
+    down
+}
+
+async fn speak(
+    launch: &Launch,
+    host: &Host,
+    mut orders: mpsc::Receiver<Order>,
+    reports: &Reports,
+) -> Down {
     match launch.agent.kind {
-        Kind::OpenCode => opencode::drive(launch, host, orders, reports).await,
+        Kind::OpenCode => opencode::drive(launch.clone(), host, orders, reports).await,
         Kind::Claude => {
-            let mut protocol = claude::Claude::new(&launch);
-            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+            let mut protocol = claude::Claude::new(launch);
+            stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
         Kind::Codex => {
-            let mut protocol = codex::Codex::new(&launch);
-            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+            let mut protocol = codex::Codex::new(launch);
+            stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
         Kind::Amp => amp::drive(launch, host, orders, reports).await,
         Kind::Acp => {
-            let mut protocol = acp::Acp::new(&launch);
-            stdio::drive(&mut protocol, &launch, host, &mut orders, reports).await
+            let mut protocol = acp::Acp::new(launch);
+            stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::agents::Agents;
+use crate::changes::Changes;
 use crate::driver::OpenCodeServer;
 use crate::limits::{RESERVE_BYTES, STOP_GRACE_MS};
 use crate::process::{STATE_VARIABLE, tree};
@@ -18,6 +19,7 @@ pub(crate) struct Host {
     pub(crate) agents: Agents,
     /// The one server that all sessions of OpenCode share.
     pub(crate) opencode: OpenCodeServer,
+    pub(crate) changes: Changes,
     /// Unique to this start of the daemon.
     start: String,
     launches: AtomicU64,
@@ -59,6 +61,7 @@ impl Host {
             state_dir: state_dir.to_owned(),
             agents,
             opencode: OpenCodeServer::default(),
+            changes: Changes::new(state_dir),
             start: uuid::Uuid::new_v4().to_string(),
             launches: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),

@@ -66,3 +66,22 @@ pub(crate) const INSTALL_MS_MAX: u64 = 300_000;
 pub(crate) const VERSION_MS_MAX: u64 = 5_000;
 /// Hot loop: messages of the agent in one turn, after which it is cancelled.
 pub(crate) const TURN_EVENTS_MAX: u64 = 1_000_000;
+/// A file that is larger is no part of a snapshot of a directory.
+pub(crate) const SNAPSHOT_FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
+/// Files of a directory that may differ from its repository's index, and their bytes: with more there is no snapshot.
+pub(crate) const SNAPSHOT_FILES_MAX: usize = 20_000;
+pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Git's list of them.
+pub(crate) const SNAPSHOT_LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// One snapshot, and one comparison: a prompt waits for it.
+pub(crate) const SNAPSHOT_MS_MAX: u64 = 10_000;
+/// Files that a turn has changed; with more its changes are unknown.
+pub(crate) const CHANGES_FILES_MAX: usize = 5_000;
+/// Bytes of a turn's patches; files beyond it are told without theirs.
+pub(crate) const CHANGES_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Turns of a session whose changes are kept.
+pub(crate) const CHANGES_KEPT: usize = 8;
+/// How long a question for a turn's changes waits until they are found out.
+pub(crate) const CHANGES_WAIT_MS_MAX: u64 = 12_000;
+/// Images of one prompt that an agent is shown, together; one that does not fit is named.
+pub(crate) const IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;

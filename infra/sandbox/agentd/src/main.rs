@@ -13,6 +13,7 @@
 mod agents;
 mod api;
 mod arguments;
+mod changes;
 mod daemon_log;
 mod driver;
 mod host;

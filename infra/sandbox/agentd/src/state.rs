@@ -76,7 +76,7 @@ pub(crate) struct Prompt {
 /// A file of the sandbox that goes with a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
-    /// Absolute.
+    /// Absolute, or in the session's directory.
     pub(crate) path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mime: Option<String>,

@@ -25,8 +25,8 @@ pub use embedded::{Auto, Embedded, EmbeddedOptions};
 pub use error::ClientError;
 pub use events::EventStream;
 pub use types::{
-    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, Message, Mode, Reply,
-    SessionInfo, Submitted, TurnState, TurnStatus,
+    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, FileChange, FileStatus,
+    Message, Mode, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
 };
 
 /// Time for a call that does not wait for anything.
@@ -199,6 +199,15 @@ impl AgentClient {
     /// [`ClientError`].
     pub async fn turn(&self, session: &str, turn: &str) -> Answered<TurnStatus> {
         self.get(&at(session, &format!("/turns/{}", part(turn))))
+            .await
+    }
+
+    /// What a turn that has ended changed in the files, with what those changed that were sent into it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn changes(&self, session: &str, turn: &str) -> Answered<TurnChanges> {
+        self.get(&at(session, &format!("/turns/{}/changes", part(turn))))
             .await
     }
 

@@ -130,9 +130,9 @@ pub struct Message {
 /// A file that goes with a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attachment {
-    /// Absolute, in the sandbox.
+    /// In the sandbox: absolute, or in the session's directory.
     pub path: String,
-    /// Its media type.
+    /// Its media type. An image is shown to the model where its agent can do that; other files are named to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
     /// Its name, where the path's is not to be shown.
@@ -184,6 +184,42 @@ pub enum TurnState {
     Failed,
     /// It was cut when the daemon or its sandbox was stopped.
     Lost,
+}
+
+/// What a turn that has ended changed in the files.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct TurnChanges {
+    /// False where it was not found out: the turn was cut, runs, or was too long ago, or there was too much to compare.
+    pub known: bool,
+    /// In the order of their paths.
+    pub files: Vec<FileChange>,
+}
+
+/// What a turn did to one file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FileChange {
+    /// Path in the repository, or in the session's directory where that is in none.
+    pub file: String,
+    /// How.
+    pub status: FileStatus,
+    /// Lines that it has and had not before.
+    pub additions: u64,
+    /// Lines that it had before and has not any more.
+    pub deletions: u64,
+    /// In git's form; empty where there is no text to compare, or too much of it.
+    pub patch: String,
+}
+
+/// How a file was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileStatus {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Deleted,
+    /// It was there before, and is.
+    Modified,
 }
 
 /// What a turn waits for.

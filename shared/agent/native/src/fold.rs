@@ -466,6 +466,10 @@ fn small(input: &Value) -> Value {
             kept.insert(name.to_owned(), json!(cut(text)));
         }
     }
+    // Amp's word for it.
+    if let Some(command) = input.get("cmd").and_then(Value::as_str) {
+        kept.insert("command".to_owned(), json!(cut(command)));
+    }
     for (place, list, name) in [
         ("/questions/0/question", "questions", "question"),
         ("/changes/0/path", "changes", "path"),

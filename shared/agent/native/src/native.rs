@@ -7,9 +7,12 @@ use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
 use bobbin_agent::{Agent, AgentError, AgentResult, Missed, RunWatch, Submission};
-use bobbin_agent_client::{AgentClient, CreateSession, Message, Reply, SessionInfo, TurnState};
+use bobbin_agent_client::{
+    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Reply, SessionInfo,
+    TurnState,
+};
 use bobbin_core::ask::{About, Choice as Said};
-use bobbin_core::changes::Change;
+use bobbin_core::changes::{Change, How};
 use bobbin_core::effect::Sending;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey, digest};
@@ -35,7 +38,7 @@ const OPENCODE_SESSION: &str = "ses_";
 #[derive(Clone)]
 pub(crate) struct NativeAgent {
     pub(crate) daemon: Daemon,
-    /// OpenCode's own API, through the daemon: what it offers, and what a turn has changed.
+    /// OpenCode's own API, through the daemon: what it offers.
     pub(crate) opencode: OpenCode,
     pub(crate) models: Arc<Models>,
     pub(crate) instructions: Arc<str>,
@@ -201,12 +204,18 @@ impl Agent for NativeAgent {
                 }
             }
         };
+        // The daemon reads them where they are.
+        let images = prompt.images.iter().map(|image| Attachment {
+            path: image.path.clone(),
+            mime: Some(image.media_type.to_owned()),
+            filename: Some(image.name.clone()),
+        });
         let message = Message {
             message: prompt.text.to_owned(),
             turn: Some(turn),
+            attachments: images.collect(),
             model,
             mode: choice.of_turn().map(str::to_owned),
-            ..Message::default()
         };
         let (session, message) = (session.as_str(), &message);
         let send = || {
@@ -358,17 +367,25 @@ impl Agent for NativeAgent {
     }
 
     async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
-        // OpenCode alone keeps what a turn changed.
-        let all = self.sessions().await?;
-        let own = all
-            .into_iter()
-            .find(|one| one.session_id == session.as_str());
-        let own = own.filter(|one| one.agent == DEFAULT);
-        let Some(id) = own.and_then(|one| one.agent_session_id) else {
-            return Ok(Vec::new());
-        };
-        let newest = self.daemon.newest(session, message).await?;
-        Ok(self.opencode.changes(&id, &newest.turn).await?)
+        let turn = self.daemon.newest(session, message).await?.turn;
+        let (session, turn) = (session.as_str(), turn.as_str());
+        let call = |client: AgentClient| async move { client.changes(session, turn).await };
+        let found = self.daemon.call(call).await?;
+        Ok(found.files.into_iter().map(change).collect())
+    }
+}
+
+fn change(file: FileChange) -> Change {
+    Change {
+        file: file.file,
+        how: match file.status {
+            FileStatus::Added => How::Added,
+            FileStatus::Deleted => How::Deleted,
+            FileStatus::Modified => How::Modified,
+        },
+        added: file.additions,
+        removed: file.deletions,
+        patch: file.patch,
     }
 }
 

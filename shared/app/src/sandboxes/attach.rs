@@ -259,6 +259,7 @@ impl Sandboxes {
             }
             if let Some(media_type) = media_type(&bytes) {
                 inline.push(InlineImage {
+                    path: image.path.clone(),
                     name: image.name.clone(),
                     media_type,
                     base64: base64::engine::general_purpose::STANDARD.encode(&bytes),

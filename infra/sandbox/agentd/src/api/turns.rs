@@ -39,15 +39,8 @@ pub(super) async fn message(
     if body.message.trim().is_empty() {
         return Err(Problem::invalid("the message is empty"));
     }
-    if let Some(attachment) = body
-        .attachments
-        .iter()
-        .find(|one| !one.path.starts_with('/'))
-    {
-        return Err(Problem::invalid(format!(
-            "{} is no absolute path in the sandbox",
-            attachment.path
-        )));
+    if body.attachments.iter().any(|one| one.path.is_empty()) {
+        return Err(Problem::invalid("an attachment has no path"));
     }
     let turn = body
         .turn
@@ -90,6 +83,25 @@ pub(super) async fn turn(
     // While nobody writes, so that a turn that has ended is never told with fewer events than it had.
     body["lastEvent"] = json!(session.progress().borrow().last_event);
     Ok(answer(&body))
+}
+
+/// Ours: what a turn that has ended changed in the files, if that is known.
+pub(super) async fn changes(
+    State(api): State<Api>,
+    Path((session, turn)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let session = api.session(&session).await?;
+    match session.state().await.phase(&turn) {
+        None => return Err(crate::state::Refused::UnknownTurn.into()),
+        Some(Phase::Queued(_) | Phase::Running { .. }) => {
+            return Ok(answer(&json!({"known": false, "files": []})));
+        }
+        Some(Phase::Ended(_)) => {}
+    }
+    let files = api.host.changes.of(&session.id, &turn).await;
+    Ok(answer(
+        &json!({"known": files.is_some(), "files": files.unwrap_or_default()}),
+    ))
 }
 
 fn described(turn: &str, session: &Session) -> Value {

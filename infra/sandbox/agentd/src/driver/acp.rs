@@ -8,9 +8,9 @@ use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Down, Launch, Order, Report, text};
+use super::{Down, Handed, Launch, Order, Report, text};
 use crate::process::Program;
-use crate::state::{Answer, Attachment, Ended, PermissionMode, Prompt};
+use crate::state::{Answer, Attachment, Ended, PermissionMode};
 
 const VERSION: u64 = 1;
 const INITIALIZE: &str = "bobbin-initialize";
@@ -27,6 +27,7 @@ pub(super) struct Acp {
     /// What is spoken in: known once the agent has answered.
     session: Option<String>,
     is_ready: bool,
+    takes_images: bool,
     /// What came before is told once more, and is in the log already.
     is_replaying: bool,
     /// Settings whose answers are waited for.
@@ -50,6 +51,7 @@ impl Acp {
             resumes: launch.agent_session.clone(),
             session: None,
             is_ready: false,
+            takes_images: false,
             is_replaying: false,
             settings: 0,
             turn: None,
@@ -73,6 +75,7 @@ impl Acp {
             })];
         }
         let can = &raw["result"]["agentCapabilities"];
+        self.takes_images = can["promptCapabilities"]["image"] == json!(true);
         let mut params = json!({"cwd": self.directory, "mcpServers": []});
         let method = match &self.resumes {
             None => "session/new",
@@ -174,8 +177,22 @@ impl Acp {
         }
     }
 
-    fn prompt(&mut self, turn: String, prompt: &Prompt) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+        let handed = if self.takes_images {
+            handed
+        } else {
+            handed.without_images()
+        };
+        let Handed {
+            turn,
+            prompt,
+            images,
+            ..
+        } = handed;
         let mut blocks = vec![json!({"type": "text", "text": prompt.text})];
+        blocks.extend(images.iter().map(
+            |image| json!({"type": "image", "mimeType": image.media_type, "data": image.base64}),
+        ));
         blocks.extend(prompt.attachments.iter().map(link));
         let params = json!({"sessionId": self.session, "prompt": blocks});
         let step = Self::request(&format!("turn-{turn}"), "session/prompt", params);
@@ -336,7 +353,7 @@ impl Protocol for Acp {
 
     fn order(&mut self, order: Order) -> Vec<Step> {
         match order {
-            Order::Prompt { turn, prompt } => self.prompt(turn, &prompt),
+            Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
             Order::Cancel => self.cancel(),
         }

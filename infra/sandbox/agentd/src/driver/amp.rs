@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::stdio::{self, Protocol, Step};
-use super::{Down, Launch, Order, Report, Reports, text, with_attachments};
+use super::{Down, Handed, Launch, Order, Report, Reports, text, with_attachments};
 use crate::host::Host;
 use crate::process::Program;
 use crate::state::{Ended, PermissionMode};
@@ -53,7 +53,7 @@ impl Protocol for Run {
     fn order(&mut self, order: Order) -> Vec<Step> {
         match order {
             Order::Cancel => vec![Step::GiveUp(Down::exited("the turn was cancelled"))],
-            Order::Prompt { .. } | Order::Answer { .. } => Vec::new(),
+            Order::Prompt(_) | Order::Answer { .. } => Vec::new(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Protocol for Run {
 
 /// Runs a process for each prompt, one after the other.
 pub(super) async fn drive(
-    launch: Launch,
+    launch: &Launch,
     host: &Host,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
@@ -99,8 +99,8 @@ pub(super) async fn drive(
         .await;
     let mut thread = agent_session;
     loop {
-        let (turn, prompt) = match orders.recv().await {
-            Some(Order::Prompt { turn, prompt }) => (turn, prompt),
+        let Handed { turn, prompt, .. } = match orders.recv().await {
+            Some(Order::Prompt(handed)) => handed,
             Some(Order::Answer { .. } | Order::Cancel) => continue,
             None => return Down::exited("the session was closed"),
         };
@@ -111,7 +111,7 @@ pub(super) async fn drive(
             allows_all: launch.created.permission_mode == PermissionMode::Bypass,
             is_over: false,
         };
-        let down = stdio::drive(&mut run, &launch, host, &mut orders, reports).await;
+        let down = stdio::drive(&mut run, launch, host, &mut orders, reports).await;
         if !run.is_over {
             return down;
         }

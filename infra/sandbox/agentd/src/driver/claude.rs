@@ -9,9 +9,9 @@ use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Launch, Order, Report, loads_project_config, text, with_attachments};
+use super::{Handed, Launch, Order, Report, loads_project_config, text, with_attachments};
 use crate::process::Program;
-use crate::state::{Answer, Ended, PermissionMode, Prompt};
+use crate::state::{Answer, Ended, PermissionMode};
 
 /// The id of the first control request.
 const INITIALIZE: &str = "bobbin-initialize";
@@ -51,7 +51,8 @@ impl Claude {
         Step::Say(json!({"type": "control_request", "request_id": id, "request": request}))
     }
 
-    fn prompt(&mut self, turn: String, prompt: Prompt) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+        let prompt = &handed.prompt;
         let mut steps = Vec::new();
         let wanted = prompt.model.clone().or(self.session_model.clone());
         if wanted != self.model {
@@ -59,10 +60,15 @@ impl Claude {
             steps.push(self.control(request));
             self.model = wanted;
         }
-        let content = json!([{"type": "text", "text": with_attachments(&prompt)}]);
+        let mut content = vec![json!({"type": "text", "text": with_attachments(prompt)})];
+        content.extend(handed.images.iter().map(|image| {
+            let source =
+                json!({"type": "base64", "media_type": image.media_type, "data": image.base64});
+            json!({"type": "image", "source": source})
+        }));
         let message = json!({"role": "user", "content": content});
         steps.push(Step::Say(json!({"type": "user", "message": message})));
-        self.turn = Some(turn);
+        self.turn = Some(handed.turn);
         self.is_cancelled = false;
         steps
     }
@@ -190,7 +196,7 @@ impl Protocol for Claude {
 
     fn order(&mut self, order: Order) -> Vec<Step> {
         match order {
-            Order::Prompt { turn, prompt } => self.prompt(turn, prompt),
+            Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
             Order::Cancel => {
                 self.is_cancelled = true;

@@ -9,9 +9,9 @@ use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Down, Launch, Order, Report, loads_project_config, text, with_attachments};
+use super::{Down, Handed, Launch, Order, Report, loads_project_config, text, with_attachments};
 use crate::process::Program;
-use crate::state::{Answer, Ended, PermissionMode, Prompt};
+use crate::state::{Answer, Ended, PermissionMode};
 
 const INITIALIZE: u64 = 1;
 const THREAD: u64 = 2;
@@ -96,11 +96,20 @@ impl Codex {
         ]
     }
 
-    fn prompt(&mut self, turn: String, prompt: &Prompt) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+        let Handed {
+            turn,
+            prompt,
+            images,
+            ..
+        } = handed;
+        let mut input = vec![json!({"type": "text", "text": with_attachments(&prompt)})];
+        let images = images.iter();
+        input.extend(images.map(|image| json!({"type": "localImage", "path": image.file.path})));
         let mut params = json!({
             "threadId": self.thread,
             "clientUserMessageId": turn,
-            "input": [{"type": "text", "text": with_attachments(prompt)}],
+            "input": input,
         });
         if let Some(model) = &prompt.model {
             params["model"] = json!(model);
@@ -274,7 +283,7 @@ impl Protocol for Codex {
 
     fn order(&mut self, order: Order) -> Vec<Step> {
         match order {
-            Order::Prompt { turn, prompt } => self.prompt(turn, &prompt),
+            Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
             Order::Cancel => {
                 if let Some(running) = &mut self.turn {

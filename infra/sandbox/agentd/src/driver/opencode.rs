@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
 
-use super::{Down, Launch, Order, Report, Reports, text};
+use super::{Down, Handed, Launch, Order, Report, Reports, text, with_attachments};
 use crate::host::Host;
-use crate::state::{Answer, Ask, Ended, PermissionMode, Prompt};
+use crate::state::{Answer, Ask, Ended, PermissionMode};
 
 use api::{Api, ApiError, Events};
 pub(crate) use server::{Endpoint, Server};
@@ -46,9 +46,13 @@ struct Session {
 }
 
 struct Running {
-    turn: String,
     look: Look,
+    handed: Handed,
 }
+
+/// Said to the agent when its images could not be taken as such.
+const IMAGES_NOT_SEEN: &str =
+    "(The images of this message could not be shown to you directly; they are among its files.)";
 
 /// Runs a session until its orders end or the server does.
 pub(super) async fn drive(
@@ -139,7 +143,7 @@ impl Session {
                 _ = looks.tick() => self.wants_look = true,
             }
             if std::mem::take(&mut self.wants_look)
-                && let Some(ended) = self.look().await?
+                && let Some(ended) = self.look(reports).await?
             {
                 self.hear_the_rest(events, reports).await;
                 self.end(ended, reports).await;
@@ -160,7 +164,8 @@ impl Session {
         }
     }
 
-    async fn hear(&mut self, event: Value, reports: &Reports) {
+    async fn hear(&mut self, mut event: Value, reports: &Reports) {
+        shorten(&mut event);
         let properties = &event["properties"];
         let session =
             text(properties, "/sessionID").or_else(|| text(properties, "/info/sessionID"));
@@ -222,23 +227,7 @@ impl Session {
 
     async fn obey(&mut self, order: Order, reports: &Reports) -> Result<(), ApiError> {
         match order {
-            Order::Prompt { turn, prompt } => {
-                let message = turn::message_id(&self.launch.session, &turn);
-                let body = self.prompt(&message, &prompt);
-                self.running = Some(Running {
-                    turn,
-                    look: Look::new(message),
-                });
-                match self.api.prompt(&self.id, &body).await {
-                    Ok(()) => Ok(()),
-                    // Refused for good: the turn ends, the session goes on.
-                    Err(error @ ApiError::Status { .. }) => {
-                        self.end(turn::refused(&error), reports).await;
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                }
-            }
+            Order::Prompt(handed) => self.hand(handed, reports).await,
             Order::Answer { ask, answer } => {
                 self.asks.remove(ask.id());
                 self.answer(&ask, &answer).await
@@ -253,13 +242,39 @@ impl Session {
         }
     }
 
-    fn prompt(&self, message: &str, prompt: &Prompt) -> Value {
+    async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), ApiError> {
+        let message = turn::message_id(&self.launch.session, &handed.turn);
+        let body = self.prompt(&message, &handed);
+        self.running = Some(Running {
+            look: Look::new(message),
+            handed,
+        });
+        match self.api.prompt(&self.id, &body).await {
+            Ok(()) => Ok(()),
+            // Refused for good: the turn ends, the session goes on.
+            Err(error @ ApiError::Status { .. }) => {
+                self.end(turn::refused(&error), reports).await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn prompt(&self, message: &str, handed: &Handed) -> Value {
+        let prompt = &handed.prompt;
         let part = message.replacen("msg", "prt", 1);
         let mut parts = vec![json!({"id": part, "type": "text", "text": prompt.text})];
-        for (number, file) in prompt.attachments.iter().enumerate() {
+        let images = handed.images.iter().map(|image| {
+            let url = format!("data:{};base64,{}", image.media_type, image.base64);
+            (&image.file, url, image.media_type)
+        });
+        let files = prompt.attachments.iter().map(|file| {
+            let mime = file.mime.as_deref().unwrap_or("text/plain");
+            (file, format!("file://{}", file.path), mime)
+        });
+        for (number, (file, url, mime)) in images.chain(files).enumerate() {
             parts.push(json!({
-                "id": format!("{part}_f{number}"), "type": "file", "url": format!("file://{}", file.path),
-                "mime": file.mime.as_deref().unwrap_or("text/plain"),
+                "id": format!("{part}_f{number}"), "type": "file", "url": url, "mime": mime,
                 "filename": file.filename.as_deref().or_else(|| file.path.rsplit('/').next()),
             }));
         }
@@ -300,29 +315,53 @@ impl Session {
     }
 
     /// Looks whether the running turn has ended.
-    async fn look(&mut self) -> Result<Option<Ended>, ApiError> {
+    async fn look(&mut self, reports: &Reports) -> Result<Option<Ended>, ApiError> {
         let Some(running) = &mut self.running else {
             return Ok(None);
         };
         // In this order: what ends between the two is seen to have ended.
         let is_busy = self.api.statuses().await?.get(&self.id).is_some();
-        let messages = if is_busy {
-            Vec::new()
+        let is_there = !is_busy && self.api.has(&self.id, running.look.message()).await?;
+        let last = if is_there {
+            self.api.last_message(&self.id).await?
         } else {
-            self.api.messages(&self.id).await?
+            None
         };
-        match running.look.stand(is_busy, &messages, Instant::now()) {
+        let stand = running
+            .look
+            .stand(is_busy, is_there, last.as_ref(), Instant::now());
+        match stand {
             Stand::Goes => Ok(None),
-            Stand::Ended(ended) => Ok(Some(ended)),
+            Stand::NeverBegun(_) if !running.handed.images.is_empty() => {
+                // An image that cannot be decoded swallows its whole prompt: the words go without it.
+                let mut bare = running.handed.clone().without_images();
+                let words = with_attachments(&bare.prompt);
+                bare.prompt.text = format!("{words}\n\n{IMAGES_NOT_SEEN}");
+                bare.prompt.attachments.clear();
+                self.hand(bare, reports).await?;
+                Ok(None)
+            }
+            Stand::NeverBegun(ended) | Stand::Ended(ended) => Ok(Some(ended)),
         }
     }
 
     async fn end(&mut self, ended: Ended, reports: &Reports) {
         if let Some(running) = self.running.take() {
             self.asks.clear();
-            let turn = running.turn;
+            let turn = running.handed.turn;
             reports.send(Report::Ended { turn, ended }).await;
         }
+    }
+}
+
+/// An image that was handed over need not come back.
+fn shorten(event: &mut Value) {
+    let url = event.pointer_mut("/properties/part/url");
+    if let Some(Value::String(url)) = url
+        && url.starts_with("data:")
+        && let Some(comma) = url.find(',')
+    {
+        url.truncate(comma + 1);
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::events::{Numbering, failure, turn_ended};
 use super::{AgentStatus, Input, Progress, Reply, SessionError};
-use crate::driver::{self, Down, Launch, Order, Report, Reports};
+use crate::driver::{self, Down, Handed, Launch, Order, Report, Reports};
 use crate::host::Host;
 use crate::limits::{BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, ORDERS_MAX, TURN_EVENTS_MAX};
 use crate::log::{AppendError, Found, Line, Log};
@@ -69,6 +69,8 @@ struct Batch {
     effects: Vec<Effect>,
     /// Something of the agent's is among it, which is lost if it cannot be written.
     hears: bool,
+    /// A turn ends with it.
+    ends: bool,
 }
 
 pub(super) struct Actor {
@@ -343,7 +345,12 @@ impl Actor {
         self.change(state, batch, Change::Submitted { turn: turn.clone() });
         batch
             .effects
-            .push(Effect::Order(Box::new(Order::Prompt { turn, prompt })));
+            .push(Effect::Order(Box::new(Order::Prompt(Handed {
+                turn,
+                prompt,
+                images: Vec::new(),
+                follows: batch.ends,
+            }))));
     }
 
     fn launch(&mut self, state: &mut State, batch: &mut Batch) {
@@ -369,7 +376,9 @@ impl Actor {
 
     /// Ends a turn, with an event where the agent itself has not told of it.
     fn end(&mut self, state: &mut State, batch: &mut Batch, turn: &str, ended: Ended) {
-        let is_told = self.told_end && state.running() == Some(turn);
+        let runs = state.running() == Some(turn);
+        let is_told = self.told_end && runs;
+        batch.ends |= runs;
         let change = Change::Ended {
             turn: turn.to_owned(),
             ended: ended.clone(),
@@ -588,7 +597,12 @@ impl Actor {
             return;
         };
         let number = state.launches;
-        let reports = Reports::new(self.inputs.clone(), number);
+        let reports = Reports::new(
+            self.inputs.clone(),
+            number,
+            self.host.clone(),
+            &self.numbering.session,
+        );
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         self.agent = Some((number, orders));
         self.progress

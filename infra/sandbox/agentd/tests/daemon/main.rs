@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod changes;
 mod client;
 mod description;
 mod durable;
 mod ending;
+mod images;
 mod installed;
 mod named;
 mod opencode;

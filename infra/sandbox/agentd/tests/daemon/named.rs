@@ -3,6 +3,7 @@
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::{Value, json};
 
+use crate::images::look;
 use crate::installed::named;
 use crate::world::{Daemon, wait_for};
 
@@ -63,6 +64,10 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
     daemon.send("s", "text", "echo: hello there").await;
     assert!(done(daemon, "text").await.contains("hello there"));
 
+    look(daemon, "look").await;
+    let seen = done(daemon, "look").await;
+    assert!(seen.contains("I see 1 image: image/png."), "{seen}");
+
     for (turn, reply) in [("once", "once"), ("no", "reject"), ("always", "always")] {
         daemon
             .send("s", turn, &format!("ask: touch {turn}.txt"))
@@ -74,6 +79,18 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
             reply != "reject",
             "{reply}"
         );
+        let path = format!("/v1/sessions/s/turns/{turn}/changes");
+        let changed = daemon.get(&path).await;
+        let names = changed["files"].as_array().unwrap();
+        let names: Vec<&str> = names
+            .iter()
+            .filter_map(|one| one["file"].as_str())
+            // Claude Code keeps there what it is always allowed to do.
+            .filter(|file| *file != ".claude/settings.local.json")
+            .collect();
+        let file = format!("{turn}.txt");
+        let expected = (reply != "reject").then_some(file.as_str());
+        assert_eq!(names, Vec::from_iter(expected), "{changed}");
     }
     daemon.send("s", "unasked", "ask: touch always.txt").await;
     daemon.until("s", "unasked", "done").await;

@@ -4,6 +4,7 @@ use bobbin_http::Method;
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::{Value, json};
 
+use crate::images::look;
 use crate::installed::installed;
 use crate::world::{Daemon, TOKEN, http, runs, wait_for};
 
@@ -19,7 +20,8 @@ async fn opencode(model: &Model) -> Option<Daemon> {
         "provider": {"fake": {
             "npm": "@ai-sdk/openai-compatible", "name": "Scripted",
             "options": {"baseURL": model.base_url(), "apiKey": "k"},
-            "models": {MODEL_ID: {"name": "Scripted", "tool_call": true, "limit": {"context": 128_000, "output": 8_192}}},
+            "models": {MODEL_ID: {"name": "Scripted", "tool_call": true, "attachment": true,
+                "modalities": {"input": ["text", "image"], "output": ["text"]}, "limit": {"context": 128_000, "output": 8_192}}},
         }},
     });
     let marker = home.join("config/opencode");
@@ -106,6 +108,10 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
         std::fs::read_to_string(daemon.project().join("made.txt")).unwrap(),
         "some words"
     );
+
+    look(&daemon, "look").await;
+    let seen = answer_of(&daemon, "look").await;
+    assert_eq!(seen, "I see 1 image: image/png.");
 
     for (turn, reply) in [("once", "once"), ("no", "reject"), ("always", "always")] {
         daemon

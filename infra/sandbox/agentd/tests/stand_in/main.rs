@@ -1,7 +1,7 @@
 //! An agent for the tests of the daemon: it speaks the Agent Client Protocol, holds what the daemon says against the protocol's
 //! own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
 //!
-//! `say TEXT` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `hang` · `die` · `fail` · `leave FILE` (a process in a session of its
+//! `say TEXT` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `die` · `fail` · `leave FILE` (a process in a session of its
 //! own, whose id goes into FILE) · `shed FILE` (the same, without any environment).
 //!
 //! Each prompt is noted in `prompts` in the session's directory before anything else happens.
@@ -80,7 +80,10 @@ impl Agent {
         match line["method"].as_str().unwrap_or("") {
             "initialize" => {
                 described("InitializeRequest", &line["params"]);
-                let can = json!({"loadSession": false, "sessionCapabilities": {"resume": {}}});
+                let can = json!({
+                    "loadSession": false, "sessionCapabilities": {"resume": {}},
+                    "promptCapabilities": {"image": std::env::var_os("STANDIN_SEES").is_some()},
+                });
                 self.respond(
                     line,
                     &json!({"protocolVersion": 1, "agentCapabilities": can}),
@@ -128,6 +131,28 @@ impl Agent {
                 "many" => self.many(rest),
                 "ask" => self.ask(rest),
                 "question" => self.question(),
+                "run" => {
+                    let mut shell = Command::new("sh");
+                    shell.args(["-c", rest]).current_dir(&self.directory);
+                    let done = shell.stdin(Stdio::null()).stdout(Stdio::null()).status();
+                    assert!(done.is_ok_and(|done| done.success()), "{rest}");
+                }
+                "images" => {
+                    let images = blocks.iter().filter(|block| block["type"] == "image");
+                    let images = images.map(|one| format!("{} {}", one["mimeType"], one["data"]));
+                    self.say(&format!(
+                        "images: {}",
+                        images.collect::<Vec<_>>().join(", ")
+                    ));
+                    let links = blocks
+                        .iter()
+                        .filter(|block| block["type"] == "resource_link");
+                    let links = links.map(|one| self::text(&one["uri"]));
+                    self.say(&format!(
+                        "; links: {}",
+                        links.collect::<Vec<_>>().join(", ")
+                    ));
+                }
                 "hang" => {
                     self.say("hanging");
                     self.wait_for_cancel();

@@ -12,8 +12,6 @@ use crate::limits::CALL_MS_MAX;
 
 /// A stream without a word for so long is dead: there is a heartbeat every ten seconds.
 const SILENCE_MS_MAX: u64 = 30_000;
-/// Messages of the newest, of which the last one says how a turn stands.
-const MESSAGES: &str = "50";
 /// How long the stream itself may last.
 const STREAM_MS_MAX: u64 = 30 * 24 * 3_600_000;
 
@@ -112,10 +110,20 @@ impl Api {
         }
     }
 
-    /// The newest messages, oldest first.
-    pub(super) async fn messages(&self, session: &str) -> Result<Vec<Value>, ApiError> {
+    /// The newest message. One at a time: each holds its images.
+    pub(super) async fn last_message(&self, session: &str) -> Result<Option<Value>, ApiError> {
         let path = format!("/session/{session}/message");
-        list(self.get(&path, &[("limit", MESSAGES)]).await?)
+        Ok(list(self.get(&path, &[("limit", "1")]).await?)?.pop())
+    }
+
+    /// Whether there is this message.
+    pub(super) async fn has(&self, session: &str, message: &str) -> Result<bool, ApiError> {
+        let path = format!("/session/{session}/message/{message}");
+        match self.get(&path, &[]).await {
+            Ok(_) => Ok(true),
+            Err(ApiError::Status { status: 404, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) async fn permissions(&self) -> Result<Vec<Value>, ApiError> {

@@ -31,6 +31,8 @@ pub(super) struct Look {
 pub(super) enum Stand {
     Goes,
     Ended(Ended),
+    /// It was taken, and nothing came of it.
+    NeverBegun(Ended),
 }
 
 impl Look {
@@ -43,16 +45,22 @@ impl Look {
         }
     }
 
-    /// Takes what was seen now.
-    pub(super) fn stand(&mut self, is_busy: bool, messages: &[Value], now: Instant) -> Stand {
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Takes what was seen now: whether the session is at work, whether it has the prompt, and its last message.
+    pub(super) fn stand(
+        &mut self,
+        is_busy: bool,
+        is_there: bool,
+        last: Option<&Value>,
+        now: Instant,
+    ) -> Stand {
         if is_busy {
             self.unseen_since = None;
             return Stand::Goes;
         }
-        let last = messages.last();
-        let is_there = messages
-            .iter()
-            .any(|one| text(one, "/info/id") == Some(&self.message));
         let is_answer = last.is_some_and(|last| text(last, "/info/role") == Some("assistant"));
         let is_whole = last.is_some_and(|last| last["info"]["time"]["completed"].is_number());
         match last {
@@ -62,7 +70,7 @@ impl Look {
                 if now - since < Duration::from_millis(UNSEEN_MS_MAX) {
                     return Stand::Goes;
                 }
-                Stand::Ended(self.never_begun())
+                Stand::NeverBegun(self.never_begun())
             }
         }
     }

@@ -1,0 +1,86 @@
+//! A prompt on its way to the agent: the files are looked at before anything changes them, and the images among its
+//! attachments are read.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_core::images::media_type;
+
+use super::Launch;
+use crate::agents::Kind;
+use crate::host::Host;
+use crate::limits::IMAGES_BYTES_MAX;
+use crate::state::{Attachment, Prompt};
+
+/// A turn's prompt.
+#[derive(Debug, Clone)]
+pub(crate) struct Handed {
+    pub(crate) turn: String,
+    pub(crate) prompt: Prompt,
+    /// Attachments of the prompt's that the model is to see.
+    pub(crate) images: Vec<Image>,
+    /// It waited for the turn before it.
+    pub(crate) follows: bool,
+}
+
+/// An image in full.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    pub(crate) file: Attachment,
+    /// What its bytes say that it is.
+    pub(crate) media_type: &'static str,
+    pub(crate) base64: String,
+}
+
+impl Handed {
+    /// The prompt of a turn that is about to begin.
+    pub(super) async fn prepared(mut self, launch: &Launch, host: &Host) -> Self {
+        let directory = launch.created.directory.as_str();
+        host.changes
+            .begin(&launch.session, &self.turn, directory, self.follows)
+            .await;
+        let mut left = IMAGES_BYTES_MAX;
+        for mut file in std::mem::take(&mut self.prompt.attachments) {
+            let path = Path::new(directory).join(&file.path);
+            if let Some(path) = path.to_str() {
+                path.clone_into(&mut file.path);
+            }
+            let is_image = file
+                .mime
+                .as_deref()
+                .is_some_and(|mime| mime.starts_with("image/"));
+            let image = match launch.agent.kind {
+                Kind::Amp => None,
+                _ if is_image => read(file.clone(), &mut left).await,
+                _ => None,
+            };
+            match image {
+                Some(image) => self.images.push(image),
+                None => self.prompt.attachments.push(file),
+            }
+        }
+        self
+    }
+
+    /// The same with its images as files that are only named.
+    pub(super) fn without_images(mut self) -> Self {
+        let files = self.images.drain(..).map(|image| image.file);
+        self.prompt.attachments.extend(files);
+        self
+    }
+}
+
+/// Reads an image; none where it cannot be read, is none, or is larger than what is left for images.
+async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
+    let found = tokio::fs::metadata(&file.path).await.ok()?;
+    let rest = left.checked_sub(found.len())?;
+    let bytes = tokio::fs::read(&file.path).await.ok()?;
+    let media_type = media_type(&bytes)?;
+    *left = rest;
+    Some(Image {
+        file,
+        media_type,
+        base64: STANDARD.encode(&bytes),
+    })
+}
