@@ -10,6 +10,8 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use bobbin_core::ids::{ThreadKey, wake_name};
 use bobbin_core::ledger::Entry;
+use bobbin_core::parked::Parked;
+use bobbin_core::schema::{self, Shape};
 use bobbin_core::session::Session;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -187,6 +189,22 @@ impl Aws {
         };
         let text = record("session").ok_or_else(|| format!("no record of {thread}"))?;
         Session::decode(text, record("sandbox")).map_err(|e| e.to_string())
+    }
+
+    /// What the last delivery of a thread's turn has left for the next one.
+    ///
+    /// # Errors
+    /// When there is nothing, or it cannot be read.
+    pub async fn parked(&self, table: &str, thread: &ThreadKey) -> Result<Parked, String> {
+        let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": "parked"}});
+        let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
+        let answer = self
+            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
+            .await?;
+        let text = answer["Item"]["parked"]["S"].as_str();
+        let text = text.ok_or_else(|| format!("nothing was left of {thread}"))?;
+        let (parked, _) = schema::read(Shape::Parked, text).map_err(|e| e.to_string())?;
+        Ok(parked)
     }
 
     /// What the ledger holds of a turn.

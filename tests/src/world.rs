@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use bobbin_core::ids::ThreadKey;
+use bobbin_core::parked::Parked;
 use bobbin_core::person::Person;
 use bobbin_core::session::Session;
 use reqwest::Method;
@@ -148,6 +149,14 @@ impl World {
     /// When there is none.
     pub async fn session(&self, thread: &ThreadKey) -> Result<Session, String> {
         self.aws.session(&self.deployment.table, thread).await
+    }
+
+    /// What the last delivery of a thread's turn has left for the next one.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub async fn parked(&self, thread: &ThreadKey) -> Result<Parked, String> {
+        self.aws.parked(&self.deployment.table, thread).await
     }
 
     /// What a secret of the embedded engine holds, by its logical id.

@@ -9,9 +9,9 @@ use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::run::{COMMON, on, trial};
+use crate::run::{COMMON, brisk, on, trial};
 use crate::scenarios::Scenario;
 
 pub const ALL: [Scenario; 7] = [
@@ -60,13 +60,17 @@ pub fn trials() -> Vec<Trial> {
     ));
     trials.push(trial(
         "asks::an_ask_survives_the_death_of_its_worker",
-        killed,
+        async || killed(quick(), "").await,
+    ));
+    trials.push(trial(
+        "asks::an_ask_of_a_turn_that_nobody_holds_survives_the_death_of_whoever_looks",
+        async || killed(brisk(), "slow: 6 one two three four\n").await,
     ));
     trials
 }
 
 /// The ask, once it stands with this button.
-async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
+pub async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
     talk.see(
         VISIBLE_MS_MAX * 2,
         &format!("an ask with {button:?} stands"),
@@ -76,7 +80,7 @@ async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
 }
 
 /// The ask after somebody has decided: these words, and nothing to press.
-async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
+pub async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
     let shown = talk
         .see(VISIBLE_MS_MAX, "the ask says how it was settled", |one| {
             one.id == ask.id && one.buttons.is_empty()
@@ -88,7 +92,7 @@ async fn settled(talk: &Talk<'_>, ask: &ChatMessage, words: &[&str]) {
 }
 
 /// The turn is answered with these words.
-async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
+pub async fn answered(talk: &Talk<'_>, turn: &str, words: &[&str]) {
     assert_eq!(talk.ended(turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(turn).await;
     for words in words {
@@ -319,8 +323,7 @@ async fn expired() {
 }
 
 /// A stack of its own: its worker is killed, and a crash costs seconds.
-async fn killed() {
-    let mut limits = quick();
+async fn killed(mut limits: Value, first: &str) {
     for (name, ms) in [
         ("visibility_ms", 15_000),
         ("heartbeat_ms", 3_000),
@@ -330,10 +333,9 @@ async fn killed() {
     }
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
+    let prompt = format!("{first}question: Which colour? | red | blue");
     for platform in Platform::ALL {
-        let (talk, turn) = world
-            .begin(platform, "question: Which colour? | red | blue")
-            .await;
+        let (talk, turn) = world.begin(platform, &prompt).await;
         let ask = asked(&talk, "blue").await;
         let killed = world.kill("Worker").await.unwrap();
         assert!(!killed.is_empty(), "no worker was there to be killed");

@@ -97,7 +97,8 @@ const SCENARIOS: [Scenario; 3] = [
         parts: &[
             ("first turn", 200.0),
             ("next turn", 800.0),
-            ("minute followed", 2_000.0),
+            ("minute held", 1_000.0),
+            ("look", 9_000.0),
             ("session's end", 200.0),
         ],
         monthly: "an active month",
@@ -107,7 +108,8 @@ const SCENARIOS: [Scenario; 3] = [
         parts: &[
             ("first turn", 40_000.0),
             ("next turn", 160_000.0),
-            ("minute followed", 1_000_000.0),
+            ("minute held", 200_000.0),
+            ("look", 4_200_000.0),
             ("session's end", 40_000.0),
         ],
         monthly: "an active month",
@@ -158,10 +160,20 @@ fn bills() {
         assert_eq!(number(&prices, row, "how many"), there as f64, "{row}");
     }
 
-    // What a minute of following takes stands in the bounds themselves.
+    // What a held minute takes, and how many looks come after it, stands in the bounds themselves.
     let limits = Limits::DEFAULT;
+    assert_eq!(limits.hold_ms, 60_000);
+    let looks_until = |end_ms: u64| {
+        let (mut age_ms, mut looks) = (limits.hold_ms, 0);
+        while age_ms < end_ms {
+            age_ms += limits.look_after(age_ms, 1);
+            looks += 1;
+        }
+        looks
+    };
+    assert_eq!([120_000, 300_000].map(looks_until), [9, 21]);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
-    let followed = |row: &str| number(&counts, row, "minute followed");
+    let followed = |row: &str| number(&counts, row, "minute held");
     assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms));
     assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
     assert_eq!(followed("function GB-seconds"), 60.0 * 0.25);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::keys::Key;
-use bobbin_core::limits::DELIVERIES_MAX;
+use bobbin_core::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX};
 use bobbin_core::overrides::Overrides;
 use bobbin_core::signals::{COST, DIMENSION, Kind, NAMESPACE, OTHERS, TOKENS};
 use bobbin_tests::binaries::workspace;
@@ -51,10 +51,13 @@ pub fn trials() -> Vec<Trial> {
             "deployment::the_queues_give_a_message_up_after_as_many_deliveries_as_the_code_reckons_with",
             || {
                 let template = template();
-                for queue in ["Messages", "Control"] {
+                for (queue, bound) in [
+                    ("Messages", DELIVERIES_MAX),
+                    ("Control", CONTROL_DELIVERIES_MAX),
+                ] {
                     let policy = &template["Resources"][queue]["Properties"]["RedrivePolicy"];
                     let most = policy["maxReceiveCount"].as_u64();
-                    assert_eq!(most, Some(DELIVERIES_MAX.into()), "{queue}");
+                    assert_eq!(most, Some(bound.into()), "{queue}");
                 }
                 Ok(())
             },

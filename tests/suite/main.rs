@@ -14,6 +14,7 @@ mod emulated;
 mod faults;
 mod functions;
 mod fuzz;
+mod looks;
 mod manners;
 mod modes;
 mod named;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         slack_surface::trials(),
         scenarios::trials(),
         asks::trials(),
+        looks::trials(),
         choice::trials(),
         artifacts::trials(),
         traces::trials(),

@@ -15,10 +15,22 @@ pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 
+/// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
+pub static SELDOM: Shared = Shared::with_stand_in_agent(seldom);
+
+pub fn seldom() -> Value {
+    let mut limits = quick();
+    limits["hold_ms"] = json!(2_000);
+    limits["look_ms_min"] = json!(600_000);
+    limits["look_ms_max"] = json!(600_000);
+    limits
+}
+
 pub fn brisk() -> Value {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(2_000);
-    limits["follow_window_ms"] = json!(3_000);
+    limits["hold_ms"] = json!(3_000);
+    limits["look_ms_min"] = json!(300);
     limits
 }
 
@@ -84,6 +96,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("common", &COMMON),
         ("chat", &CHAT),
         ("brisk", &BRISK),
+        ("seldom", &SELDOM),
         ("compat", &crate::modes::COMPAT),
         ("native", &crate::modes::NATIVE),
         ("operated", &crate::operate::OPERATED),

@@ -261,19 +261,20 @@ async fn sliced(world: World, platform: Platform) {
             "slow: 12 one two three four five six seven eight nine ten",
         )
         .await;
-    let windows = eventually(
+    let looks = eventually(
         VISIBLE_MS_MAX * 2,
-        "the run goes over two deliveries",
+        "the run goes over three deliveries",
         async || {
-            let session = world.session(&talk.thread.key).await?;
-            match &session.turn {
-                Some(turn) if turn.windows >= 2 => Ok(turn.windows),
-                other => Err(format!("{other:?}; ended: {:?}", session.ended)),
+            let parked = world.parked(&talk.thread.key).await?;
+            if parked.receive >= 3 {
+                Ok(parked.receive)
+            } else {
+                Err(format!("{parked:?}"))
             }
         },
     )
     .await;
-    assert!(windows >= 2);
+    assert!(looks >= 3);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(
         talk.answer(&turn)

@@ -49,7 +49,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> ChatMessage {
+pub async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> ChatMessage {
     eventually(
         VISIBLE_MS_MAX,
         &format!("the card says {words:?}"),

@@ -25,6 +25,7 @@ use bobbin_cloud::wake::Wakes;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
+use bobbin_core::limits::HOLD_MS_MAX;
 use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
@@ -194,10 +195,10 @@ impl Worker {
             Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
             Err(error) => {
                 world::count_failure(&self.metrics, &error);
-                let given_back = receipt
-                    .arrival()
-                    .given_back(&error.failure(), &self.config.limits);
-                Err(given_back)
+                let (arrival, limits) = (receipt.arrival(), &self.config.limits);
+                let given_back = arrival.given_back(&error.failure(), limits);
+                // Its deliveries may have been looks at a run.
+                Err(given_back.within(limits.within_age(arrival.age_ms())))
             }
         }
     }
@@ -212,11 +213,10 @@ impl Worker {
         let visibility = Visibility::default();
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
-        let (claimed, parts, found, outside) = tokio::join!(
+        let (claimed, parts, (found, outside)) = tokio::join!(
             receipt.claim(&visibility),
             self.parts(),
-            self.read_ahead(body, receipt),
-            self.outside(body, receipt)
+            self.read_and_asked(body, receipt)
         );
         if !claimed {
             return false;
@@ -245,6 +245,27 @@ impl Worker {
             never = receipt.heartbeat(&visibility) => match never {},
         };
         receipt.conclude(verdict).await
+    }
+
+    /// What the first step reads, and whether who asks is a full member: at the first delivery both are asked for at the same
+    /// time, later only of a turn that has not begun. One that has was let in then, and is looked at many times.
+    async fn read_and_asked(
+        &self,
+        body: &Body,
+        receipt: &Receipt<'_>,
+    ) -> (
+        Option<Result<Loaded, Failure>>,
+        Result<Option<Outside>, Failure>,
+    ) {
+        let (read, asked) = (self.read_ahead(body, receipt), self.outside(body, receipt));
+        if receipt.receive == 1 {
+            return tokio::join!(read, asked);
+        }
+        let found = read.await;
+        let has_begun = matches!((&found, body), (Some(Ok(found)), Body::Message(message))
+            if found.session.as_ref().and_then(|it| it.turn.as_ref()).is_some_and(|turn| turn.id == message.id));
+        let outside = if has_begun { Ok(None) } else { asked.await };
+        (found, outside)
     }
 
     /// Whether who asks is not known as a full member of the place.
@@ -358,7 +379,7 @@ impl Worker {
         }
         match body {
             Body::Message(message) => {
-                let world = Live::new(parts.clone(), visibility.clone());
+                let world = Live::new(parts.clone(), visibility.clone()).holding(&receipt.handle);
                 let sandboxes = self.sandboxes_of(parts, message, found.as_ref()).await;
                 let world = match found {
                     Some(found) => world.having_read(found),
@@ -423,8 +444,7 @@ impl Worker {
             message,
             id: format!("{}#{}", message.id, receipt.receive),
             receive: receipt.receive,
-            follow_until_ms: (now_ms() + limits.follow_window_ms)
-                .min(deadline_ms.saturating_sub(WIND_UP_MS)),
+            follow_until_ms: (now_ms() + HOLD_MS_MAX).min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             providers: sandboxes.providers(),
             runtime: self.runtime.recorded(),

@@ -25,7 +25,7 @@ pub(crate) struct Receipt<'w> {
     limits: &'w Limits,
     metrics: &'w Metrics,
     pub(crate) queue_url: String,
-    handle: String,
+    pub(crate) handle: String,
     /// Counts the deliveries of this message, from 1.
     pub(crate) receive: u32,
     /// When the queue took it, where that says so.
@@ -98,10 +98,10 @@ impl<'w> Receipt<'w> {
         false
     }
 
-    /// Lets what nobody can read come back soon, because it holds its group until the queue gives it up: with the
-    /// queue's own visibility that takes three days.
+    /// Lets what nobody can read come back at once, because it holds its group until the queue gives it up: with the
+    /// queue's own visibility that takes days.
     pub(crate) async fn hasten(&self) {
-        self.give_back(self.limits.backoff_ms).await;
+        self.give_back(0).await;
     }
 
     /// Lets the queue hand the message out again after a delay.

@@ -278,6 +278,9 @@ pub trait RunWatch: Send {
     /// Takes in what the agent tells, for so long at most. Whether anything came.
     async fn hear(&mut self, within: Duration) -> AgentResult<bool>;
 
+    /// Reads all that there is to know now, without listening for more than that takes.
+    async fn read(&mut self) -> AgentResult<()>;
+
     /// Nothing is missing any more of what was told since the last [`RunWatch::connect`].
     fn is_caught_up(&self) -> bool;
 

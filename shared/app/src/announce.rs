@@ -17,6 +17,7 @@ use bobbin_core::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
+use crate::forward::bring_forward;
 
 /// Times that the record may move between reading it and marking, within one delivery.
 const TRIES_MAX: u32 = 5;
@@ -134,6 +135,9 @@ async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
     if steer(session.as_ref(), &flags, &announce.turn) == Steering::Flag {
         let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
         lane.store.mark_now(thread, turn, by).await.map_err(later)?;
+        if let Some(running) = session.as_ref().and_then(|it| it.turn.as_ref()) {
+            bring_forward(lane.store, lane.queues, thread, &running.id).await;
+        }
     }
     Ok(())
 }

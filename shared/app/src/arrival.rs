@@ -20,10 +20,16 @@ pub struct Arrival {
 }
 
 impl Arrival {
+    /// How long ago the queue took it.
+    #[must_use]
+    pub const fn age_ms(&self) -> u64 {
+        self.now_ms.saturating_sub(self.sent_ms)
+    }
+
     /// Whether the message has waited for so long.
     #[must_use]
     pub const fn is_older_than(&self, within_ms: u64) -> bool {
-        self.now_ms.saturating_sub(self.sent_ms) >= within_ms
+        self.age_ms() >= within_ms
     }
 
     /// Whether something that was accepted then may have been there when the message was sent: a stop that waited out an

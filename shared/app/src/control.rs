@@ -33,6 +33,7 @@ use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
+use crate::forward::bring_forward;
 use crate::sandboxes::{Sandboxes, Target};
 use crate::tenants::Tenants;
 
@@ -364,6 +365,7 @@ impl Lane<'_> {
         let session = found.session.as_ref();
         let agent_session = session.and_then(|session| session.agent_session.as_ref());
         let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted()) else {
+            self.look_now(control, turn).await;
             return Ok(());
         };
         let aborted = async {
@@ -382,7 +384,13 @@ impl Lane<'_> {
         if let Err(failure) = aborted.await {
             tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
+        self.look_now(control, turn).await;
         Ok(())
+    }
+
+    /// Who waits for what becomes of a word does not wait for the time of the next look.
+    async fn look_now(&self, control: &Control, turn: &Turn) {
+        bring_forward(self.store, self.queues, &control.thread, &turn.id).await;
     }
 
     /// The queue first, so that nothing of it begins when the run ends: a flag each, and its card changes at once.
@@ -423,6 +431,9 @@ impl Lane<'_> {
                     .await
                     .map_err(|e| e.failure())?;
                 if marked {
+                    if let Some(running) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
+                        self.look_now(control, running).await;
+                    }
                     return Ok(());
                 } else {
                     words::SENDS_ALREADY
@@ -598,7 +609,11 @@ impl Lane<'_> {
         };
         sandboxes
             .settle(target, generation, (&ask.id, &ask.about), decision)
-            .await
+            .await?;
+        if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
+            self.look_now(control, turn).await;
+        }
+        Ok(())
     }
 }
 

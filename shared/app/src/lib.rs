@@ -8,6 +8,7 @@ pub mod catalogue;
 pub mod clients;
 pub mod control;
 pub mod dead;
+pub mod forward;
 pub mod model_keys;
 pub mod opening;
 pub mod orphans;

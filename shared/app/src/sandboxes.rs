@@ -51,7 +51,7 @@ const PREPARE_MS_MAX: u64 = 3_000;
 /// Between two looks for a Stop while a sandbox is waited for.
 const CANCEL_LOOK_MS: u64 = 1_000;
 /// Clients kept in memory; more are forgotten, and made again when needed.
-const CLIENTS_MAX: usize = 64;
+const CLIENTS_MAX: usize = 1_000;
 
 /// What an effect is performed on: a thread's work, in the sandbox that the thread has or shares, in a workspace of it.
 #[derive(Debug, Clone, Copy)]
@@ -304,6 +304,7 @@ impl Sandboxes {
                     .await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
+            AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
             AgentEffect::Abort {
                 generation,
                 agent_session,

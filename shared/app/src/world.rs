@@ -1,6 +1,6 @@
 //! The world for real: table, provider, agent and chats behind the core's one door.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
+use bobbin_core::parked::Parked;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
@@ -62,6 +63,10 @@ pub struct Live {
     recorded: Mutex<Option<Session>>,
     /// The first read, where it was begun before anybody asked for it.
     ahead: Mutex<Option<Result<Loaded, Failure>>>,
+    /// What the queue knows the message in hand by; empty: it cannot be brought forward.
+    receipt: String,
+    /// Something was written.
+    has_written: AtomicBool,
     /// The trace of the invocation that delivers.
     trace: Option<Trace>,
 }
@@ -101,6 +106,17 @@ impl Live {
             settings: Mutex::default(),
             recorded: Mutex::default(),
             ahead: Mutex::default(),
+            receipt: String::new(),
+            has_written: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, for the message with this receipt.
+    #[must_use]
+    pub fn holding(self, receipt: &str) -> Self {
+        Self {
+            receipt: receipt.to_owned(),
+            ..self
         }
     }
 
@@ -144,6 +160,10 @@ impl Live {
 
     /// Notes for suggestions how the sandbox stands at the end of the delivery, where it has a name.
     pub async fn note_sandbox(&self) {
+        // A look that found nothing new has nothing to note.
+        if !self.has_written.load(Ordering::Relaxed) {
+            return;
+        }
         let recorded = {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
             recorded.as_ref().and_then(|session| {
@@ -228,6 +248,7 @@ impl World for Live {
             .map_err(|e| self.counted(&e))?;
         Ok(match written {
             Written::Yes(flags) => {
+                self.has_written.store(true, Ordering::Relaxed);
                 self.tell(session, entries);
                 let flags = flags.unwrap_or_else(|| self.known_marks().without(&stale));
                 self.note(&flags);
@@ -235,6 +256,25 @@ impl World for Live {
             }
             Written::Conflict => Saved::Conflict,
         })
+    }
+
+    async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
+        let left = self.parts.store.park(thread, parked, &self.receipt).await;
+        match left {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => {
+                tracing::warn!(event = "look.not_parked", %thread, %error, "the next look begins without what this one saw");
+                return None;
+            }
+        }
+        match self.parts.store.flags(thread).await {
+            Ok(flags) => Some(flags),
+            Err(error) => {
+                tracing::warn!(event = "flags.unread", %thread, %error, "the flags could not be read");
+                None
+            }
+        }
     }
 
     async fn prepare(&self, thread: &ThreadKey, effect: &Effect) {

@@ -24,6 +24,7 @@ use bobbin_core::ids::{
 };
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
+use bobbin_core::parked::Seen;
 use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
@@ -93,6 +94,10 @@ impl RunContext for Desk {
     }
 }
 
+fn still_running() -> Event {
+    Event::StillRunning(Seen::default())
+}
+
 struct Scene {
     provider: Provider,
     model: Model,
@@ -129,7 +134,15 @@ impl Scene {
         }
     }
 
+    /// What happened; what a run that goes on looked like is left out.
     async fn perform(&self, effect: Effect) -> Event {
+        match self.performed(effect).await {
+            Event::StillRunning(_) => still_running(),
+            event => event,
+        }
+    }
+
+    async fn performed(&self, effect: Effect) -> Event {
         let (sandboxes, desk, target) = (&self.sandboxes, &self.desk, self.target());
         let done = async {
             match &effect {
@@ -225,6 +238,8 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            seen: Seen::default(),
+            seen_at_ms: None,
             messages_max: 200,
         }
     }
@@ -364,6 +379,7 @@ async fn life() {
     step!(a_prompt_is_sent_once);
     step!(a_waiting_prompt_is_sent_into_the_run);
     step!(a_run_with_two_prompts_can_be_stopped);
+    step!(a_run_that_nobody_holds_is_looked_at);
     step!(attachments_are_brought_and_the_missing_ones_named);
     step!(what_a_run_leaves_behind_is_read);
     step!(images_go_to_the_model_and_a_broken_one_swallows_no_prompt);
@@ -891,7 +907,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
             scene
                 .perform(Effect::Agent(AgentEffect::Follow(deaf)))
                 .await,
-            Event::StillRunning
+            still_running()
         );
         let seen = scene
             .perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids))))
@@ -927,6 +943,48 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
     }
 }
 
+/// A run that nobody holds is looked at: its card changes once for what is new, and its end is read.
+async fn a_run_that_nobody_holds_is_looked_at(scene: &mut Scene) {
+    let ids = scene.send("s5", "slow: 60 a b c d e f g h", FIRST).await;
+    let window = Follow {
+        until_ms: now_ms() + 2_000,
+        ..scene.follow(&ids)
+    };
+    let held = AgentEffect::Follow(window);
+    let Event::StillRunning(mut seen) = scene.performed(Effect::Agent(held)).await else {
+        panic!("it was to go on")
+    };
+    scene.cards();
+    let (mut looks, mut cards) = (0, 0);
+    let answer = loop {
+        let look = Follow {
+            seen: seen.clone(),
+            seen_at_ms: Some(now_ms()),
+            until_ms: 0,
+            ..scene.follow(&ids)
+        };
+        let before = seen.card.clone();
+        match scene
+            .performed(Effect::Agent(AgentEffect::Look(look)))
+            .await
+        {
+            Event::StillRunning(now) => seen = now,
+            Event::Finished(answer) => break answer,
+            event => panic!("{event:?}"),
+        }
+        let shown = scene.cards().len();
+        assert_eq!(
+            shown,
+            usize::from(before != seen.card),
+            "a card for what is new"
+        );
+        (looks, cards) = (looks + 1, cards + shown);
+        assert!(looks < 10_000, "it never ended");
+    };
+    assert_eq!(answer.end, RunEnd::Completed);
+    assert!(looks > 1 && cards < looks, "{cards} cards in {looks} looks");
+}
+
 /// A run into which a prompt was sent is ended while it works on the first one.
 async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     let ids = scene.send("s3", "run: sleep 60", FIRST).await;
@@ -938,7 +996,7 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
         scene
             .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
-        Event::StillRunning
+        still_running()
     );
     let further = scene.send("s4", "echo: never", FIRST).await;
     let began_ms = now_ms();
@@ -1155,7 +1213,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
         scene
             .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
-        Event::StillRunning
+        still_running()
     );
     let by = Person {
         id: "7".to_owned(),
@@ -1197,7 +1255,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let still = scene
         .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
-    assert_eq!(still, Event::StillRunning);
+    assert_eq!(still, still_running());
     assert_eq!(scene.perform(abort).await, Event::Aborted);
     let mine = [ids.message.clone()];
     let agent_session = scene.session.as_str().into();
@@ -1221,7 +1279,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let still = scene
         .perform(Effect::Agent(AgentEffect::Follow(window)))
         .await;
-    assert_eq!(still, Event::StillRunning, "it was hit");
+    assert_eq!(still, still_running(), "it was hit");
     // What is meant for it ends it, and says so only when it is over.
     assert_eq!(scene.perform(run(&next)).await, Event::RunEnded);
     let answer = scene.finished(scene.follow(&next)).await;
@@ -1280,7 +1338,7 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
         scene
             .perform(Effect::Agent(AgentEffect::Follow(waiting)))
             .await,
-        Event::StillRunning
+        still_running()
     );
     assert!(
         scene
@@ -1549,7 +1607,7 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
         scene
             .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
-        Event::StillRunning
+        still_running()
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
     let lost = scene
@@ -1861,7 +1919,7 @@ async fn a_sandbox_that_vanishes_under_a_run_is_gone(scene: &mut Scene) {
         scene
             .perform(Effect::Agent(AgentEffect::Follow(window)))
             .await,
-        Event::StillRunning
+        still_running()
     );
     scene
         .control(

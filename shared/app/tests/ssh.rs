@@ -132,6 +132,8 @@ impl Scene {
         }));
         assert_eq!(sent.await, Event::Prompted);
         let follow = Follow {
+            seen: Default::default(),
+            seen_at_ms: None,
             generation: GENERATION,
             agent_session: session.clone(),
             message: ids.message.clone(),

@@ -169,6 +169,14 @@ impl Queues {
         self.dead.iter().any(|dead| dead == url)
     }
 
+    /// Has a message of threads' that waits come at once, by the receipt of its last delivery.
+    ///
+    /// # Errors
+    /// As [`Self::set_visibility`].
+    pub async fn show_message(&self, receipt: &str) -> Result<(), QueueError> {
+        self.set_visibility(&self.messages, receipt, 0).await
+    }
+
     /// Sets for how long the message stays invisible from now, in milliseconds (rounded up to seconds; at most 12 h).
     ///
     /// # Errors

@@ -6,13 +6,14 @@
 //! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. Beside them the
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
-//! beside it. What belongs to a tenant and to no thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which
-//! keys are entered in [`setup`].
+//! beside it. What a delivery leaves for the next one of its message is in [`parked`]. What belongs to a tenant and to no
+//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`].
 
 mod due;
 mod flags;
 mod items;
 mod layout;
+mod parked;
 mod sandboxes;
 mod setup;
 mod tenant;
@@ -31,7 +32,9 @@ use bobbin_core::schema::{self, Shape, Unreadable};
 use bobbin_core::session::{ControlFlags, Session};
 
 use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_write};
-use self::layout::{DIFF, ENTRY, ITEMS_A_RECORD, PATCH, SESSION, key, ledger_item, record_keys};
+use self::layout::{
+    DIFF, ENTRY, ITEMS_A_RECORD, PARKED, PATCH, SESSION, key, ledger_item, record_keys,
+};
 use self::sandboxes::name_write;
 use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
 use crate::aws::{Aws, CallError, Cause};
@@ -125,6 +128,7 @@ impl Store {
     pub async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, StoreError> {
         let mut keys = record_keys(thread).to_vec();
         keys.push(key(thread, &ledger_item(turn)));
+        keys.push(key(thread, PARKED));
         keys.push(tenant::settings_key(&thread.tenant()));
         self.loaded(thread, keys).await
     }

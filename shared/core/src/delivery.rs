@@ -50,6 +50,16 @@ impl Verdict {
         };
         Self::Hold { delay_ms, why }
     }
+
+    /// The same, but so many milliseconds from now at the latest. Of a turn's deliveries, which the delay was made of, most
+    /// may have been looks at its run; its age says how long what stands in its way can have lasted.
+    #[must_use]
+    pub fn within(mut self, most_ms: u64) -> Self {
+        if let Self::Hold { delay_ms, .. } | Self::Newer { delay_ms, .. } = &mut self {
+            *delay_ms = (*delay_ms).min(most_ms);
+        }
+        self
+    }
 }
 
 /// One delivery of a message, and how it is driven.
@@ -61,7 +71,7 @@ pub struct Delivery<'a> {
     pub id: String,
     /// Counts the deliveries of this message, from 1.
     pub receive: u32,
-    /// Stop following at this time.
+    /// Stop following at this time at the latest: the function has no more.
     pub follow_until_ms: Ms,
     /// Model of turns for which none is chosen, as provider/model.
     pub model: &'a str,
@@ -73,4 +83,12 @@ pub struct Delivery<'a> {
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.
     pub split: fn(&str) -> Vec<String>,
+}
+
+impl Delivery<'_> {
+    /// How long ago the message was accepted, in milliseconds.
+    #[must_use]
+    pub const fn age_ms(&self, now_ms: Ms) -> u64 {
+        now_ms.saturating_sub(self.message.accepted_at_ms)
+    }
 }

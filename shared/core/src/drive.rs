@@ -36,6 +36,7 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                 };
                 Outcome::Saved(both(written, ready).await.0)
             }
+            Step::Park(parked) => Outcome::Parked(world.park(thread, &parked).await),
             Step::Perform(effect) => Outcome::Done(world.perform(thread, effect).await),
             Step::PerformBoth { work, card } => {
                 let work = world.perform(thread, work);

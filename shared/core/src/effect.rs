@@ -8,6 +8,7 @@ use crate::ids::{
 };
 use crate::images::Image;
 use crate::message::Attachment;
+use crate::parked::Seen;
 use crate::selection::Selection;
 use crate::session::StrayRun;
 
@@ -191,6 +192,8 @@ pub enum AgentEffect {
     /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
     /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
     Follow(Follow),
+    /// Look once how the run stands, and show on the card what has changed. Answers as [`AgentEffect::Follow`] does.
+    Look(Follow),
     /// End the run, unless the agent has been given a prompt of another turn since. Answers `Aborted`.
     Abort {
         /// Which of the provider's sandboxes that ours has had.
@@ -312,6 +315,10 @@ pub struct Follow {
     pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
+    /// What was seen of it before.
+    pub seen: Seen,
+    /// When that was, where it was by another delivery.
+    pub seen_at_ms: Option<Ms>,
     /// More assistant messages than this mean a loop.
     pub messages_max: u32,
 }
@@ -396,6 +403,7 @@ impl AgentEffect {
             Self::FindPrompt { .. } => "find_prompt",
             Self::SendPrompt { .. } => "send_prompt",
             Self::Follow(_) => "follow",
+            Self::Look(_) => "look",
             Self::Abort { .. } => "abort",
             Self::EndRun(_) => "end_run",
             Self::Decline { .. } => "decline",

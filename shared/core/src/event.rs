@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
+use crate::parked::Seen;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
 use crate::sandbox::{SandboxState, SnapshotSeen};
@@ -107,8 +108,8 @@ pub enum Event {
     Prompted,
     /// The run is over.
     Finished(Answer),
-    /// The time for following was over before the run was.
-    StillRunning,
+    /// The time for following was over before the run was, or a look found that it goes on.
+    StillRunning(Seen),
     /// A cancel flag for this turn stands beside the record.
     CancelSeen {
         /// Who pressed Stop, for the words at the end.

@@ -32,6 +32,7 @@ pub mod outcome;
 pub mod overrides;
 pub mod overview;
 pub mod own_keys;
+pub mod parked;
 pub mod person;
 pub mod ports;
 pub mod reply;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Ms;
+
 /// The bounds; each can be set by `limits` of the template's parameter `Overrides` (a JSON object of these names).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -32,9 +34,14 @@ pub struct Limits {
     pub turn_ms: u64,
     /// More assistant messages in one turn than this is a loop without end: aborted and reported.
     pub turn_messages: u32,
-    /// How long one delivery follows a run before it gives the message back and goes on in the next.
-    #[serde(alias = "slice_ms")]
-    pub follow_window_ms: u64,
+    /// A delivery follows a run until this long after its prompt was sent; from then on one looks at it now and then, and
+    /// nobody holds it in between. At its largest ([`HOLD_MS_MAX`]) every delivery follows for so long, and none only looks.
+    #[serde(alias = "follow_window_ms", alias = "slice_ms")]
+    pub hold_ms: u64,
+    /// Shortest time between two looks at a run that nobody holds. It grows with the turn's age.
+    pub look_ms_min: u64,
+    /// Longest time between two such looks.
+    pub look_ms_max: u64,
     /// Visibility that a worker asks for; a crash costs the thread this long.
     pub visibility_ms: u64,
     /// The visibility is renewed this often.
@@ -157,11 +164,24 @@ pub struct Limits {
 const MINUTE_MS: u64 = 60_000;
 /// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
 pub const DISCORD_TOKEN_MS: u64 = 14 * MINUTE_MS;
-/// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`.
-pub const DELIVERIES_MAX: u32 = 150;
-/// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long, and
-/// the follow windows of a long turn take no more.
+/// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`. SQS takes no more.
+pub const DELIVERIES_MAX: u32 = 1_000;
+/// The same of the control queue, whose messages never look at a run.
+pub const CONTROL_DELIVERIES_MAX: u32 = 150;
+/// The longest that one delivery follows a run: a function has 15 minutes.
+pub const HOLD_MS_MAX: u64 = 13 * MINUTE_MS;
+/// Between two looks lies this part of the turn's age, within their bounds: who waits long waits little longer.
+const LOOK_SHARE: u64 = 12;
+/// Deliveries of one message in which looks come quickly, and are brought forward by whoever wants one. Beyond them they
+/// come every `look_ms_max` alone, so that no crowd of wishes and no series of asks uses up what the queue allows.
+pub const LOOKS_EAGER: u32 = 400;
+/// In an outage a message is tried again after this part of its age at the latest: its deliveries say little, because most
+/// of them may have been looks.
+const AGE_SHARE: u64 = 20;
+/// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long.
 const OUTAGE_QUICK: u32 = 20;
+/// Deliveries in an outage until its delay has grown to the longest: each is a fifth longer than the one before.
+const OUTAGE_DELAYS_GROWING: u64 = 60;
 /// Beyond those the delay doubles in so many deliveries: who waits out an outage waits a fifth longer than it lasts.
 const OUTAGE_DOUBLING: u32 = 4;
 /// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
@@ -198,7 +218,9 @@ impl Limits {
         lifecycle_call_ms: 45_000,
         turn_ms: 90 * MINUTE_MS,
         turn_messages: 200,
-        follow_window_ms: 13 * MINUTE_MS,
+        hold_ms: MINUTE_MS,
+        look_ms_min: 5_000,
+        look_ms_max: 20_000,
         visibility_ms: 120_000,
         heartbeat_ms: 40_000,
         attempts: 5,
@@ -290,6 +312,70 @@ impl Limits {
             .min(self.outage_backoff_ms_max)
     }
 
+    /// How long a message of this age waits for what only stands in its way, at most.
+    #[must_use]
+    pub fn within_age(&self, age_ms: u64) -> u64 {
+        (age_ms / AGE_SHARE)
+            .max(self.backoff_ms)
+            .min(self.outage_backoff_ms_max)
+    }
+
+    /// The delay in an outage that is known to have lasted so long: a fifth of that, within the bounds of any other.
+    #[must_use]
+    pub fn outage_delay(&self, lasted_ms: u64) -> u64 {
+        (lasted_ms / 5)
+            .max(self.backoff_ms)
+            .min(self.outage_backoff_ms_max)
+    }
+
+    /// The delay of a message that waits for somebody else who works with its sandbox: of a turn's deliveries most may have
+    /// been looks at its run, so no longer than what the other does can have lasted.
+    #[must_use]
+    pub fn lease_delay(&self, receive: u32, lasted_ms: u64) -> u64 {
+        self.backoff(receive).min(lasted_ms.max(self.backoff_ms))
+    }
+
+    /// Until when a run is followed whose prompt was sent then; at its largest without end.
+    #[must_use]
+    pub const fn held_until(&self, sent_at_ms: Ms) -> Ms {
+        if self.hold_ms >= HOLD_MS_MAX {
+            return Ms::MAX;
+        }
+        sent_at_ms.saturating_add(self.hold_ms)
+    }
+
+    /// The time until the next look at a run that has gone on for so long; `receive` counts the deliveries of its message.
+    #[must_use]
+    pub fn look_after(&self, age_ms: u64, receive: u32) -> u64 {
+        if receive >= LOOKS_EAGER {
+            return self.look_ms_max;
+        }
+        (age_ms / LOOK_SHARE).clamp(self.look_ms_min, self.look_ms_max)
+    }
+
+    /// The longest that a turn's message may be out of sight while nothing is amiss: held, or waiting for the next look.
+    #[must_use]
+    pub fn out_of_sight_ms(&self) -> u64 {
+        self.hold_ms.max(self.look_ms_max) + self.visibility_ms
+    }
+
+    /// Deliveries that one message may take at most, for each of its reasons together.
+    #[must_use]
+    pub const fn deliveries(&self) -> u64 {
+        let looks = LOOKS_EAGER as u64 + self.turn_ms.div_ceil(self.look_ms_max);
+        let windows = self.turn_ms.div_ceil(self.hold_ms);
+        let following = if self.hold_ms >= HOLD_MS_MAX {
+            windows
+        } else {
+            looks
+        };
+        let outage = self.outage_ms / self.backoff_ms_max + 6;
+        let telling = self.telling_ms / self.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
+        // In line for a workspace: often, now and then, and every quarter of an hour.
+        let in_line = 120 + self.workspace_wait_ms / (15 * MINUTE_MS);
+        self.attempts as u64 + self.refusals as u64 + following + outage + telling + in_line
+    }
+
     /// Checks the relations that the protocol rests on.
     ///
     /// # Errors
@@ -305,8 +391,20 @@ impl Limits {
                 "lifecycle_call_ms must be below visibility_ms",
             ),
             (
-                self.follow_window_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0,
-                "follow_window_ms, poll_ms and heartbeat_ms must be above 0",
+                self.hold_ms > 0 && self.poll_ms > 0 && self.heartbeat_ms > 0,
+                "hold_ms, poll_ms and heartbeat_ms must be above 0",
+            ),
+            (
+                self.hold_ms <= HOLD_MS_MAX,
+                "hold_ms must be at most 780000: a function has 15 minutes",
+            ),
+            (
+                self.look_ms_min > 0 && self.look_ms_min <= self.look_ms_max,
+                "look_ms_min must be above 0 and at most look_ms_max",
+            ),
+            (
+                self.backoff_ms_max > 0 && self.outage_backoff_ms_max > 0,
+                "backoff_ms_max and outage_backoff_ms_max must be above 0",
             ),
             (
                 u64::from(self.auto_stop_min) * MINUTE_MS > self.idle_pause_ms,
@@ -346,6 +444,15 @@ impl Limits {
                 self.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX,
                 "outage_backoff_ms_max must be at most 39600000: SQS holds a message for twelve hours at most",
             ),
+            // Last: it divides by some of the others.
+            (
+                self.backoff_ms_max == 0
+                    || self.outage_backoff_ms_max == 0
+                    || self.hold_ms == 0
+                    || self.look_ms_max == 0
+                    || self.deliveries() < DELIVERIES_MAX as u64,
+                "turn_ms divided by look_ms_max (or hold_ms at its largest), with all else that takes a delivery, must stay below the 1000 deliveries of the queue",
+            ),
         ];
         match rules.iter().find(|(holds, _)| !holds) {
             Some((_, rule)) => Err(format!("limits: {rule}")),
@@ -358,14 +465,16 @@ const _: () = {
     let l = Limits::DEFAULT;
     assert!(l.heartbeat_ms * 2 <= l.visibility_ms);
     assert!(l.lifecycle_call_ms < l.visibility_ms);
-    assert!(l.follow_window_ms + 60_000 < 15 * MINUTE_MS);
+    assert!(HOLD_MS_MAX + 60_000 < 15 * MINUTE_MS);
+    assert!(l.hold_ms <= HOLD_MS_MAX && l.look_ms_min <= l.look_ms_max);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
-    // Deliveries that one message may take for each of its reasons together.
-    let windows = l.turn_ms.div_ceil(l.follow_window_ms);
-    let outage = l.outage_ms / l.backoff_ms_max + 6;
-    let telling = l.telling_ms / l.outage_backoff_ms_max + 48;
-    let all = l.attempts as u64 + l.refusals as u64 + windows + outage + telling;
-    assert!(all < DELIVERIES_MAX as u64);
+    assert!(l.deliveries() < DELIVERIES_MAX as u64);
+    // The way back: every delivery follows for as long as a function can.
+    let held = Limits {
+        hold_ms: HOLD_MS_MAX,
+        ..l
+    };
+    assert!(held.deliveries() < DELIVERIES_MAX as u64);
     assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
     assert!(l.card_roll_ms < 60 * MINUTE_MS);
@@ -407,6 +516,29 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_of_somebody_else_is_waited_for_by_deliveries_and_by_what_it_has_lasted_and_never_longer_than_the_bound()
+     {
+        let limits = Limits::DEFAULT;
+        let delay = |(receive, lasted_ms)| limits.lease_delay(receive, lasted_ms);
+        assert_eq!(
+            [
+                (1, 3_600_000),
+                (3, 3_600_000),
+                (300, 0),
+                (300, 7_000),
+                (300, 3_600_000)
+            ]
+            .map(delay),
+            [2_000, 8_000, 2_000, 7_000, 60_000]
+        );
+        let crossed = Limits {
+            backoff_ms_max: 20,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(crossed.lease_delay(1, 0), 20);
+    }
+
+    #[test]
     fn an_outage_of_a_weekend_takes_fewer_deliveries_than_the_queue_allows_wherever_it_begins() {
         let limits = Limits::DEFAULT;
         for before in [0, 7, 15, 40, 100] {
@@ -415,7 +547,7 @@ mod tests {
                 receive += 1;
                 waited_ms += limits.outage_backoff(receive);
             }
-            assert!(receive < DELIVERIES_MAX, "{receive} from {before}");
+            assert!(receive < CONTROL_DELIVERIES_MAX, "{receive} from {before}");
         }
     }
 
@@ -429,7 +561,7 @@ mod tests {
             [1, 1, 2, 8, 32, 107, 120, 120]
         );
         let mut lasted_ms = 0;
-        for receive in 1..DELIVERIES_MAX {
+        for receive in 1..CONTROL_DELIVERIES_MAX {
             let delay_ms = limits.outage_backoff(receive);
             assert!(
                 receive <= 20 || delay_ms * 5 <= lasted_ms + MINUTE_MS,
@@ -437,6 +569,102 @@ mod tests {
             );
             lasted_ms += delay_ms;
         }
+    }
+
+    #[test]
+    fn a_turn_that_has_been_looked_at_often_is_tried_again_soon_and_outlasts_a_weekend() {
+        let limits = Limits::DEFAULT;
+        let delay = |receive, age_ms| {
+            limits
+                .outage_backoff(receive)
+                .min(limits.within_age(age_ms))
+        };
+        let ten_minutes_old = delay(60, 10 * MINUTE_MS);
+        assert_eq!(
+            ten_minutes_old, 30_000,
+            "not the two hours of a sixtieth try"
+        );
+        for (before, age_ms) in [(0, 0), (40, 10 * MINUTE_MS), (300, 80 * MINUTE_MS)] {
+            let (mut waited_ms, mut receive) = (0, before);
+            while waited_ms < WEEKEND_MS {
+                receive += 1;
+                waited_ms += delay(receive, age_ms + waited_ms);
+            }
+            assert!(receive - before < 250, "{receive} from {before}");
+            assert!(receive < DELIVERIES_MAX);
+        }
+    }
+
+    #[test]
+    fn an_outage_whose_beginning_is_known_is_waited_out_by_that() {
+        let limits = Limits::DEFAULT;
+        let (mut lasted_ms, mut tries) = (0, 0);
+        while lasted_ms < limits.telling_ms {
+            lasted_ms += limits.outage_delay(lasted_ms);
+            tries += 1;
+        }
+        let bound = limits.telling_ms / limits.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
+        assert!(tries <= bound, "{tries} of {bound}");
+        assert_eq!(limits.outage_delay(0), 2_000);
+        assert_eq!(limits.outage_delay(50 * MINUTE_MS), 10 * MINUTE_MS);
+    }
+
+    #[test]
+    fn looks_grow_apart_with_the_age_of_a_turn_and_never_take_more_deliveries_than_are_counted() {
+        let limits = Limits::DEFAULT;
+        let at = |seconds: u64| limits.look_after(seconds * 1_000, 1);
+        assert_eq!(
+            [0, 60, 120, 240, 5_000].map(at),
+            [5_000, 5_000, 10_000, 20_000, 20_000]
+        );
+        let (mut age_ms, mut looks) = (limits.hold_ms, 0);
+        while age_ms < 5 * MINUTE_MS {
+            age_ms += limits.look_after(age_ms, looks);
+            looks += 1;
+        }
+        assert_eq!(looks, 21, "of a turn of five minutes");
+
+        // However often each is brought forward.
+        let (mut left_ms, mut receive) = (limits.turn_ms, LOOKS_EAGER);
+        while left_ms > 0 {
+            left_ms = left_ms.saturating_sub(limits.look_after(0, receive));
+            receive += 1;
+        }
+        assert!(
+            u64::from(receive) <= LOOKS_EAGER as u64 + limits.turn_ms.div_ceil(limits.look_ms_max)
+        );
+    }
+
+    #[test]
+    fn bounds_with_which_a_turn_would_use_up_its_deliveries_are_refused() {
+        let too_often = Limits {
+            look_ms_max: 5_000,
+            ..Limits::DEFAULT
+        };
+        assert!(
+            too_often
+                .check()
+                .expect_err("too often")
+                .contains("1000 deliveries")
+        );
+        let too_long = Limits {
+            hold_ms: HOLD_MS_MAX + 1,
+            ..Limits::DEFAULT
+        };
+        assert!(
+            too_long
+                .check()
+                .expect_err("too long")
+                .contains("hold_ms must be at most 780000")
+        );
+        let as_before = Limits {
+            hold_ms: HOLD_MS_MAX,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(as_before.check(), Ok(()));
+        assert_eq!(as_before.held_until(5), Ms::MAX);
+        let stored: Limits = serde_json::from_str(r#"{"follow_window_ms": 3000}"#).expect("valid");
+        assert_eq!(stored.hold_ms, 3_000, "a name of before");
     }
 
     #[test]

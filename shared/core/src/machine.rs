@@ -11,6 +11,7 @@ use crate::event::{Cause, Event};
 use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::ledger::Entry;
+use crate::parked::Parked;
 use crate::ports::{Loaded, Saved, Versions};
 use crate::run::RunEnd;
 use crate::session::{ControlFlags, Session};
@@ -47,6 +48,8 @@ pub enum Step<'a> {
         /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
         prepare: Option<&'a Effect>,
     },
+    /// Leave this for the next delivery of the message. Answered with [`Outcome::Parked`].
+    Park(Parked),
     /// Perform this. Answered with [`Outcome::Done`].
     Perform(&'a Effect),
     /// Perform both at the same time. Answered with [`Outcome::BothDone`].
@@ -71,6 +74,8 @@ pub enum Outcome {
     Loaded(Result<Loaded, Failure>),
     /// Whether the write was made, lost its condition, or failed.
     Saved(Result<Saved, Failure>),
+    /// The control flags as they stand since; none where nothing was left.
+    Parked(Option<ControlFlags>),
     /// What came of the one effect.
     Done(Event),
     /// What came of two effects.
@@ -167,8 +172,26 @@ impl Machine {
             Next::Do(effect) => Step::Perform(effect),
             Next::Together { work, card } => Step::PerformBoth { work, card },
             Next::Done => Step::End(Verdict::Done),
-            Next::Hold { delay_ms, why } => Step::End(hold(*delay_ms, why)),
+            Next::Hold { delay_ms, why } => match self.parked(now, *delay_ms, delivery) {
+                Some(parked) if now.ms < now.visible_until_ms => Step::Park(parked),
+                _ => Step::End(hold(*delay_ms, why)),
+            },
         }
+    }
+
+    /// What is left for the next delivery, where the message in hand is that of the turn.
+    fn parked(&self, now: Now, delay_ms: u64, delivery: &Delivery<'_>) -> Option<Parked> {
+        let Self::Act { known, .. } = self else {
+            return None;
+        };
+        let turn = known.session.turn.as_ref()?;
+        (turn.id == delivery.message.id).then(|| Parked {
+            turn: turn.id.clone(),
+            receive: delivery.receive,
+            at_ms: now.ms,
+            until_ms: now.ms.saturating_add(delay_ms),
+            seen: known.session.observed.seen.clone(),
+        })
     }
 
     /// Where it stands after this. Total: an outcome of what was not asked for changes nothing.
@@ -179,6 +202,7 @@ impl Machine {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let mut session = found.session.unwrap_or_else(fresh);
                 session.observed.in_ledger = found.in_ledger;
+                session.observed.parked = found.parked;
                 let known = Known {
                     session,
                     flags: found.flags,
@@ -188,7 +212,9 @@ impl Machine {
                 };
                 Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
-            (Self::Start, Outcome::Loaded(Err(failure))) => unrecorded(delivery, &failure, "read"),
+            (Self::Start, Outcome::Loaded(Err(failure))) => {
+                unrecorded(delivery, &failure, "read", now)
+            }
             (Self::Reread { mut known, cause }, Outcome::Loaded(found)) => {
                 if let Ok(found) = found {
                     known.flags = found.flags;
@@ -250,11 +276,22 @@ impl Machine {
                 Self::decided(known, *cause, now, delivery)
             }
             (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
-                unrecorded(delivery, &failure, "read")
+                unrecorded(delivery, &failure, "read", now)
             }
             (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
-                unrecorded(delivery, &failure, "written")
+                unrecorded(delivery, &failure, "written", now)
             }
+            (Self::Act { known, next }, Outcome::Parked(flags)) => match *next {
+                Next::Hold { delay_ms, why } => {
+                    let is_wanted =
+                        flags.is_some_and(|flags| flags.ask_for_more_than(&known.flags));
+                    Self::End(hold(if is_wanted { 0 } else { delay_ms }, &why))
+                }
+                next => Self::Act {
+                    known,
+                    next: Box::new(next),
+                },
+            },
             (Self::Act { known, next }, came) => match (*next, came) {
                 (Next::Do(effect), Outcome::Done(event)) => {
                     Self::heard(known, Cause::Done(effect, event), now, delivery)
@@ -285,7 +322,7 @@ impl Machine {
     fn heard(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
         // Nothing is decided on what cannot be read.
         if let Some(seen) = too_new(&cause) {
-            return newer(delivery, seen);
+            return newer(delivery, seen, now);
         }
         if known.decisions >= DECISIONS_MAX {
             return Self::End(hold(
@@ -363,18 +400,26 @@ fn too_new(cause: &Cause) -> Option<String> {
     }
 }
 
-fn newer(delivery: &Delivery<'_>, seen: String) -> Machine {
-    Machine::End(Verdict::newer(seen, delivery.receive, delivery.limits))
+/// Of a turn's deliveries most may have been looks: no longer than its age allows.
+fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
+    let most_ms = delivery.limits.within_age(delivery.age_ms(now.ms));
+    let verdict = Verdict::newer(seen, delivery.receive, delivery.limits);
+    Machine::End(verdict.within(most_ms))
 }
 
 /// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
 /// refuses comes to its end by the queue's count, and is told then.
-fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str) -> Machine {
+fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) -> Machine {
     let why = format!("the record could not be {what}: {failure:?}");
     let Delivery {
         limits, receive, ..
     } = delivery;
-    Machine::End(Verdict::given_back(failure, why, *receive, limits))
+    let asked_ms = match failure {
+        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => *after_ms,
+        _ => 0,
+    };
+    let most_ms = limits.within_age(delivery.age_ms(now.ms)).max(asked_ms);
+    Machine::End(Verdict::given_back(failure, why, *receive, limits).within(most_ms))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::ids::{Ms, ThreadKey, TurnId};
 use crate::ledger::Entry;
+use crate::parked::Parked;
 use crate::session::{ControlFlags, Session};
 use crate::settings::Settings;
 
@@ -73,6 +74,8 @@ pub struct Loaded {
     pub in_ledger: bool,
     /// What those who manage the thread's server or workspace have set.
     pub settings: Settings,
+    /// What the last delivery that gave a turn's message back has left.
+    pub parked: Option<Parked>,
 }
 
 /// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
@@ -105,6 +108,16 @@ pub trait World: Sync {
     fn prepare(&self, _: &ThreadKey, _: &Effect) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
+
+    /// Leaves this for the next delivery, with what the queue knows the message in hand by, so that whoever wants the thread
+    /// looked at can have it come at once. Only then reads the control flags: what was marked before that is among them, and
+    /// who marks later finds what was left. None: it was left in vain, or the flags could not be read; the message comes by
+    /// its time.
+    fn park(
+        &self,
+        thread: &ThreadKey,
+        parked: &Parked,
+    ) -> impl Future<Output = Option<ControlFlags>> + Send;
 
     /// Performs one effect and says what happened. Never panics; every failure is an event. Two may be under way at the
     /// same time.

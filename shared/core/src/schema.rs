@@ -43,13 +43,15 @@ pub enum Shape {
     Breaker,
     /// A link by which a key is entered.
     Setup,
+    /// What a delivery leaves for the next one of its message.
+    Parked,
     /// The body of a queued message, wake-ups included.
     Body,
 }
 
 impl Shape {
     /// Every kind of thing that is stored or queued.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Record,
         Self::Sandbox,
         Self::Mark,
@@ -59,6 +61,7 @@ impl Shape {
         Self::Catalogue,
         Self::Breaker,
         Self::Setup,
+        Self::Parked,
         Self::Body,
     ];
 
@@ -75,6 +78,7 @@ impl Shape {
             Self::Catalogue => "catalogue",
             Self::Breaker => "breaker",
             Self::Setup => "setup",
+            Self::Parked => "parked",
             Self::Body => "body",
         }
     }
@@ -94,7 +98,8 @@ impl Shape {
             | Self::Patch
             | Self::Catalogue
             | Self::Breaker
-            | Self::Setup => 1,
+            | Self::Setup
+            | Self::Parked => 1,
             // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
             // sandboxes that people name, or about default providers.
             Self::Body => 2,
@@ -114,6 +119,7 @@ impl Shape {
             | Self::Catalogue
             | Self::Breaker
             | Self::Setup
+            | Self::Parked
             | Self::Body => 1,
         }
     }

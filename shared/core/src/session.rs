@@ -16,15 +16,17 @@ use crate::ids::{
 };
 use crate::images::Image;
 use crate::ledger::Entry;
+use crate::limits::Limits;
 use crate::message::Prompt;
 use crate::outcome::Outcome;
+use crate::parked::{Parked, Seen};
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
 use crate::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::selection::Selection;
 use crate::settings::AgentOptions;
-use crate::stage::Stage;
+use crate::stage::{Prompted, Stage};
 use crate::workspace::Workspace;
 
 /// The record of a thread.
@@ -164,7 +166,8 @@ pub struct Turn {
     /// Deliveries of the message that failed.
     #[serde(default)]
     pub attempts: u32,
-    /// A delivery follows the run. Still so when the next one comes: that one never gave its message back.
+    /// A delivery has the turn in hand. Still so when the next one comes: that one never gave its message back, unless it
+    /// left a word that it did ([`Parked`]), as those do that only look at the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_hand: bool,
     /// Its message was given back to wait for somebody else who works with the sandbox, and not because something failed.
@@ -173,7 +176,7 @@ pub struct Turn {
     /// Times that the chat refused to be told the end.
     #[serde(default)]
     pub refusals: u32,
-    /// Deliveries that followed the run to their time's end.
+    /// Deliveries that followed the run to their time's end, where every one of them follows.
     #[serde(default, rename = "slices")]
     pub windows: u32,
     /// Times that the prompt was sent again by ourselves.
@@ -224,6 +227,14 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Whether its run has gone on for so long that nobody holds it any more.
+    #[must_use]
+    pub fn is_only_looked_at(&self, limits: &Limits, now_ms: Ms) -> bool {
+        let held = |prompted: &Prompted| now_ms < limits.held_until(prompted.at_ms);
+        let is_wanted_over = self.cancelled_by.is_some() || self.aborting.is_some();
+        self.stage.is_running() && !is_wanted_over && !self.stage.prompted().is_some_and(held)
+    }
+
     /// What its present card is called.
     #[must_use]
     pub const fn card_kind(&self) -> crate::ids::PostKind {
@@ -360,6 +371,10 @@ pub struct Observations {
     pub snapshot: Option<SnapshotSeen>,
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
+    /// What the delivery before left.
+    pub parked: Option<Parked>,
+    /// What was seen of the run that goes on.
+    pub seen: Seen,
     /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
     pub untold: Option<TurnId>,
 }
@@ -436,6 +451,20 @@ impl ControlFlags {
             .retain(|turn, _| !removed.queued.contains_key(turn));
         self.now.retain(|turn, _| !removed.now.contains_key(turn));
         self
+    }
+
+    /// Whether a person has said something that is not among the others: a stop, a decision, or the wish that a waiting prompt
+    /// is sent at once.
+    #[must_use]
+    pub fn ask_for_more_than(&self, others: &Self) -> bool {
+        self.cancelled
+            .keys()
+            .any(|turn| !others.cancelled.contains_key(turn))
+            || self
+                .settled
+                .keys()
+                .any(|ask| !others.settled.contains_key(ask))
+            || self.now.keys().any(|turn| !others.now.contains_key(turn))
     }
 
     /// The prompts that wait behind the present turn and will be worked on, oldest first.

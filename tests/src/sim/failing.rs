@@ -74,7 +74,8 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
                 | AgentEffect::FindPrompt { .. }
                 | AgentEffect::SendPrompt { .. }
                 | AgentEffect::EndRun(_)
-                | AgentEffect::Follow(_),
+                | AgentEffect::Follow(_)
+                | AgentEffect::Look(_),
             ),
             0..3,
         ) => down,

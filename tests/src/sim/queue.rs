@@ -22,6 +22,8 @@ pub struct Entry {
     pub(super) receives: u64,
     pub(super) visible_ms: Ms,
     pub(super) holder: Option<u64>,
+    /// Who received it last.
+    pub(super) last: u64,
 }
 
 /// The head of a group can be received again from this time on.

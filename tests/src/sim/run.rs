@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
+use bobbin_core::limits::HOLD_MS_MAX;
 use bobbin_core::message::{Message, Work};
 
 use super::plan::Deed;
@@ -117,6 +118,7 @@ impl World {
                 }
                 Deed::Now(turn) => {
                     if inner.places[place].now(&turn.as_str().into()) {
+                        inner.places[place].bring_forward(now_ms);
                         inner.met.insert("wanted now");
                     }
                 }
@@ -198,7 +200,7 @@ impl World {
                 continue;
             }
             entry.receives += 1;
-            entry.holder = Some(token);
+            (entry.holder, entry.last) = (Some(token), token);
             let (message, receives) = (entry.message.clone(), entry.receives);
             inner.tokens = token;
             let most = inner.places[place].deliveries_most.max(receives);
@@ -229,7 +231,7 @@ impl World {
                     id: format!("{}#{receives}", message.id),
                     receive: u32::try_from(receives).unwrap_or(u32::MAX),
                     message: &message,
-                    follow_until_ms: now_ms + limits.follow_window_ms,
+                    follow_until_ms: now_ms + HOLD_MS_MAX,
                     model: "m",
                     providers: &[],
                     runtime: None,

@@ -393,6 +393,10 @@ impl Inner {
                 name: "bob".into(),
             };
             here.flags.cancelled.insert(turn.to_owned(), by);
+            if here.bring_forward(self.now_ms) {
+                self.met.insert("brought forward");
+            }
+            let here = &self.places[place];
             if let Some(abort) = here.to_abort(turn) {
                 let now_ms = self.now_ms;
                 let late_ms = if self.troubled() {
@@ -452,6 +456,7 @@ impl Inner {
             receives: 0,
             visible_ms: now_ms,
             holder: None,
+            last: 0,
         });
     }
 }

@@ -89,7 +89,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::PromptFound(_) => "prompt found",
         Event::Prompted => "prompted",
         Event::Finished(_) => "finished",
-        Event::StillRunning => "still running",
+        Event::StillRunning(_) => "still running",
         Event::CancelSeen { .. } => "cancel seen",
         Event::SteerSeen { .. } => "steer seen",
         Event::CardMoved(_) => "card moved",

@@ -51,6 +51,12 @@ fn answered(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
+/// The same within one delivery: the run is over before anybody would only look at it.
+fn answered_at_once(world: &World) -> Result<(), String> {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    answered(world)
+}
+
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
     after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
@@ -93,6 +99,12 @@ fn first(world: &World) {
 
 fn second(world: &World) {
     send(world, "m2", prompt("m2"));
+}
+
+/// A second prompt, answered within one delivery as well.
+fn brief(world: &World) {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    second(world);
 }
 
 fn asks(world: &World) {
@@ -143,7 +155,7 @@ fn parked(world: &World) {
     let now_ms = inner.now_ms;
     inner.places[0].home.stops_by_itself(now_ms);
     drop(inner);
-    second(world);
+    brief(world);
 }
 
 /// The server in the sandbox has died, and nobody has noticed.
@@ -152,7 +164,7 @@ fn died(world: &World) {
     let now_ms = inner.now_ms;
     inner.places[0].home.server_dies(now_ms);
     drop(inner);
-    second(world);
+    brief(world);
 }
 
 /// The path to the sandbox breaks while its agent goes on, and comes to its end meanwhile.
@@ -182,7 +194,7 @@ fn kills(world: &World) {
 /// It takes what it is sent and never answers.
 fn hangs(world: &World) {
     world.lock().places[0].home.hangs();
-    second(world);
+    brief(world);
 }
 
 /// A sandbox that its record has given up: a delete that was thought done, or a create that arrived after it.
@@ -272,21 +284,21 @@ const ALONE: [Scenario; 26] = [
     Scenario {
         name: "parked and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: parked,
         proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "dead and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: died,
         proves: |places| came_back(&places[0]),
     },
     Scenario {
         name: "hung and noticed by sending",
         threads: 1,
-        before: answered,
+        before: answered_at_once,
         then: hangs,
         proves: |places| came_back(&places[0]),
     },

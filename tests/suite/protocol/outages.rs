@@ -92,7 +92,7 @@ fn given_up(letters_go_unread: bool) -> Result<(), String> {
     } else {
         |_| {}
     };
-    // A hold that is constant, as it once was: the deliveries are used up within minutes.
+    // A hold that is constant, as it once was: the deliveries are used up within half an hour, those of the notice too.
     let limits = Limits {
         backoff_ms_max: 2_000,
         outage_backoff_ms_max: 2_000,
@@ -101,7 +101,7 @@ fn given_up(letters_go_unread: bool) -> Result<(), String> {
     let trouble = Trouble::Outage {
         at: 1,
         of: Out::Table,
-        for_ms: HOUR_MS,
+        for_ms: 3 * HOUR_MS,
     };
     let (_, world) = conversation(trouble, limits, plant)?;
     let inner = world.lock();

@@ -75,7 +75,7 @@ impl Watch {
             let mut fold = Fold::new(&self.session, &self.directory().await?);
             fold.of(&ids);
             fold.last_id = offset;
-            let is_whole = self.read(&mut fold, last).await?;
+            let is_whole = self.read_up_to(&mut fold, last).await?;
             if is_whole || offset == 0 || back >= BACK_EVENTS_MAX {
                 break fold;
             }
@@ -88,7 +88,7 @@ impl Watch {
 
     /// Reads on up to this event. Whether the first one that was read is of something else than the run, so that nothing of
     /// it comes before.
-    async fn read(&self, fold: &mut Fold, last: u64) -> Result<bool, Trouble> {
+    async fn read_up_to(&self, fold: &mut Fold, last: u64) -> Result<bool, Trouble> {
         let session = self.session.as_str();
         let mut is_whole = None;
         while fold.last_id < last {
@@ -186,12 +186,17 @@ fn end_of(turns: &[Newest], trouble: Option<&str>) -> RunEnd {
 impl RunWatch for Watch {
     async fn connect(&mut self) -> AgentResult<()> {
         (self.is_caught_up, self.events) = (false, None);
-        self.catch_up().await?;
+        self.read().await?;
         let session = self.session.as_str();
         let offset = self.fold.as_ref().map_or(0, |fold| fold.last_id);
         let follow = |client: AgentClient| async move { client.follow(session, offset).await };
         self.events = Some(self.daemon.call(follow).await?);
-        // Everything before is read, and whatever comes after is told in order.
+        Ok(())
+    }
+
+    /// Everything up to now; whatever comes after is told in order.
+    async fn read(&mut self) -> AgentResult<()> {
+        self.catch_up().await?;
         self.is_caught_up = true;
         if let Some(fold) = &mut self.fold {
             fold.suggests_end = true;
@@ -248,7 +253,7 @@ impl RunWatch for Watch {
         // Of a turn that has ended all events are there to be read.
         let last = turns.iter().map(|turn| turn.status.last_event).max();
         if let Some(mut fold) = self.fold.take() {
-            let read = self.read(&mut fold, last.unwrap_or(0)).await;
+            let read = self.read_up_to(&mut fold, last.unwrap_or(0)).await;
             self.fold = Some(fold);
             read?;
         }

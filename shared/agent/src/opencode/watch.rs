@@ -99,6 +99,10 @@ impl RunWatch for Watch {
         Ok(true)
     }
 
+    async fn read(&mut self) -> AgentResult<()> {
+        Ok(self.catch_up().await?)
+    }
+
     fn is_caught_up(&self) -> bool {
         self.caught_up
     }

@@ -1,4 +1,5 @@
-//! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent.
+//! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent. And looking
+//! at one that nobody follows any more: the same without the stream, once.
 //!
 //! Promised: the end is read from status and message list, never from an event alone; a stream that breaks or falls
 //! silent is opened anew and caught up; control comes back at the given time, or at once when there is news for
@@ -11,7 +12,8 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
 use bobbin_core::effect::Follow;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostRef, TurnId};
+use bobbin_core::ids::{Ms, PostRef, TurnId, digest};
+use bobbin_core::parked::{Doubt, Doubtful, Seen};
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
@@ -40,6 +42,8 @@ const KEEP_ALIVE_MS: u64 = 60_000;
 const KEEP_ALIVE_CALL_MS_MAX: u64 = 3_000;
 /// Showing a card takes no longer than this.
 const SHOW_MS_MAX: u64 = 20_000;
+/// Of a digest of what a card shows.
+const DIGEST_CHARS: usize = 16;
 
 /// Follows a run until there is something for `decide`.
 pub(super) async fn follow<B: RunContext>(
@@ -73,8 +77,32 @@ pub(super) async fn follow<B: RunContext>(
     }
 }
 
+/// Looks at a run once.
+pub(super) async fn look<B: RunContext>(
+    sandboxes: &Sandboxes,
+    context: &B,
+    target: Target<'_>,
+    what: &Follow,
+) -> Result<Event, Failure> {
+    let agent = sandboxes.agent_in(target, what.generation).await?;
+    let mut cuts = 0;
+    loop {
+        let run = agent.watch(&what.agent_session, &what.message, &what.further);
+        let mut watch = Watch::new(sandboxes, context, target, what, run);
+        let failure = match watch.once().await {
+            Ok(event) => return Ok(event),
+            Err(error) => error.failure,
+        };
+        cuts += 1;
+        if cuts >= CUTS_MAX || !matches!(failure, Failure::SandboxDown { .. }) {
+            return Err(failure);
+        }
+        sleep(Duration::from_millis(CUT_PAUSE_MS << cuts.min(4))).await;
+    }
+}
+
 /// What a card showed last.
-#[derive(PartialEq, Eq, Clone)]
+#[derive(PartialEq, Eq, Clone, Debug)]
 struct Picture {
     state: CardState,
     plan: Vec<PlanItem>,
@@ -83,10 +111,13 @@ struct Picture {
     earlier: usize,
 }
 
-/// A state that needs confirmation.
-struct Doubt {
-    state: RunState,
-    since: Instant,
+impl Picture {
+    /// Tells pictures apart, and the posts that show them.
+    fn digest(&self, at: &PostRef) -> String {
+        let mut digest = digest(&[&at.channel, &at.id, &format!("{self:?}")]);
+        digest.truncate(DIGEST_CHARS);
+        digest
+    }
 }
 
 struct Watch<'a, B> {
@@ -104,8 +135,10 @@ struct Watch<'a, B> {
     /// The card had to be made anew and stands here.
     moved: Option<PostRef>,
     doubt: Option<Doubt>,
-    /// What the card shows and since when; unknown at first, because others edited it before.
-    shown: Option<(Picture, Instant)>,
+    /// A digest of what the card shows, as far as that is known: others may have edited it before.
+    shown: Option<String>,
+    /// When this one has shown it.
+    shown_at: Option<Instant>,
 }
 
 type Listened = Result<Event, AgentError>;
@@ -129,9 +162,50 @@ impl<'a, B: RunContext> Watch<'a, B> {
             kept_alive: None,
             waiting: 0,
             moved: None,
-            doubt: None,
-            shown: None,
+            doubt: what.seen.doubt,
+            shown: what.seen.card.clone(),
+            shown_at: None,
         }
+    }
+
+    /// What was read, without listening for more.
+    async fn once(&mut self) -> Listened {
+        if let Some(event) = self.flags(self.context.known()).await {
+            return Ok(event);
+        }
+        self.run.read().await?;
+        self.run.sort_asks().await?;
+        if let Some(event) = self.asks().await {
+            return Ok(event);
+        }
+        if let Some(event) = self.bounded() {
+            return Ok(event);
+        }
+        if let Some(event) = self.observed().await? {
+            return Ok(event);
+        }
+        self.show().await;
+        // Once for each of the intervals, whoever looks.
+        let interval = |at_ms: Ms| at_ms / KEEP_ALIVE_MS;
+        let now_ms = self.context.now_ms();
+        if self
+            .what
+            .seen_at_ms
+            .is_none_or(|at| interval(at) != interval(now_ms))
+        {
+            self.keep_alive().await;
+        }
+        Ok(match self.moved.take() {
+            Some(at) => Event::CardMoved(at),
+            None => self.still_running(),
+        })
+    }
+
+    fn still_running(&self) -> Event {
+        Event::StillRunning(Seen {
+            card: self.shown.clone(),
+            doubt: self.doubt,
+        })
     }
 
     /// One connection, until there is something to tell or it breaks.
@@ -175,7 +249,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     /// What does not depend on the stream: the time that is given, and the control flags.
     async fn around(&mut self) -> Option<Event> {
         if self.context.now_ms() >= self.what.until_ms {
-            return Some(Event::StillRunning);
+            return Some(self.still_running());
         }
         let poll_ms = self.sandboxes.settings.limits.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
@@ -185,7 +259,15 @@ impl<'a, B: RunContext> Watch<'a, B> {
         let is_first = self.asked_marks.is_none();
         self.asked_marks = Some(Instant::now());
         // The write before has told them.
-        let mut flags = match self.context.known().filter(|_| is_first) {
+        self.flags(self.context.known().filter(|_| is_first)).await
+    }
+
+    /// What people have said, as far as it is known, or as it stands now.
+    async fn flags(&mut self, known: Option<ControlFlags>) -> Option<Event> {
+        if self.what.cancel_known {
+            return None;
+        }
+        let mut flags = match known {
             Some(flags) => flags,
             None => self.context.flags(self.target.thread).await,
         };
@@ -273,25 +355,36 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if !self.run.suggests_end() && elapsed_ms(self.looked) < pause_ms {
             return Ok(None);
         }
+        self.observed().await
+    }
+
+    /// Looks whether the run is over.
+    async fn observed(&mut self) -> Result<Option<Event>, AgentError> {
         self.looked = Instant::now();
-        let state = self.run.observe().await?;
-        let since = match &self.doubt {
-            Some(doubt) if doubt.state == state => doubt.since,
-            _ => Instant::now(),
-        };
-        match state {
+        let about = match self.run.observe().await? {
             RunState::Done(answer) => return Ok(Some(Event::Finished(answer))),
-            RunState::Busy => self.doubt = None,
-            RunState::Stopped if elapsed_ms(since) >= STOPPED_MS => {
+            RunState::Busy => {
+                self.doubt = None;
+                return Ok(None);
+            }
+            RunState::Stopped => Doubtful::Stopped,
+            RunState::Pending => Doubtful::Pending,
+        };
+        let now_ms = self.context.now_ms();
+        let since_ms = match &self.doubt {
+            Some(doubt) if doubt.about == about => doubt.since_ms,
+            _ => now_ms,
+        };
+        self.doubt = Some(Doubt { about, since_ms });
+        let lasted_ms = now_ms.saturating_sub(since_ms);
+        Ok(match about {
+            Doubtful::Stopped if lasted_ms >= STOPPED_MS => {
                 let seen = "the server restarted during the run".to_owned();
-                return Ok(Some(Event::Failed(Failure::SandboxDown { seen })));
+                Some(Event::Failed(Failure::SandboxDown { seen }))
             }
-            RunState::Pending if elapsed_ms(since) >= PENDING_MS => {
-                return Ok(Some(self.never_began().await));
-            }
-            RunState::Stopped | RunState::Pending => self.doubt = Some(Doubt { state, since }),
-        }
-        Ok(None)
+            Doubtful::Pending if lasted_ms >= PENDING_MS => Some(self.never_began().await),
+            _ => None,
+        })
     }
 
     /// Nothing came of the prompt. If the agent said why, that is the end; else its server may be unable to begin
@@ -336,11 +429,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
-        if self
-            .shown
-            .as_ref()
-            .is_some_and(|(_, since)| elapsed_ms(*since) < pace_ms)
-        {
+        if self.shown_at.is_some_and(|at| elapsed_ms(at) < pace_ms) {
             return;
         }
         let (steps, earlier) = self.run.steps();
@@ -351,11 +440,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
             earlier,
             waiting: self.waiting,
         };
-        if self
-            .shown
-            .as_ref()
-            .is_some_and(|(shown, _)| *shown == picture)
-        {
+        let digest = picture.digest(at);
+        if self.shown.as_ref() == Some(&digest) {
             return;
         }
         let (since_ms, now_ms) = (self.what.since_ms, self.context.now_ms());
@@ -374,7 +460,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             Ok(stands) => self.moved = stands,
             Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),
         }
-        self.shown = Some((picture, Instant::now()));
+        (self.shown, self.shown_at) = (Some(digest), Some(Instant::now()));
     }
 
     fn card_state(&self) -> CardState {

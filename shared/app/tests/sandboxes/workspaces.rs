@@ -23,7 +23,7 @@ use bobbin_sandbox::Provider as _;
 
 use super::{
     FIRST, GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, asked, at, clone, hand_out, models,
-    now_ms, pixel, runtime,
+    now_ms, pixel, runtime, still_running,
 };
 
 /// One look at what is waited for takes no longer.
@@ -234,7 +234,7 @@ async fn slow(scene: &Scene, turn: &str) -> PromptIds {
         ..scene.follow(&ids)
     };
     let followed = scene.perform(Effect::Agent(AgentEffect::Follow(slice)));
-    assert_eq!(followed.await, Event::StillRunning);
+    assert_eq!(followed.await, still_running());
     ids
 }
 

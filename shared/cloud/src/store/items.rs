@@ -9,8 +9,9 @@ use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
 use super::layout::{
-    DIFF, ENTRY, ITEM, PATCH, SANDBOX, SESSION, key, ledger_item, record_of, sandbox_key,
+    DIFF, ENTRY, ITEM, PARKED, PATCH, SANDBOX, SESSION, key, ledger_item, record_of, sandbox_key,
 };
+use super::parked::parked;
 use super::sandboxes::of_group;
 use super::{StoreError, tenant};
 use crate::aws::table::{Item, Write, n, s, text};
@@ -142,6 +143,7 @@ pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, Store
         match text(item, ITEM) {
             Some(SESSION) => (loaded.session, loaded.flags) = record(item, sandbox)?,
             Some(SANDBOX) => {}
+            Some(PARKED) => loaded.parked = parked(item),
             Some(tenant::SETTINGS) => loaded.settings = tenant::settings(item)?,
             _ => loaded.in_ledger = true,
         }

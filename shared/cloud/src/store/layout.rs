@@ -10,6 +10,7 @@ use crate::aws::table::{Item, s, text};
 pub(super) const ITEM: &str = "item";
 pub(super) const SESSION: &str = "session";
 pub(super) const SANDBOX: &str = "sandbox";
+pub(super) const PARKED: &str = "parked";
 pub(super) const TURN: &str = "turn#";
 pub(super) const ENTRY: &str = "entry";
 pub(super) const DIFF: &str = "diff#";

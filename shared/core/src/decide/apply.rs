@@ -6,12 +6,13 @@ use super::{
 use crate::ask::Ask;
 use crate::effect::Effect;
 use crate::event::{Cause, Event};
-use crate::ids::{PostKind, PostRef};
+use crate::ids::{Ms, PostKind, PostRef};
 use crate::ledger;
 use crate::outcome::Outcome;
+use crate::parked::Seen;
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::Phase;
-use crate::session::{Observations, OwnWorkspace, Session};
+use crate::session::{Observations, OwnWorkspace, Session, Turn};
 
 /// Folds in what happened; a step is returned only where that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
@@ -92,7 +93,8 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::PromptFound(state) => prompt_found(session, state),
         Event::Prompted => {
-            // Who takes a prompt is there, and knows the session.
+            // Who takes a prompt is there, and knows the session; what was in doubt of its run before is not now.
+            session.observed.seen.doubt = None;
             session.observed.healthy = true;
             session.observed.agent_session = true;
             session.observed.found = None;
@@ -104,7 +106,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             }
         }
         Event::Finished(answer) => finished(session, answer, context),
-        Event::StillRunning => return still_running(session, context),
+        Event::StillRunning(seen) => return still_running(session, seen, context),
         Event::CancelSeen { by } => {
             if let Some(turn) = &mut session.turn {
                 turn.cancelled_by.get_or_insert(by);
@@ -224,8 +226,15 @@ fn withdraw(session: &mut Session) {
 }
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
+    let parked = session.observed.parked.take();
+    let parked = parked.filter(|parked| parked.turn == context.delivery.message.id);
     session.observed = Observations {
         in_ledger: session.observed.in_ledger,
+        seen: parked
+            .as_ref()
+            .map(|parked| parked.seen.clone())
+            .unwrap_or_default(),
+        parked,
         ..Observations::default()
     };
     record::catch_up(session);
@@ -239,13 +248,18 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         .turn
         .as_ref()
         .is_some_and(|turn| turn.id == context.delivery.message.id);
-    // A sign of life: what has none for longer than a follow window is found by the sweeper.
-    if ours {
+    // A sign of life: what has none for longer than a delivery and a look take is found by the sweeper. Not every look is a
+    // write for it.
+    let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.out_of_sight_ms();
+    if ours && !session.due_at_ms.is_some_and(is_armed) {
         record::arm(session, context);
     }
+    let (id, receive) = (&context.delivery.message.id, context.delivery.receive);
+    let parked = session.observed.parked.as_ref();
+    let came_back = parked.is_some_and(|parked| parked.is_of_the_delivery_before(id, receive));
     if let Some(turn) = &mut session.turn
         && ours
-        && let crashed = std::mem::replace(&mut turn.in_hand, true)
+        && let crashed = (std::mem::replace(&mut turn.in_hand, true) && !came_back)
         && let waited = std::mem::take(&mut turn.waits)
         && (crashed || !(turn.stage.is_running() || waited))
         && turn.outage_since_ms.is_none()
@@ -283,9 +297,10 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
     record::end_with(session, outcome);
 }
 
-fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     let aborted = session.observed.abort_sent;
+    session.observed.seen = seen;
     let turn = session.turn.as_mut()?;
     if aborted {
         // Told to end and still busy after its bound: the thread does not wait for it.
@@ -305,6 +320,14 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         turn.aborting = Some(words::ran_too_long(limits.turn_ms));
         return None;
     }
+    if turn.is_only_looked_at(limits, context.now_ms) {
+        // Who has seen it can see it: only failures in a row count.
+        turn.attempts = 0;
+        return Some(Next::Hold {
+            delay_ms: next_look_ms(turn, &session.observed.seen, context),
+            why: "the run goes on, and nobody holds it".to_owned(),
+        });
+    }
     if context.now_ms >= context.delivery.follow_until_ms {
         turn.windows += 1;
         // Who has followed it for a whole follow window can follow it: only failures in a row count.
@@ -315,6 +338,26 @@ fn still_running(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         });
     }
     None
+}
+
+/// The time until the next look at a run: it grows with the turn's age; while somebody is asked, with how long that is ago;
+/// and what is in doubt is looked at soon.
+fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
+    let limits = context.delivery.limits;
+    let sent_at_ms = turn
+        .stage
+        .prompted()
+        .map_or(turn.accepted_at_ms, |sent| sent.at_ms);
+    let open = turn.asks.iter().filter(|ask| !ask.settled);
+    let asked_at_ms = open
+        .map(|ask| ask.expires_at_ms.saturating_sub(limits.ask_ms))
+        .max();
+    let since_ms = match seen.doubt {
+        Some(_) => context.now_ms,
+        None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
+    };
+    let age_ms = context.now_ms.saturating_sub(since_ms);
+    limits.look_after(age_ms, context.delivery.receive)
 }
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {

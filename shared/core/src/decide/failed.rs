@@ -273,6 +273,7 @@ fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Conte
     }
     session.observed.healthy = false;
     session.observed.agent_session = false;
+    session.observed.seen.doubt = None;
     session.observed.found = None;
     session.observed.sandbox = None;
     session.observed.start_asked = false;

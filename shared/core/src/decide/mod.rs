@@ -105,9 +105,11 @@ impl Next {
 pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Decision {
     let next =
         apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
+    // Of a run that is only looked at the record need not say so: the word that is left for the next delivery does.
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && (turn.stage.is_running() || turn.waits)
+        && !turn.is_only_looked_at(context.delivery.limits, context.now_ms)
     {
         turn.in_hand = false;
     }

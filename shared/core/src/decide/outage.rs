@@ -1,6 +1,7 @@
 //! Outages of chat and provider are waited for by time, not by count: they cost no thread its tries, and nobody the answer.
 
 use super::{Context, Next, words};
+use crate::ids::Ms;
 use crate::message::Work;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -18,6 +19,7 @@ pub(super) fn of_chat(
         if context.now_ms >= since_ms + context.delivery.limits.telling_ms {
             return None;
         }
+        return Some(hold_since(since_ms, after_ms, seen, context));
     }
     Some(hold(after_ms, seen, context))
 }
@@ -68,6 +70,7 @@ pub(super) fn of_provider(
             turn.outage_since_ms = None;
             return Err(words::outage(seen, bound_ms, begun));
         }
+        return Ok(hold_since(since_ms, after_ms, seen, context));
     }
     Ok(hold(after_ms, seen, context))
 }
@@ -81,6 +84,17 @@ pub(super) fn provider_answered(session: &mut Session) {
     }
 }
 
+/// By the time that it has lasted: of a turn's deliveries most may have been looks at its run.
+fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let delay_ms = limits.outage_delay(context.now_ms.saturating_sub(since_ms));
+    Next::Hold {
+        delay_ms: delay_ms.max(after_ms).min(limits.outage_backoff_ms_max),
+        why: seen.to_owned(),
+    }
+}
+
+/// What has no turn is never looked at: its deliveries are its tries.
 fn hold(after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let delay_ms = limits.outage_backoff(context.delivery.receive);

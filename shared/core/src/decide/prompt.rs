@@ -168,6 +168,9 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     if nothing_is_missing(session, prompt) {
         return hand_over(session, prompt, context);
     }
+    if let Some(prompted) = looked_at_at_once(session, context) {
+        return watch(session, &prompted, context);
+    }
     if let Some(next) = provision::step(session, context) {
         return Some(next);
     }
@@ -200,6 +203,23 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && choose::unavailable(session).is_none()
         && prompt.attachments.is_empty()
         && !needs_digest(session)
+}
+
+/// The run that is looked at on the word of the record alone: that is the look at the server too, and what it finds amiss is
+/// looked into the usual way.
+fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompted> {
+    let turn = session.turn.as_ref()?;
+    let prompted = turn.stage.prompted()?;
+    let is_there = session.sandbox.phase == Phase::Active
+        && session.agent_session.is_some()
+        && prompted.generation == session.sandbox.generation;
+    let is_untroubled = turn.attempts == 0
+        && turn.outage_since_ms.is_none()
+        && record::foreign_lease_ms(session, context).is_none();
+    let limits = context.delivery.limits;
+    let is_looked_at =
+        turn.stage.is_running() && context.now_ms >= limits.held_until(prompted.at_ms);
+    (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
 }
 
 /// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
@@ -459,7 +479,14 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
     };
-    Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
+    // Nor by the end of the time for which a run is held.
+    let held = if turn.cancelled_by.is_some() || turn.aborting.is_some() {
+        u64::MAX
+    } else {
+        limits.held_until(prompted.at_ms)
+    };
+    let parked = session.observed.parked.as_ref();
+    let follow = Follow {
         generation,
         agent_session,
         message: prompted.ids.message.clone(),
@@ -476,12 +503,22 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         until_ms: context
             .delivery
             .follow_until_ms
+            .min(held)
             .min(deadline)
             .min(expiry)
             .min(aborted)
             .min(card),
+        seen: session.observed.seen.clone(),
+        seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn_messages,
-    }))))
+    };
+    Some(Next::Do(Effect::Agent(
+        if turn.is_only_looked_at(limits, context.now_ms) {
+            AgentEffect::Look(follow)
+        } else {
+            AgentEffect::Follow(follow)
+        },
+    )))
 }
 
 /// An ask that has to be posted, declined because nobody answered in time, or shown as settled.

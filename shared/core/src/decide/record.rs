@@ -87,8 +87,13 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
+    let lasted_ms = context
+        .now_ms
+        .saturating_sub(session.sandbox.phase_since_ms);
     Some(Next::Hold {
-        delay_ms: limits.backoff(context.delivery.receive).min(left_ms),
+        delay_ms: limits
+            .lease_delay(context.delivery.receive, lasted_ms)
+            .min(left_ms),
         why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
     })
 }
@@ -212,8 +217,7 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let now = context.now_ms;
     let sandbox = &session.sandbox;
     session.due_at_ms = if session.turn.is_some() {
-        let sign_of_life_ms = limits.follow_window_ms + limits.visibility_ms;
-        Some(now + sign_of_life_ms + limits.stale_grace_ms)
+        Some(now + limits.out_of_sight_ms() + limits.stale_grace_ms)
     } else {
         // What nobody answers for is not left at work until the sandbox is paused.
         // Others may bring a shared one up again, and the run with it.

@@ -5,6 +5,7 @@ use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::ids::PostKind;
 use crate::outcome::Outcome;
+use crate::parked::Seen;
 use crate::run::RunEnd;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -121,6 +122,8 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         cancel_known: true,
         steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        seen: Seen::default(),
+        seen_at_ms: None,
         messages_max: context.delivery.limits.turn_messages,
     }))))
 }

@@ -5,6 +5,7 @@
 mod choice;
 mod fake;
 mod handover;
+mod looks;
 mod operate;
 mod outages;
 mod runs;
@@ -29,9 +30,10 @@ use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
 use crate::images::Image;
 use crate::ledger::Entry;
-use crate::limits::{DELIVERIES_MAX, Limits};
+use crate::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
 use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use crate::outcome::Outcome;
+use crate::parked::{Doubt, Doubtful, Parked, Seen};
 use crate::person::{Membership, Person};
 use crate::ports::{Loaded, Saved, Versions, World};
 use crate::run::{Answer, PromptState, RunEnd};
@@ -301,9 +303,9 @@ fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
 }
 
 #[test]
-fn a_long_run_is_followed_in_windows_and_prompted_once() {
+fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
     let world = active();
-    world.with(|s| s.silent_agent = true);
+    world.with(|s| (s.silent_agent, s.limits.hold_ms) = (true, HOLD_MS_MAX));
     let message = prompt("m2");
     assert_eq!(
         deliver(&world, &message, 1),

@@ -34,7 +34,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
     let message = Message {
         id: "m1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
-        accepted_at_ms: NOW.ms,
+        accepted_at_ms: NOW.ms - 600_000,
         work: Work::Prompt(Prompt {
             text: "do it".to_owned(),
             by: ann(),
@@ -94,6 +94,7 @@ fn outcome(step: &Step<'_>) -> Option<Outcome> {
     Some(match step {
         Step::Read => Outcome::Loaded(Ok(Loaded::default())),
         Step::Write { .. } => Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
+        Step::Park(_) => Outcome::Parked(Some(ControlFlags::default())),
         Step::Perform(effect) => Outcome::Done(answer(effect)),
         Step::PerformBoth { work, card } => {
             let [work, card] = [work, card].map(|effect| answer(effect));

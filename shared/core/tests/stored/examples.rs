@@ -13,6 +13,7 @@ use bobbin_core::message::{
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
+use bobbin_core::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Waiting,
@@ -65,6 +66,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
+        Shape::Parked => vec![("parked", stored(shape, &parked()))],
         Shape::Body => bodies(),
     }
 }
@@ -588,6 +590,22 @@ fn setup_link() -> SetupLink {
         membership: membership(),
         reply: Reply::Nobody,
         until_ms: T + 600_000,
+    }
+}
+
+fn parked() -> Parked {
+    Parked {
+        turn: "1790000000.000100".into(),
+        receive: 17,
+        at_ms: T,
+        until_ms: T + 10_000,
+        seen: Seen {
+            card: Some("0123456789abcdef".to_owned()),
+            doubt: Some(Doubt {
+                about: Doubtful::Pending,
+                since_ms: T - 5_000,
+            }),
+        },
     }
 }
 

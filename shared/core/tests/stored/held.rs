@@ -12,6 +12,7 @@ use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Prompt, Work};
+use bobbin_core::parked::Parked;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::session::{ControlFlags, Session};
 
@@ -22,6 +23,9 @@ enum Met {
     Saving,
     Performing,
 }
+
+/// The message is old enough for every delay: a young one is not held for longer than a part of its age.
+const NOW_MS: Ms = 2 * 3_600_000;
 
 struct Scene {
     met: Met,
@@ -37,11 +41,11 @@ fn newer() -> Failure {
 
 impl World for Scene {
     fn now_ms(&self) -> Ms {
-        1_000
+        NOW_MS
     }
 
     fn visible_until_ms(&self) -> Ms {
-        100_000
+        NOW_MS + 100_000
     }
 
     async fn load(&self, _: &ThreadKey, _: &TurnId) -> Result<Loaded, Failure> {
@@ -57,6 +61,10 @@ impl World for Scene {
         }
         *self.saved.lock().unwrap() += 1;
         Ok(Saved::Written(ControlFlags::default()))
+    }
+
+    async fn park(&self, _: &ThreadKey, _: &Parked) -> Option<ControlFlags> {
+        None
     }
 
     async fn perform(&self, _: &ThreadKey, _: &Effect) -> Event {
@@ -85,7 +93,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         message: &message,
         id: format!("m-1#{receive}"),
         receive,
-        follow_until_ms: 90_000,
+        follow_until_ms: NOW_MS + 90_000,
         model: "anthropic/m",
         providers: &["anthropic".to_owned()],
         runtime: None,

@@ -17,6 +17,7 @@ use bobbin_core::breaker::Breaker;
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::Body;
 use bobbin_core::own_keys::SetupLink;
+use bobbin_core::parked::Parked;
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::schema::{self, FIELD, Shape, UnknownFields, Unreadable};
@@ -74,6 +75,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Catalogue => plain::<Catalogue>(shape, text),
         Shape::Breaker => plain::<Breaker>(shape, text),
         Shape::Setup => plain::<SetupLink>(shape, text),
+        Shape::Parked => plain::<Parked>(shape, text),
         Shape::Body => plain::<Body>(shape, text),
         Shape::Mark => match name.split('-').next().unwrap() {
             "settled" => plain::<Settlement>(shape, text),

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
+use bobbin_core::parked::Parked;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
@@ -28,6 +29,9 @@ pub struct SimThread {
     pub letters: Vec<Message>,
     pub record: Option<Session>,
     pub flags: ControlFlags,
+    /// What the last delivery of a turn's message has left, and by which receipt the queue knows that message.
+    pub parked: Option<Parked>,
+    pub receipt: u64,
     pub ledger: BTreeMap<TurnId, LedgerEntry>,
     /// What those who manage the thread's tenant have set.
     pub settings: Settings,
@@ -67,6 +71,8 @@ impl SimThread {
             letters: Vec::new(),
             record: None,
             flags: ControlFlags::default(),
+            parked: None,
+            receipt: 0,
             ledger: BTreeMap::new(),
             settings: Settings::default(),
             index: Vec::new(),
@@ -242,6 +248,22 @@ impl SimThread {
     }
 
     /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
+    /// Whoever has said something has the message that waits come now: if its receipt is still the last one.
+    pub fn bring_forward(&mut self, now_ms: Ms) -> bool {
+        let Some(entry) = self.queue.front_mut() else {
+            return false;
+        };
+        let is_parked = self
+            .parked
+            .as_ref()
+            .is_some_and(|parked| parked.turn == entry.message.id);
+        let waits = entry.visible_ms > now_ms && entry.last == self.receipt;
+        if is_parked && waits {
+            (entry.holder, entry.visible_ms) = (None, now_ms);
+        }
+        is_parked && waits
+    }
+
     pub fn now(&mut self, id: &TurnId) -> bool {
         let waits = self.queue.iter().find(|entry| entry.message.id == *id);
         let (Some(entry), Some(running)) = (

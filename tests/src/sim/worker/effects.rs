@@ -4,6 +4,7 @@ use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, Follow, SandboxEffect
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::message::{Operation, Work};
+use bobbin_core::parked::Seen;
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
@@ -20,6 +21,10 @@ impl Worker {
     pub(super) async fn done(&self, effect: &Effect) -> Event {
         if let Effect::Agent(AgentEffect::Follow(follow)) = effect {
             return self.follow(follow).await;
+        }
+        if let Effect::Agent(AgentEffect::Look(follow)) = effect {
+            self.world.lock().met.insert("looked");
+            return self.seen(follow).await.unwrap_or_else(still_running);
         }
         if let Effect::Sandbox(
             SandboxEffect::Observe { after_ms, .. } | SandboxEffect::Snapshot { after_ms, .. },
@@ -294,7 +299,7 @@ impl Worker {
             AgentEffect::ListArtifacts { generation } => {
                 here.list_artifacts(home, *generation, now_ms)
             }
-            AgentEffect::Follow(_) => unreachable!("followed above"),
+            AgentEffect::Follow(_) | AgentEffect::Look(_) => unreachable!("followed above"),
         });
         if let (AgentEffect::SendPrompt { generation, .. }, Event::Prompted) = (effect, &event) {
             inner.note_work(at, *generation, &workspace);
@@ -330,42 +335,45 @@ impl Worker {
 
     async fn follow(&self, follow: &Follow) -> Event {
         loop {
-            // Who follows tries a few times before it says that nobody is there.
-            let cut_ms = {
-                let mut inner = self.world.lock();
-                let home = &inner.places[self.at()].home;
-                let cut_ms = home.cut_ms(inner.now_ms);
-                // It is over with this worker when the call ends.
-                if inner.places[self.place].kills(home, follow.generation, &follow.message) {
-                    inner.met.insert("killed");
-                    inner.kill(self.token);
-                    return Event::StillRunning;
-                }
-                cut_ms
-            };
-            if cut_ms > 0 {
-                self.world.pause(cut_ms.min(REQUEST_MS)).await;
-                return Event::Failed(Failure::SandboxDown {
-                    seen: "connection reset".to_owned(),
-                });
+            let is_over = |now_ms: u64| now_ms + self.skew_ms >= follow.until_ms;
+            if is_over(self.world.lock().now_ms) {
+                return still_running();
             }
-            {
-                let mut guard = self.world.lock();
-                let inner = &mut *guard;
-                if inner.now_ms + self.skew_ms >= follow.until_ms {
-                    return Event::StillRunning;
-                }
-                let now_ms = inner.now_ms;
-                let seen = inner.with(self.place, self.at(), |here, home, dice| {
-                    home.extend(follow.generation, now_ms);
-                    here.follow(home, follow, now_ms, dice)
-                });
-                if let Some(event) = seen {
-                    return event;
-                }
+            if let Some(event) = self.seen(follow).await {
+                return event;
             }
             self.stand(LOOK_MS).await;
         }
+    }
+
+    /// What one look at a run finds; none where it goes on.
+    async fn seen(&self, follow: &Follow) -> Option<Event> {
+        // Who follows tries a few times before it says that nobody is there.
+        let cut_ms = {
+            let mut inner = self.world.lock();
+            let home = &inner.places[self.at()].home;
+            let cut_ms = home.cut_ms(inner.now_ms);
+            // It is over with this worker when the call ends.
+            if inner.places[self.place].kills(home, follow.generation, &follow.message) {
+                inner.met.insert("killed");
+                inner.kill(self.token);
+                return Some(still_running());
+            }
+            cut_ms
+        };
+        if cut_ms > 0 {
+            self.world.pause(cut_ms.min(REQUEST_MS)).await;
+            return Some(Event::Failed(Failure::SandboxDown {
+                seen: "connection reset".to_owned(),
+            }));
+        }
+        let mut guard = self.world.lock();
+        let inner = &mut *guard;
+        let now_ms = inner.now_ms;
+        inner.with(self.place, self.at(), |here, home, dice| {
+            home.extend(follow.generation, now_ms);
+            here.follow(home, follow, now_ms, dice)
+        })
     }
 
     /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
@@ -399,4 +407,8 @@ impl Worker {
         inner.later.push((at_ms, spot, call));
         true
     }
+}
+
+fn still_running() -> Event {
+    Event::StillRunning(Seen::default())
 }

@@ -11,9 +11,10 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::Work;
+use bobbin_core::parked::Parked;
 use bobbin_core::ports::{self, Loaded, Saved, Versions};
 use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::session::{ControlFlags, Session};
 
 use super::failing::{Luck, away_for_now, fails, stands_on};
 use super::plan::{Out, Trouble};
@@ -220,6 +221,7 @@ impl ports::World for Worker {
                 flags: here.flags.clone(),
                 in_ledger: here.ledger.contains_key(turn),
                 settings: here.settings.clone(),
+                parked: here.parked.clone(),
             }
         };
         self.goes_to(found.session.as_ref());
@@ -333,6 +335,34 @@ impl ports::World for Worker {
         } else {
             Ok(saved)
         }
+    }
+
+    async fn park(&self, _: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
+        let (call, luck) = self.begin("park").await;
+        let away = {
+            let inner = self.world.lock();
+            inner.is_out(Out::Table) || inner.is_out(Out::Writes)
+        };
+        if luck == Luck::Fails || away {
+            return None;
+        }
+        let flags = {
+            let mut inner = self.world.lock();
+            inner.met.insert("parked");
+            let token = self.token;
+            let here = &mut inner.places[self.place];
+            let is_newer = here
+                .parked
+                .as_ref()
+                .is_none_or(|there| there.turn != parked.turn || there.receive < parked.receive);
+            if is_newer {
+                here.parked = Some(parked.clone());
+                here.receipt = token;
+            }
+            is_newer.then(|| here.flags.clone())
+        };
+        self.end(call).await;
+        flags.filter(|_| luck != Luck::ReplyLost)
     }
 
     async fn perform(&self, _: &ThreadKey, effect: &Effect) -> Event {

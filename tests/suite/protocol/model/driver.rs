@@ -15,6 +15,7 @@ use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::machine::{Machine, Now, Outcome, Step};
 use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
+use bobbin_core::parked::{Parked, Seen};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::ports::{Loaded, Saved};
 use bobbin_core::selection::Selection;
@@ -23,6 +24,9 @@ use bobbin_core::settings::Settings;
 use bobbin_core::stage::{Prompted, Stage};
 
 use super::super::transitions::Transition;
+
+/// The place of every delivery among those of its message: which ones gave it back, the model says itself.
+const RECEIVE: u32 = 1;
 
 /// The present time, always.
 pub const NOW: Ms = 10_000_000;
@@ -37,7 +41,9 @@ pub const LIMITS: Limits = Limits {
     create_ms: 50,
     start_ms: 50,
     turn_ms: 300,
-    follow_window_ms: 10,
+    hold_ms: 10,
+    look_ms_min: 1,
+    look_ms_max: 5,
     visibility_ms: 20,
     heartbeat_ms: 10,
     lifecycle_call_ms: 5,
@@ -124,6 +130,11 @@ pub struct Asked {
 pub enum Came {
     Read {
         record: SessionNo,
+        flags: u8,
+        /// The delivery before has left its word.
+        parked: bool,
+    },
+    Parked {
         flags: u8,
     },
     Written {
@@ -343,7 +354,7 @@ impl Driver {
         Delivery {
             message,
             id: delivery_id(message, delivery),
-            receive: 1,
+            receive: RECEIVE,
             follow_until_ms: NOW,
             model: "",
             providers: &[],
@@ -370,9 +381,14 @@ impl Driver {
         }
     }
 
-    fn outcome(&self, came: Came) -> Outcome {
+    fn outcome(&self, came: Came, message: &Message) -> Outcome {
         match came {
-            Came::Read { record, flags } => {
+            Came::Parked { flags } => Outcome::Parked(Some(self.flags(flags))),
+            Came::Read {
+                record,
+                flags,
+                parked,
+            } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
                     session: (record.version > 0 || record.sandbox.version > 0)
@@ -380,6 +396,13 @@ impl Driver {
                     flags: self.flags(flags),
                     in_ledger: false,
                     settings: Settings::default(),
+                    parked: parked.then(|| Parked {
+                        turn: message.id.clone(),
+                        receive: RECEIVE - 1,
+                        at_ms: NOW,
+                        until_ms: NOW,
+                        seen: Seen::default(),
+                    }),
                 }))
             }
             Came::Written { flags } => Outcome::Saved(Ok(Saved::Written(self.flags(flags)))),
@@ -398,8 +421,8 @@ impl Driver {
             return *after;
         }
         let before = self.machine(machine);
-        let outcome = self.outcome(came);
         let delivery = self.delivery(asked.item, asked.delivery);
+        let outcome = self.outcome(came, delivery.message);
         // What is decided on, and by which record.
         let seen = match (&*before, &outcome) {
             (Machine::Start, Outcome::Loaded(Ok(found))) => {

@@ -99,6 +99,8 @@ pub struct Worker {
     pub item: Item,
     delivery: u8,
     pub lapsed: bool,
+    /// The delivery before has left its word.
+    parked: bool,
     /// Where it stands: before its next await.
     pub machine: MachineNo,
     /// The effect that it asks for, or the work of two.
@@ -181,6 +183,8 @@ pub struct State {
     pub steered: u8,
     pub queue: Vec<Entry>,
     pub in_flight: bool,
+    /// The message whose last delivery has left its word.
+    parked: Option<Item>,
     pub workers: [Option<Worker>; 2],
     pub sandboxes: [Sandbox; GENERATIONS],
     pub known: [Known; MESSAGES],
@@ -264,6 +268,8 @@ pub enum Action {
     },
     /// A follow window of the run ends before the run does.
     Slice(usize),
+    /// The time for which a run is held is over before the run is: from then on it is only looked at.
+    HoldEnds(usize),
     /// The turn's bound is over before the run is.
     NeverEnds(usize),
     Crash(usize),
@@ -288,6 +294,7 @@ impl Action {
             self,
             Self::Duplicate(_)
                 | Self::Slice(_)
+                | Self::HoldEnds(_)
                 | Self::NeverEnds(_)
                 | Self::Crash(_)
                 | Self::Lapse(_)
@@ -342,6 +349,7 @@ impl System {
             steered: 0,
             queue: Vec::new(),
             in_flight: false,
+            parked: None,
             workers: [None, None],
             sandboxes: Default::default(),
             known: Default::default(),
@@ -681,7 +689,7 @@ impl System {
         }
         if s.left.cuts > 0 && !lapsed {
             match effect {
-                Effect::Agent(AgentEffect::Follow(_)) => {
+                Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_)) => {
                     let cut = |ends| Action::Cut { slot, ends };
                     actions.extend([true, false].map(cut));
                 }
@@ -693,7 +701,11 @@ impl System {
                 _ => {}
             }
         }
-        if s.left.kills > 0 && !lapsed && matches!(effect, Effect::Agent(AgentEffect::Follow(_))) {
+        let follows = matches!(
+            effect,
+            Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_))
+        );
+        if s.left.kills > 0 && !lapsed && follows {
             actions.push(Action::Kill(slot));
         }
         match effect {
@@ -706,7 +718,7 @@ impl System {
                     actions.push(Action::StepLate(slot));
                 }
             }
-            Effect::Agent(AgentEffect::Follow(follow)) => {
+            Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                 let turn = self.driver.turn_of(&follow.turn);
                 let marked =
                     turn.is_some_and(|turn| s.flags & (1 << turn) != 0) && !follow.cancel_known;
@@ -714,6 +726,7 @@ impl System {
                 if s.left.windows > 0 && going && !marked {
                     actions.push(Action::Slice(slot));
                     if s.late.is_none() && Self::calm_but(s, slot) {
+                        actions.push(Action::HoldEnds(slot));
                         actions.push(Action::NeverEnds(slot));
                     }
                 }
@@ -774,6 +787,11 @@ impl System {
             Action::Doubt { slot, arrives } => self.doubt(&mut s, slot, arrives),
             Action::Slice(slot) => {
                 s.left.windows -= 1;
+                self.still_running(&mut s, slot);
+            }
+            Action::HoldEnds(slot) => {
+                s.left.windows -= 1;
+                self.pass(&mut s, LIMITS.hold_ms);
                 self.still_running(&mut s, slot);
             }
             Action::NeverEnds(slot) => {

@@ -111,6 +111,17 @@ pub(super) struct State {
     pub(super) answers: Option<String>,
     /// What does not answer, and until when.
     pub(super) out: Option<(Out, Ms)>,
+    /// What was left for the next delivery.
+    pub(super) parked: Option<Parked>,
+    /// A person speaks right after a delivery has left its word.
+    pub(super) speaks_at_park: Option<ControlFlags>,
+    /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
+    pub(super) saw: Vec<Seen>,
+    pub(super) doubt: Option<Doubt>,
+    /// How often something was written.
+    pub(super) writes: u32,
+    /// The bounds under which messages are delivered.
+    pub(super) limits: Limits,
     /// The same from this call on.
     pub(super) out_at: Option<(u32, Out, Ms)>,
 }
@@ -455,7 +466,7 @@ impl Fake {
                     }
                     Event::Prompted
                 }
-                Effect::Agent(AgentEffect::Follow(follow)) => {
+                Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                     let turn = follow.turn.clone();
                     if !follow.further.is_empty() {
                         if std::mem::take(&mut s.down_after_steer) {
@@ -525,8 +536,12 @@ impl Fake {
                         };
                     }
                     if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
-                        s.now_ms = s.now_ms.max(follow.until_ms);
-                        return Event::StillRunning;
+                        if matches!(effect, Effect::Agent(AgentEffect::Follow(_))) {
+                            s.now_ms = s.now_ms.max(follow.until_ms);
+                        }
+                        s.saw.push(follow.seen.clone());
+                        let card = Some(format!("picture {}", s.saw.len()));
+                        return Event::StillRunning(Seen { card, doubt: s.doubt });
                     }
                     s.finished.insert(follow.message.clone());
                     s.finished.extend(follow.further.iter().cloned());
@@ -625,7 +640,7 @@ impl World for Fake {
             if s.lapsed {
                 s.now_ms
             } else {
-                s.now_ms + Limits::DEFAULT.visibility_ms
+                s.now_ms + s.limits.visibility_ms
             }
         })
     }
@@ -646,6 +661,7 @@ impl World for Fake {
             },
             in_ledger: s.ledger.contains_key(turn),
             settings: s.settings.clone(),
+            parked: s.parked.clone(),
         });
         if after {
             self.crash();
@@ -683,6 +699,7 @@ impl World for Fake {
                     s.names_of.insert(one.name.clone(), one.sandbox.clone());
                 }
             }
+            s.writes += 1;
             let signals = signals(stored.as_ref(), session, s.now_ms);
             s.signalled
                 .extend(signals.iter().map(|signal| signal.kind.name()));
@@ -701,10 +718,31 @@ impl World for Fake {
         Ok(saved)
     }
 
+    async fn park(&self, _: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
+        let after = self.call();
+        if self.is_out(&[Out::Table, Out::Writes]) {
+            return None;
+        }
+        let flags = self.with(|s| {
+            s.parked = Some(parked.clone());
+            if let Some(said) = s.speaks_at_park.take() {
+                s.flags = said;
+            }
+            s.flags.clone()
+        });
+        if after {
+            self.crash();
+        }
+        Some(flags)
+    }
+
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let after = self.call();
-        let kills = matches!(effect, Effect::Agent(AgentEffect::Follow(_)))
-            && self.with(|s| s.kills_followers);
+        let follows = matches!(
+            effect,
+            Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_))
+        );
+        let kills = follows && self.with(|s| s.kills_followers);
         let event = self.effect(thread, effect);
         if after || kills {
             self.crash();
@@ -794,12 +832,12 @@ pub(super) fn work(id: &str, work: Work) -> Message {
 }
 
 pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
-    let limits = Limits::DEFAULT;
+    let limits = world.with(|s| s.limits.clone());
     let delivery = Delivery {
         message,
         id: format!("{}#{receive}", message.id),
         receive,
-        follow_until_ms: world.now_ms() + limits.follow_window_ms,
+        follow_until_ms: world.now_ms() + HOLD_MS_MAX,
         model: "m",
         providers: &["anthropic".to_owned()],
         runtime: world.with(|s| s.runtime),

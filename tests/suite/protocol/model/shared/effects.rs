@@ -228,10 +228,12 @@ impl Shared {
                 Some(failed) => failed,
                 None => Event::PromptFound(self.find(s, (home, *generation), message)),
             },
-            AgentEffect::Follow(follow) => match unreached(s, follow.generation) {
-                Some(failed) => failed,
-                None => self.follow(s, (home, follow.generation), &follow.turn),
-            },
+            AgentEffect::Follow(follow) | AgentEffect::Look(follow) => {
+                match unreached(s, follow.generation) {
+                    Some(failed) => failed,
+                    None => self.follow(s, (home, follow.generation), &follow.turn),
+                }
+            }
             AgentEffect::Abort {
                 generation,
                 messages,

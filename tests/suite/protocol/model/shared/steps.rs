@@ -128,11 +128,18 @@ impl Shared {
         match self.driver.step(&machine, worker.item, worker.lapsed) {
             Step::Read => {
                 let record = self.driver.session_no(self.seen(s, &worker));
-                self.then(s, slot, Came::Read { record, flags: 0 });
+                let came = Came::Read {
+                    record,
+                    flags: 0,
+                    parked: false,
+                };
+                self.then(s, slot, came);
             }
             Step::Write {
                 session, expected, ..
             } => self.write(s, slot, session, expected),
+            // What is left for the next delivery is the other model's.
+            Step::Park(_) => self.then(s, slot, Came::Parked { flags: 0 }),
             Step::Perform(effect) => {
                 let known = knows(&machine).cloned();
                 let event = self.perform(s, &worker, known.as_ref(), effect);

@@ -21,6 +21,7 @@ impl System {
                     item,
                     delivery,
                     lapsed: false,
+                    parked: s.parked.take() == Some(item),
                     machine: START,
                     work: Half::Todo,
                     card: Half::Todo,

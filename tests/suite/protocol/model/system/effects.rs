@@ -163,7 +163,7 @@ impl System {
                 Some(failed) => failed,
                 None => self.send(s, *generation, &ids.message),
             },
-            Effect::Agent(AgentEffect::Follow(follow)) => {
+            Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                 match self.reached(s, follow.generation) {
                     Some(failed) => failed,
                     None => self.follow(s, follow),

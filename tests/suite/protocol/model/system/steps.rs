@@ -3,6 +3,7 @@
 use super::*;
 use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Cause;
+use bobbin_core::parked::Seen;
 use bobbin_core::ports::Versions;
 
 impl System {
@@ -11,7 +12,7 @@ impl System {
         let Some(worker) = s.workers[slot] else {
             return;
         };
-        if let Some(Effect::Agent(AgentEffect::Follow(follow))) =
+        if let Some(Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow))) =
             work(&self.driver.machine(worker.machine))
             && let Some(turn) = self.driver.turn_of(&follow.turn)
             && s.pressed & (1 << turn) != 0
@@ -19,7 +20,7 @@ impl System {
         {
             s.stop_ignored = true;
         }
-        self.work_is_over(s, slot, Event::StillRunning);
+        self.work_is_over(s, slot, Event::StillRunning(Seen::default()));
     }
 
     fn asked(&self, s: &State, worker: &Worker) -> Asked {
@@ -59,7 +60,7 @@ impl System {
             .after(worker.machine, came, self.asked(s, &worker));
         let mut number = after.machine;
         if self.has(Fault::SliceWithoutCursor)
-            && came == Came::Done(self.driver.event_no(Event::StillRunning))
+            && came == Came::Done(self.driver.event_no(Event::StillRunning(Seen::default())))
         {
             let machine = (*self.driver.machine(number)).clone();
             number = self.driver.machine_no(without_cursor(machine));
@@ -133,8 +134,17 @@ impl System {
                         .for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
+                let came = Came::Read {
+                    record,
+                    flags: s.flags,
+                    parked: worker.parked,
+                };
+                self.then(s, slot, came);
+            }
+            Step::Park(_) => {
+                s.parked = Some(worker.item);
                 let flags = s.flags;
-                self.then(s, slot, Came::Read { record, flags });
+                self.then(s, slot, Came::Parked { flags });
             }
             Step::Write {
                 prepare: Some(effect),

@@ -1,0 +1,198 @@
+//! Turns that nobody holds, end to end: what people do is not waited for, what the agent does is found by the next look, and
+//! a worker that dies between two looks costs nothing.
+
+use bobbin_core::limits::Limits;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::parked::Parked;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX};
+use bobbin_tests::stack::{Options, Stack};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::asks::{answered, asked, settled};
+use crate::run::{BRISK, SELDOM, on, seldom, trial};
+use crate::waiting::card_says;
+
+/// What a look and the telling of an end may take on a busy machine.
+const LOOK_TAKES_MS_MAX: u64 = 15_000;
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        let name = |what: &str| format!("looks::{}::{what}", platform.word());
+        trials.push(on(
+            &SELDOM,
+            &name("a_stop_does_not_wait_for_the_next_look"),
+            async move |world| stopped(world, platform).await,
+        ));
+        trials.push(on(
+            &SELDOM,
+            &name("a_prompt_that_is_to_be_sent_now_does_not_wait_for_the_next_look"),
+            async move |world| sent_now(world, platform).await,
+        ));
+        trials.push(on(
+            &BRISK,
+            &name("an_ask_between_two_looks_is_shown_and_the_end_found_by_the_next"),
+            async move |world| found(world, platform).await,
+        ));
+    }
+    trials.push(trial(
+        "looks::an_answer_to_an_ask_does_not_wait_for_the_next_look",
+        decided,
+    ));
+    trials.push(trial(
+        "looks::a_worker_that_is_killed_between_two_looks_costs_the_turn_nothing",
+        killed,
+    ));
+    trials
+}
+
+/// Waits until the turn has been given back so often.
+async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
+    let what = format!("delivery {receive} gives the turn back");
+    eventually(ANSWER_MS_MAX, &what, async || {
+        let parked = talk.world.parked(&talk.thread.key).await?;
+        if parked.receive >= receive {
+            Ok(parked)
+        } else {
+            Err(format!("{parked:?}"))
+        }
+    })
+    .await
+}
+
+/// Stops the turn, whose next look is ten minutes away.
+async fn stop(talk: &Talk<'_>, turn: &str, parked: &Parked) {
+    talk.stop().await;
+    let ended = talk.ended_within(CANCEL_MS_MAX, turn).await;
+    assert!(
+        matches!(ended.outcome, Outcome::Cancelled { .. }),
+        "{:?}",
+        ended.outcome
+    );
+    assert!(
+        ended.at_ms < parked.until_ms,
+        "it waited for the next look after all"
+    );
+}
+
+async fn stopped(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(platform, "slow: 90 one two three four five six seven eight")
+        .await;
+    let first = parked(&talk, 1).await;
+    assert_eq!(first.receive, 1);
+    stop(&talk, &turn, &first).await;
+    talk.finish().await;
+}
+
+async fn sent_now(world: World, platform: Platform) {
+    let (mut talk, turn) = world
+        .begin(platform, "slow: 90 one two three four five six seven eight")
+        .await;
+    let first = parked(&talk, 1).await;
+    let second = talk.say("echo: the second").await;
+    let waiting = card_says(&talk, &second, "Queued").await;
+    talk.press(&waiting, "Send now").await;
+    card_says(&talk, &second, "Sent into the running task").await;
+    let next = parked(&talk, 2).await;
+    assert!(
+        next.at_ms < first.until_ms,
+        "it waited for the next look after all"
+    );
+    stop(&talk, &turn, &next).await;
+    talk.finish().await;
+}
+
+async fn found(world: World, platform: Platform) {
+    let (talk, turn) = world
+        .begin(
+            platform,
+            "slow: 9 one two three four five six\nquestion: Which colour? | red | blue",
+        )
+        .await;
+    let before = parked(&talk, 2).await;
+    let ask = asked(&talk, "blue").await;
+    parked(&talk, before.receive + 1).await;
+    talk.press(&ask, "blue").await;
+    answered(&talk, &turn, &["was answered: blue"]).await;
+    settled(&talk, &ask, &["answered: blue"]).await;
+    // The last look before saw it go on.
+    let last = world.parked(&talk.thread.key).await.unwrap();
+    let ended = talk.ended(&turn).await;
+    let waited_ms = last.until_ms - last.at_ms;
+    assert!(
+        last.turn == turn && waited_ms <= Limits::DEFAULT.look_ms_max,
+        "{last:?}"
+    );
+    assert!(
+        ended.at_ms - last.at_ms <= waited_ms + LOOK_TAKES_MS_MAX,
+        "the end was told at {}: {last:?}",
+        ended.at_ms
+    );
+    talk.finish().await;
+}
+
+/// A stack of its own: a question is asked while the run is still held, and then looks are ten minutes apart.
+async fn decided() {
+    let mut limits = seldom();
+    limits["hold_ms"] = json!(15_000);
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (talk, turn) = world
+            .begin(
+                platform,
+                "question: Which colour? | red | blue\nrun: sleep 100",
+            )
+            .await;
+        let ask = asked(&talk, "blue").await;
+        let first = parked(&talk, 1).await;
+        talk.press(&ask, "blue").await;
+        settled(&talk, &ask, &["answered: blue"]).await;
+        let next = parked(&talk, first.receive + 1).await;
+        assert!(
+            next.at_ms < first.until_ms,
+            "it waited for the next look after all"
+        );
+        stop(&talk, &turn, &next).await;
+        talk.finish().await;
+    }
+    stack.end().unwrap();
+}
+
+/// A stack of its own: its workers are killed.
+async fn killed() {
+    let mut limits = seldom();
+    limits["look_ms_min"] = json!(8_000);
+    limits["look_ms_max"] = json!(20_000);
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(limits)
+    });
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (talk, turn) = world
+            .begin(platform, "slow: 25 one two three four five six seven eight")
+            .await;
+        let first = parked(&talk, 1).await;
+        let dead = world.kill("Worker").await.unwrap();
+        assert!(!dead.is_empty(), "no worker was there to be killed");
+        let next = parked(&talk, first.receive + 1).await;
+        assert_eq!(next.receive, first.receive + 1);
+        let running = talk.session().await.turn.map(|turn| turn.attempts);
+        assert_eq!(running, Some(0), "it counts as a failure");
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        let answer = talk.answer(&turn).await;
+        assert!(
+            answer.contains("one two three four five six seven eight"),
+            "{answer}"
+        );
+        talk.finish().await;
+    }
+    stack.end().unwrap();
+}
