@@ -3,8 +3,6 @@
 //! A provider builds it from the text alone, so that the daemon's program comes from an address of the operator's, and its
 //! hash decides. Which package of an agent is taken, and its hash, is the daemon's to know.
 
-use std::str::FromStr;
-
 use bobbin_app::providers::DOCKERFILE;
 use clap::ValueEnum;
 
@@ -41,28 +39,28 @@ pub struct Daemon {
     sha512: String,
 }
 
-impl FromStr for Daemon {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (url, hash) = text.split_once("#sha512=").ok_or(
-            "give its address and its hash: https://HOST/bobbin-agentd#sha512=HEX (sha512sum prints HEX)",
-        )?;
+impl Daemon {
+    /// The program at this address, with this hash.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn new(url: &str, sha512: &str) -> Result<Self, String> {
         // It goes into a shell's quotes, and a line of the Dockerfile.
         let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '\\' | '`' | '$');
         if !url.starts_with("https://") || !url.chars().all(plain) {
             return Err(
-                "its address begins with https:// and has neither blanks nor quotes".to_owned(),
+                "--daemon: an address begins with https:// and has neither blanks nor quotes."
+                    .to_owned(),
             );
         }
-        if hash.len() != HASH_DIGITS || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+        if sha512.len() != HASH_DIGITS || !sha512.chars().all(|c| c.is_ascii_hexdigit()) {
             return Err(format!(
-                "a SHA-512 has {HASH_DIGITS} hexadecimal digits; sha512sum prints it"
+                "--daemon-sha512: a SHA-512 has {HASH_DIGITS} hexadecimal digits; sha512sum prints it."
             ));
         }
         Ok(Self {
             url: url.to_owned(),
-            sha512: hash.to_ascii_lowercase(),
+            sha512: sha512.to_ascii_lowercase(),
         })
     }
 }
@@ -104,9 +102,7 @@ mod tests {
     #[test]
     fn the_image_gets_the_daemon_and_the_agents_before_its_user() {
         let hash = "ab".repeat(64);
-        let daemon: Daemon = format!("https://example.org/r/bobbin-agentd#sha512={hash}")
-            .parse()
-            .unwrap();
+        let daemon = Daemon::new("https://example.org/r/bobbin-agentd", &hash).unwrap();
         let text = dockerfile(Some(&daemon), &[Agent::Claude, Agent::Codex]);
         let steps = format!(
             "\
@@ -132,28 +128,23 @@ RUN useradd --create-home"
     }
 
     #[test]
-    fn an_address_without_a_hash_or_one_that_would_leave_its_quotes_is_refused() {
+    fn an_address_that_would_leave_its_quotes_and_half_a_hash_are_refused() {
         let hash = "ab".repeat(64);
-        for (text, why) in [
+        for (url, hash, why) in [
             (
-                "https://example.org/bobbin-agentd".to_owned(),
-                "give its address and its hash",
-            ),
-            (
-                format!("http://example.org/x#sha512={hash}"),
+                "http://example.org/x",
+                hash.as_str(),
                 "begins with https://",
             ),
             (
-                format!("https://example.org/';id;'#sha512={hash}"),
+                "https://example.org/';id;'",
+                &hash,
                 "neither blanks nor quotes",
             ),
-            (
-                "https://example.org/x#sha512=abc".to_owned(),
-                "128 hexadecimal digits",
-            ),
+            ("https://example.org/x", "abc", "128 hexadecimal digits"),
         ] {
-            let refused = text.parse::<Daemon>().unwrap_err();
-            assert!(refused.contains(why), "{text}: {refused}");
+            let refused = Daemon::new(url, hash).unwrap_err();
+            assert!(refused.contains(why), "{url}: {refused}");
         }
     }
 }

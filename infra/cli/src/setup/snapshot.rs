@@ -41,8 +41,16 @@ pub struct Options {
     #[arg(long)]
     pub dry_run: bool,
     /// Give the image bobbin-agentd, for the modes compat and native of running agents, from this address
-    #[arg(long, value_name = "URL#sha512=HEX", conflicts_with = "remove")]
-    pub daemon: Option<Daemon>,
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "remove",
+        requires = "daemon_sha512"
+    )]
+    pub daemon: Option<String>,
+    /// What sha512sum prints of it; the build takes nothing else
+    #[arg(long, value_name = "HEX", requires = "daemon")]
+    pub daemon_sha512: Option<String>,
     /// Give it these agents beside OpenCode, which accepts their licences
     #[arg(long, value_delimiter = ',', requires = "daemon")]
     pub agents: Vec<Agent>,
@@ -59,6 +67,7 @@ impl Default for Options {
             anyway: false,
             dry_run: false,
             daemon: None,
+            daemon_sha512: None,
             agents: Vec::new(),
             wait: 30,
         }
@@ -70,9 +79,11 @@ impl Default for Options {
 /// # Errors
 /// What went wrong and what to do about it.
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+    let named = options.daemon.as_ref().zip(options.daemon_sha512.as_ref());
+    let daemon = named.map(|(url, sha512)| Daemon::new(url, sha512));
+    let text = image::dockerfile(daemon.transpose()?.as_ref(), &options.agents);
     let key = target.needed("daytona_api_key").await?.value;
     let daytona = target.daytona(&key)?;
-    let text = image::dockerfile(options.daemon.as_ref(), &options.agents);
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| snapshot_name(&text));
     if options.remove {

@@ -156,3 +156,36 @@ async fn a_refusal_says_what_the_key_needs() {
         .await
         .refused("The API key needs write:snapshots");
 }
+
+#[tokio::test]
+async fn the_daemon_and_the_agents_of_choice_are_steps_of_the_build() {
+    let world = World::start().await;
+    let hash = "ab".repeat(64);
+    let daemon = ["snapshot", "--daemon", "https://example.org/bobbin-agentd"];
+    let with = |more: &[&'static str], hash: &str| -> Vec<String> {
+        let words = daemon.iter().chain(&["--daemon-sha512"]);
+        let words = words.map(|word| (*word).to_owned());
+        let more = more.iter().map(|word| (*word).to_owned());
+        words.chain([hash.to_owned()]).chain(more).collect()
+    };
+    let run = async |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        world.run(&words, &KEY).await
+    };
+    let refused = run(with(&[], "abc")).await;
+    assert_eq!(refused.code, 1, "{}", refused.out);
+    assert!(
+        refused.err.contains("128 hexadecimal digits"),
+        "{}",
+        refused.err
+    );
+    let built = run(with(&["--agents", "claude"], &hash)).await;
+    assert_eq!(built.code, 3, "{}", built.err);
+    built.holds("  ...   | Step 5/11 : RUN bobbin-agentd install claude --into /opt/bobbin/agents && rm -rf /root/.npm\n");
+    let name = name();
+    assert!(
+        !built.out.contains(&format!("Snapshot {name} is ready")),
+        "{}",
+        built.out
+    );
+}
