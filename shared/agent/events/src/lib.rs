@@ -11,6 +11,7 @@ mod ask;
 pub mod claude;
 pub mod codex;
 mod convert;
+mod converter;
 mod event;
 mod form;
 mod generated;
@@ -21,7 +22,8 @@ mod rpc;
 mod stream_json;
 
 pub use ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
-pub use convert::{Converted, Converter, Envelope};
+pub use convert::{Converted, Envelope};
+pub use converter::Converter;
 pub use event::{
     AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, Started, State, Status, TurnEnded,
     UniversalEvent, UniversalEventData, Usage, UsageScope,
