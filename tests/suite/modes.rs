@@ -11,9 +11,9 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::asks;
 use crate::run::{brisk, on, trial};
 use crate::scenarios::{ASKED, IDLE, SLICED, Scenario, USUAL};
+use crate::{asks, native};
 
 /// The daemon stands in front of OpenCode, and what is idle is paused soon.
 pub static COMPAT: Shared = Shared::in_mode(brisk, "compat");
@@ -45,7 +45,8 @@ pub fn trials() -> Vec<Trial> {
         let asked = asks::ALL
             .into_iter()
             .filter(|(name, _)| OF_ASKS.contains(name));
-        for (name, scenario) in all().chain(SLICED).chain(asked).chain([DENIED]) {
+        let alike = all().chain(SLICED).chain(asked);
+        for (name, scenario) in alike.chain([DENIED]).chain(native::ALL) {
             let name = format!("embedded::native::{}::{name}", platform.word());
             trials.push(on(&NATIVE, &name, async move |world| {
                 scenario(world, platform).await

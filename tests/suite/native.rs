@@ -15,11 +15,11 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::artifacts;
-use crate::modes::NATIVE;
-use crate::run::{on, trial};
+use crate::run::trial;
 use crate::scenarios::Scenario;
 
-const ALL: [Scenario; 3] = [
+/// What is tried in a thread of both chats.
+pub const ALL: [Scenario; 3] = [
     (
         "a_prompt_that_is_sent_into_a_run_comes_after_it_and_is_answered_with_it",
         |world, on| Box::pin(sent_into(world, on)),
@@ -34,20 +34,10 @@ const ALL: [Scenario; 3] = [
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for platform in Platform::ALL {
-        for (name, scenario) in ALL {
-            let name = format!("embedded::native::{}::{name}", platform.word());
-            trials.push(on(&NATIVE, &name, async move |world| {
-                scenario(world, platform).await
-            }));
-        }
-    }
-    trials.push(trial(
+    vec![trial(
         "embedded::native::amp_says_does_goes_on_fails_and_is_stopped_in_a_thread",
         amp,
-    ));
-    trials
+    )]
 }
 
 async fn sent_into(world: World, platform: Platform) {

@@ -174,11 +174,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return Ok(event);
         }
         self.run.read().await?;
-        self.run.sort_asks().await?;
-        if let Some(event) = self.asks().await {
-            return Ok(event);
-        }
-        if let Some(event) = self.bounded() {
+        if let Some(event) = self.heard().await? {
             return Ok(event);
         }
         if let Some(event) = self.observed().await? {
@@ -228,11 +224,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             if !self.run.is_caught_up() {
                 continue;
             }
-            self.run.sort_asks().await?;
-            if let Some(event) = self.asks().await {
-                return Ok(event);
-            }
-            if let Some(event) = self.bounded() {
+            if let Some(event) = self.heard().await? {
                 return Ok(event);
             }
             if let Some(event) = self.look().await? {
@@ -244,6 +236,13 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 return Ok(Event::CardMoved(at));
             }
         }
+    }
+
+    /// What follows of what was read: an ask, or a bound that is reached.
+    async fn heard(&mut self) -> Result<Option<Event>, AgentError> {
+        self.run.sort_asks().await?;
+        let asked = self.asks().await;
+        Ok(asked.or_else(|| self.bounded()))
     }
 
     /// What does not depend on the stream: the time that is given, and the control flags.

@@ -854,6 +854,21 @@ pub(super) fn outage(of: Out) -> Failure {
     }
 }
 
+/// Delivers a prompt whose run kills whoever follows it, from this delivery on until one is done. How many died.
+pub(super) fn deaths(world: &Fake, id: &str, from: u32) -> u32 {
+    let mut died = 0;
+    for receive in from..=20 {
+        match catch_unwind(AssertUnwindSafe(|| deliver(world, &prompt(id), receive))) {
+            Err(_) => died += 1,
+            Ok(verdict) => {
+                assert_eq!(verdict, Verdict::Done);
+                break;
+            }
+        }
+    }
+    died
+}
+
 /// Delivers until the message is done, moving time by each delay, as often as the queue does.
 pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> u32 {
     for receive in from..=DELIVERIES_MAX {

@@ -167,16 +167,7 @@ fn what_is_in_doubt_is_looked_at_again_soon() {
 fn looks_that_die_are_counted_one_by_one_and_fail_the_turn_after_a_few() {
     let world = looked_at();
     world.with(|s| s.kills_followers = true);
-    let mut died = 0;
-    for receive in 2..=20 {
-        match catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), receive))) {
-            Err(_) => died += 1,
-            Ok(verdict) => {
-                assert_eq!(verdict, Verdict::Done);
-                break;
-            }
-        }
-    }
+    let died = deaths(&world, "m2", 2);
     // The first of them began with what the delivery before had left.
     assert_eq!(died, Limits::DEFAULT.attempts + 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));

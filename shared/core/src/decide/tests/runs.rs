@@ -134,16 +134,7 @@ fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() 
 fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended() {
     let world = active();
     world.with(|s| s.kills_followers = true);
-    let mut died = 0;
-    for receive in 1..=20 {
-        match catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), receive))) {
-            Err(_) => died += 1,
-            Ok(verdict) => {
-                assert_eq!(verdict, Verdict::Done);
-                break;
-            }
-        }
-    }
+    let died = deaths(&world, "m2", 1);
     assert_eq!(died, Limits::DEFAULT.attempts + 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     world.with(|s| assert_eq!((s.prompted.len(), s.ended_runs.len()), (2, 1)));
