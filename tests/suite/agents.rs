@@ -84,7 +84,9 @@ async fn answered(talk: &Talk<'_>, turn: &str, words: &str) {
 }
 
 async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
-    let (mut talk, first) = world.begin_with(platform, agent, "echo: hello there").await;
+    let (mut talk, first) = world
+        .begin_with(platform, &[("agent", agent)], "echo: hello there")
+        .await;
     answered(&talk, &first, "hello there").await;
     let session = talk.session().await.agent_session.unwrap();
     assert!(session.starts_with(agent), "{session}");

@@ -184,7 +184,7 @@ fn manager(world: &World, platform: Platform) -> Person {
     }
 }
 
-async fn set(world: &World, platform: Platform, change: Change) {
+pub async fn set(world: &World, platform: Platform, change: Change) {
     let by = manager(world, platform);
     let before = settings(world, platform).await.version;
     configure(world, platform, by, true, change.clone()).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bobbin_core::outcome::Outcome;
+use bobbin_core::settings::{Change, Kind};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::shared::Shared;
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use crate::run::{brisk, on, trial};
 use crate::scenarios::{ASKED, IDLE, SLICED, Scenario, USUAL};
-use crate::{asks, native};
+use crate::{asks, choice, native};
 
 /// The daemon stands in front of OpenCode, and what is idle is paused soon.
 pub static COMPAT: Shared = Shared::in_mode(brisk, "compat");
@@ -60,6 +61,10 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(
         "embedded::native::a_thread_keeps_the_way_it_began_with_and_a_turn_that_was_cut_goes_on",
         kept,
+    ));
+    trials.push(trial(
+        "embedded::native::how_agents_are_run_is_chosen_for_one_sandbox_and_for_a_tenant",
+        chosen,
     ));
     trials
 }
@@ -135,6 +140,57 @@ async fn denied(world: World, platform: Platform) {
     let made = world.provider.download(&sandbox, "denied.txt").await;
     assert!(made.is_err(), "it ran: {made:?}");
     talk.finish().await;
+}
+
+/// Whoever has a sandbox made says how agents are run in it, or the tenant does; the stack's mode is for who says nothing.
+async fn chosen() {
+    let stack = Stack::start(&in_mode("opencode"));
+    let world = World::of(&stack);
+    let daemons = "run: pgrep -cx bobbin-agentd || true";
+    let choices = [("runtime", "native"), ("agent", "opencode")];
+    let (mut talk, first) = world
+        .begin_with(Platform::Discord, &choices, "write: keep.txt said before")
+        .await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let turn = talk.say("run: cat keep.txt").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let session = talk.session().await;
+    assert_eq!(session.sandbox.runtime.as_deref(), Some("native"));
+    assert_eq!(session.sandbox.generation, 1);
+
+    let (mut plain, first) = world.begin(Platform::Slack, daemons).await;
+    assert_eq!(plain.ended(&first).await.outcome, Outcome::Answered);
+    assert_eq!(plain.session().await.sandbox.runtime, None);
+    let of_tenant = Change::Default {
+        channel: None,
+        of: Kind::Runtime,
+        value: Some("compat".to_owned()),
+    };
+    choice::set(&world, Platform::Slack, of_tenant).await;
+    let (guarded, first) = world.begin(Platform::Slack, daemons).await;
+    assert_eq!(guarded.ended(&first).await.outcome, Outcome::Answered);
+    let recorded = guarded.session().await.sandbox.runtime;
+    assert_eq!(recorded.as_deref(), Some("compat"));
+    let found = guarded.answer(&first).await;
+    assert!(found.contains('1'), "no daemon: {found}");
+    // The sandbox that is there does not change with the tenant's default.
+    let turn = plain.say(daemons).await;
+    assert_eq!(plain.ended(&turn).await.outcome, Outcome::Answered);
+    let found = plain.answer(&turn).await;
+    assert!(
+        found.contains('0') && !found.contains('1'),
+        "a daemon: {found}"
+    );
+    // In a living one it is not changed by a wish either, which is told.
+    let turn = plain.say("runtime:native echo: hello").await;
+    match plain.ended(&turn).await.outcome {
+        Outcome::Failed { reason } => assert!(
+            reason.starts_with("This thread's sandbox runs its agents in the way opencode, and cannot change to native."),
+            "{reason}"
+        ),
+        other => panic!("{other:?}"),
+    }
+    stack.end().unwrap();
 }
 
 /// A sandbox that began in one mode goes on in it whatever the stack's mode is by then; and a run that was cut with its

@@ -97,7 +97,9 @@ async fn amp() {
 }
 
 async fn in_a_thread(world: &World, platform: Platform) {
-    let (mut talk, first) = world.begin_with(platform, "amp", "list the files").await;
+    let (mut talk, first) = world
+        .begin_with(platform, &[("agent", "amp")], "list the files")
+        .await;
     let answer = answered(&talk, &first).await;
     assert!(answer.contains("There is a.txt in T-0000"), "{answer}");
     let card = talk.card(&first).await;

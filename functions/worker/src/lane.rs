@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
-use bobbin_app::runtimes::RuntimeMode;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
-use bobbin_app::{clients, dead, opening, overview};
+use bobbin_app::{clients, dead, opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -29,6 +28,7 @@ use bobbin_core::limits::HOLD_MS_MAX;
 use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::schema::Unreadable;
 use bobbin_core::signals::{CONTROL_AGE, DEAD_LETTER_TOLD, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
@@ -47,7 +47,7 @@ pub struct Worker {
     aws: Aws,
     queues: Queues,
     secrets: WorkerSecrets,
-    /// How agents are run in the sandboxes that begin.
+    /// How agents are run where nobody chose.
     runtime: RuntimeMode,
     metrics: Metrics,
     /// The keys that are in use, and the clients that hold them.
@@ -88,7 +88,7 @@ impl Worker {
         };
         Ok(Self {
             queues: Queues::new(&aws, &config),
-            runtime: RuntimeMode::named(&config.runtime_mode)?,
+            runtime: runtimes::configured(&config.runtime_mode)?,
             aws,
             secrets,
             metrics: parts.metrics.clone(),
@@ -447,7 +447,7 @@ impl Worker {
             follow_until_ms: (now_ms() + HOLD_MS_MAX).min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,
             providers: sandboxes.providers(),
-            runtime: self.runtime.recorded(),
+            runtime: self.runtime,
             limits,
             split: Chats::split(&message.thread),
         };

@@ -14,11 +14,6 @@ use crate::real_services::RealServices;
 /// The parameter that holds what hardly anybody changes.
 const OVERRIDES: &str = "Overrides";
 
-/// The parameter that says how agents are run in the sandboxes.
-const RUNTIME_MODE: &str = "SandboxRuntimeMode";
-/// The mode that the template has by default, and the one that needs no daemon.
-const DIRECT: &str = "opencode";
-
 /// A laptop is no new account: room for 60 threads at once.
 const CONCURRENCY: &str = "200";
 
@@ -73,7 +68,7 @@ impl Deployment {
         parameters.insert("TenantCredentials".to_owned(), "yes".to_owned());
         for (variable, parameter) in [
             ("BOBBIN_LOG_LEVEL", "LogLevel"),
-            ("SANDBOX_RUNTIME_MODE", RUNTIME_MODE),
+            ("SANDBOX_RUNTIME_MODE", "SandboxRuntimeMode"),
         ] {
             if let Ok(value) = std::env::var(variable) {
                 parameters.insert(parameter.to_owned(), value);
@@ -100,17 +95,6 @@ impl Deployment {
             secrets: secrets(ready, options, real_services),
         })
     }
-}
-
-/// Whether sandboxes need the daemon that runs agents.
-#[must_use]
-pub fn wants_daemon(options: &Options) -> bool {
-    let environment = std::env::var("SANDBOX_RUNTIME_MODE").ok();
-    let mode = options
-        .parameters
-        .get(RUNTIME_MODE)
-        .or(environment.as_ref());
-    mode.is_some_and(|mode| mode != DIRECT)
 }
 
 fn secrets(

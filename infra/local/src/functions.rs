@@ -19,22 +19,12 @@ const DAEMON: &str = "bobbin-agentd";
 /// The folder of the state folder that it is put into.
 const TOOLS: &str = "tools";
 
-/// Whether sandboxes of this state folder may have begun with the daemon.
-#[must_use]
-pub fn has_daemon(state_dir: &Path) -> bool {
-    state_dir.join(TOOLS).join(DAEMON).is_file()
-}
-
-/// A folder with the daemon alone, for sandboxes to read: the folder that it is built into holds much more.
+/// A folder with the built daemon alone, for sandboxes to read: the folder that it is built into holds much more.
 ///
 /// # Errors
 /// A sentence with what to do.
-pub async fn daemon(root: &Path, state_dir: &Path, no_build: bool) -> Result<PathBuf, String> {
-    let built = own_folder(root)?;
-    if !no_build {
-        build(root, &built, &[DAEMON.to_owned()]).await?;
-    }
-    let program = built.join(DAEMON);
+pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
+    let program = own_folder(root)?.join(DAEMON);
     if !program.is_file() {
         return Err(missing(&program, DAEMON));
     }
@@ -63,14 +53,15 @@ fn missing(path: &Path, package: &str) -> String {
     )
 }
 
-/// Builds them (unless told not to) and says where they are.
+/// Builds them and the daemon (unless told not to), and says where the functions are.
 ///
 /// # Errors
 /// A sentence with what to do.
 pub async fn binaries(root: &Path, no_build: bool) -> Result<BTreeMap<String, PathBuf>, String> {
     let folder = own_folder(root)?;
     if !no_build {
-        let packages = FUNCTIONS.map(|(_, name)| format!("bobbin-{name}"));
+        let functions = FUNCTIONS.iter().map(|(_, name)| format!("bobbin-{name}"));
+        let packages: Vec<String> = functions.chain([DAEMON.to_owned()]).collect();
         build(root, &folder, &packages).await?;
     }
     let mut found = BTreeMap::new();

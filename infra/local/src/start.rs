@@ -14,7 +14,7 @@ use bobbin_local_sandbox::settings::RunSettings;
 
 use crate::STACK;
 use crate::containers::{self, Containers, Relay};
-use crate::deployment::{Deployment, wants_daemon};
+use crate::deployment::Deployment;
 use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
 use crate::functions;
 use crate::ingress_proxy::IngressProxy;
@@ -90,13 +90,11 @@ pub async fn start(
         start.notes.push(containers.exposed());
     }
     let mut tools = start.agent().await?;
-    // Sandboxes of an earlier start go on with what they began with.
-    if wants_daemon(options) || functions::has_daemon(state_dir) {
-        start.print_step("the daemon of the sandboxes");
-        tools.push(functions::daemon(root, state_dir, options.no_build).await?);
-    }
     shutdown.check()?;
     let binaries = start.functions().await?;
+    if !binaries.is_empty() {
+        tools.push(functions::daemon(root, state_dir)?);
+    }
     shutdown.check()?;
 
     let model = start.model().await?;

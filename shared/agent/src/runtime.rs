@@ -152,6 +152,8 @@ pub enum RunState {
     Busy,
     /// It was broken off: its server went away. Believe it only when observed twice, some seconds apart.
     Stopped,
+    /// It was broken off, as what runs the agent says itself: certain at once.
+    Lost,
     /// Nothing has come of the prompt yet, or it is not there. Believe it only when observed twice, some seconds apart.
     Pending,
     /// It has ended, and this is what came of it.

@@ -10,7 +10,7 @@ use bobbin_core::limits::Limits;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 
-use crate::runtimes::RuntimeMode;
+use crate::runtimes;
 
 /// A runtime for who starts no server: it has no model key. It is that of a sandbox whose record says this, in a stack that is
 /// configured so.
@@ -28,7 +28,7 @@ pub fn listening(
         model_base_url: None,
         keys: ModelKeys::default(),
     };
-    RuntimeMode::of(configured, recorded)?.runtime(&models, &Limits::DEFAULT)
+    runtimes::runtime(configured, recorded, &models, &Limits::DEFAULT)
 }
 
 /// The agent of the sandbox with this name. Nothing is asked of it yet.

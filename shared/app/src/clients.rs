@@ -9,7 +9,7 @@ use bobbin_cloud::secrets::Keys;
 use bobbin_core::ids::Tenant;
 use bobbin_sandbox::Provider;
 
-use crate::runtimes::RuntimeMode;
+use crate::runtimes;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
 /// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named, for sandboxes
@@ -43,8 +43,7 @@ pub(crate) fn sandboxes_with(
         model_base_url: some(&config.model_base_url),
         keys: models,
     };
-    let mode = RuntimeMode::of(&config.runtime_mode, recorded)?;
-    let runtime = mode.runtime(&models, &config.limits)?;
+    let runtime = runtimes::runtime(&config.runtime_mode, recorded, &models, &config.limits)?;
     Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }
 

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::ids::Ms;
 use crate::limits::Limits;
 use crate::message::Message;
+use crate::runtime_mode::RuntimeMode;
 use crate::schema::wait_ms;
 
 /// What to do with the message.
@@ -77,8 +78,8 @@ pub struct Delivery<'a> {
     pub model: &'a str,
     /// Providers whose models can be chosen: there is a key for them.
     pub providers: &'a [String],
-    /// What runs agents in sandboxes that begin now, as their records say it.
-    pub runtime: Option<&'a str>,
+    /// How agents are run in the stack, where nobody chose.
+    pub runtime: RuntimeMode,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Cuts an answer into parts that fit this platform's messages.

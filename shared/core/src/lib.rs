@@ -37,6 +37,7 @@ pub mod person;
 pub mod ports;
 pub mod reply;
 pub mod run;
+pub mod runtime_mode;
 pub mod sandbox;
 pub mod sandboxes;
 pub mod schema;

@@ -289,6 +289,9 @@ pub struct NewSandbox {
     /// The provider that it is made at; none: the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// How agents are run in it, by the name of a [`crate::runtime_mode::RuntimeMode`]; none: as the tenant or the stack says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     /// The repository that is cloned into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
@@ -604,38 +607,25 @@ impl Body {
 
     /// The number of the shape that a worker has to read to understand it.
     fn number(&self) -> u32 {
-        let thread = self.thread();
-        let is_direct = matches!(
-            thread,
-            Some(ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_))
-        );
-        let switches = match self {
+        let is_newest = match self {
+            Self::Message(message) => match &message.work {
+                Work::Prompt(prompt) => prompt.wants.runtime.is_some(),
+                Work::Create(new) => new.runtime.is_some(),
+                _ => false,
+            },
+            Self::Open(open) => open.prompt.wants.runtime.is_some(),
             Self::Control(Control {
                 want: Want::Configure { change },
                 ..
-            }) => matches!(change, Change::Direct { .. }) || change.is_of_providers(),
-            Self::Overview(overview) => overview
-                .change
-                .as_ref()
-                .is_some_and(Change::is_of_providers),
-            Self::Control(control) => matches!(
-                control.want,
-                Want::OwnKey { .. }
-                    | Want::Sandboxes { .. }
-                    | Want::Connect { .. }
-                    | Want::AskDestroy { .. }
-                    | Want::Operate { .. }
-            ),
-            Self::Message(message) => match &message.work {
-                Work::Prompt(prompt) => prompt.wants.names_a_sandbox(),
-                Work::Name { .. } | Work::Connect { .. } | Work::Create(_) => true,
-                Work::Operate { want, by } => *want == Operation::Snapshot || by.is_some(),
-                _ => false,
-            },
-            Self::Candidate(_) => true,
+            }) => change.is_of_runtimes(),
+            Self::Overview(Overview {
+                change: Some(change),
+                ..
+            }) => change.is_of_runtimes(),
+            Self::Candidate(candidate) => return candidate.said.number(),
             _ => false,
         };
-        if is_direct || switches { 2 } else { 1 }
+        Shape::Body.number(is_newest)
     }
 
     /// The thread that it is about; none where it is about no thread, or about one that is still to be made.

@@ -198,10 +198,7 @@ impl SandboxRecord {
     #[must_use]
     pub fn encode(&self) -> String {
         // A worker that does not know of other runtimes leaves such a sandbox to one that does.
-        let number = match &self.runtime {
-            Some(_) => Shape::Sandbox.reads(),
-            None => Shape::Sandbox.writes(),
-        };
+        let number = Shape::Sandbox.number(self.runtime.is_some());
         schema::write_at(Shape::Sandbox, number, self, &self.unknown)
             .expect("every field has a JSON form")
     }

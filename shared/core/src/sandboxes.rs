@@ -448,6 +448,8 @@ pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
 pub enum SandboxOption {
     /// The provider of a new sandbox.
     Provider,
+    /// How agents are run in a new sandbox.
+    Runtime,
     /// The snapshot that a new sandbox begins with.
     Snapshot,
 }
@@ -472,6 +474,10 @@ impl SandboxOption {
             Self::Provider => (
                 Kind::Provider.usable(typed).ok(),
                 "a provider: take one of those that /sandbox-list shows",
+            ),
+            Self::Runtime => (
+                Kind::Runtime.usable(typed).ok(),
+                "a way to run agents: there are opencode, compat and native",
             ),
             Self::Snapshot => (
                 ((1..=SNAPSHOT_BYTES_MAX).contains(&typed.len()) && typed.chars().all(of_name))

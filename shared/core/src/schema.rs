@@ -91,8 +91,8 @@ impl Shape {
             Self::Record => 3,
             // With 2: a sandbox that has a name. With 3: one whose agents are run otherwise than by the first runtime.
             Self::Sandbox => 3,
-            // With 2: a default provider was changed.
-            Self::Settings => 2,
+            // With 2: a default provider was changed. With 3: how agents are run by default.
+            Self::Settings => 3,
             Self::Mark
             | Self::Entry
             | Self::Patch
@@ -101,8 +101,8 @@ impl Shape {
             | Self::Setup
             | Self::Parked => 1,
             // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
-            // sandboxes that people name, or about default providers.
-            Self::Body => 2,
+            // sandboxes that people name, or about default providers. With 3: how agents are run in a sandbox.
+            Self::Body => 3,
         }
     }
 
@@ -111,16 +111,24 @@ impl Shape {
     #[must_use]
     pub const fn writes(self) -> u32 {
         match self {
-            Self::Record | Self::Sandbox => 2,
+            Self::Record | Self::Sandbox | Self::Settings | Self::Body => 2,
             Self::Mark
             | Self::Entry
             | Self::Patch
-            | Self::Settings
             | Self::Catalogue
             | Self::Breaker
             | Self::Setup
-            | Self::Parked
-            | Self::Body => 1,
+            | Self::Parked => 1,
+        }
+    }
+
+    /// The number of one thing: the newest shape where something of it cannot be said in the one that is written.
+    #[must_use]
+    pub const fn number(self, is_newest: bool) -> u32 {
+        if is_newest {
+            self.reads()
+        } else {
+            self.writes()
         }
     }
 

@@ -22,6 +22,9 @@ pub struct Selection {
     /// The provider that a new sandbox is made at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// How agents are run in a new sandbox, by the name of a [`crate::runtime_mode::RuntimeMode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
     /// The snapshot that a new sandbox begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
@@ -42,6 +45,7 @@ impl Selection {
     pub const fn names_a_sandbox(&self) -> bool {
         self.sandbox.is_some()
             || self.provider.is_some()
+            || self.runtime.is_some()
             || self.snapshot.is_some()
             || self.in_common
     }
@@ -56,6 +60,7 @@ impl Selection {
             agent: first(&self.agent, &other.agent),
             sandbox: self.sandbox.clone().or_else(|| other.sandbox.clone()),
             provider: first(&self.provider, &other.provider),
+            runtime: first(&self.runtime, &other.runtime),
             snapshot: first(&self.snapshot, &other.snapshot),
             in_common: self.in_common || other.in_common,
         }

@@ -20,6 +20,7 @@ use crate::ids::{Ms, SandboxName};
 use crate::keys::Key;
 use crate::own_keys::OwnKey;
 use crate::person::{Membership, Outside, Person};
+use crate::runtime_mode::RuntimeMode;
 use crate::schema::{self, Shape, UnknownFields};
 use crate::selection::Selection;
 
@@ -126,6 +127,8 @@ pub enum Kind {
     Agent,
     /// The provider that a new sandbox is made at.
     Provider,
+    /// How agents are run in a new sandbox.
+    Runtime,
 }
 
 /// A list of the settings.
@@ -158,8 +161,8 @@ impl Settings {
     /// # Errors
     /// The encoder's; every field has a JSON form.
     pub fn encode(&self) -> Result<String, serde_json::Error> {
-        let is_new = self.audit.iter().any(|made| made.change.is_of_providers());
-        let number = if is_new { 2 } else { 1 };
+        let is_newest = self.audit.iter().any(|made| made.change.is_of_runtimes());
+        let number = Shape::Settings.number(is_newest);
         schema::write_at(Shape::Settings, number, self, &self.unknown)
     }
 
@@ -298,13 +301,13 @@ impl Settings {
 }
 
 impl Change {
-    /// Whether it is about a default provider, which a worker of before there were any cannot read.
+    /// Whether it is about how agents are run by default, which a worker of before that could be said cannot read.
     #[must_use]
-    pub fn is_of_providers(&self) -> bool {
+    pub const fn is_of_runtimes(&self) -> bool {
         matches!(
             self,
             Self::Default {
-                of: Kind::Provider,
+                of: Kind::Runtime,
                 ..
             }
         )
@@ -313,7 +316,13 @@ impl Change {
 
 impl Kind {
     /// Whatever a default can be of, in the order in which they are shown.
-    pub const ALL: [Self; 4] = [Self::Repo, Self::Model, Self::Agent, Self::Provider];
+    pub const ALL: [Self; 5] = [
+        Self::Repo,
+        Self::Model,
+        Self::Agent,
+        Self::Provider,
+        Self::Runtime,
+    ];
 
     /// The value without white space around it, if it can be one.
     ///
@@ -325,6 +334,11 @@ impl Kind {
             let shown = crate::text::shorten(&crate::text::one_line(value), 60);
             NotChanged::Unusable(shown, self.words())
         };
+        if self == Self::Runtime {
+            let name = value.to_ascii_lowercase();
+            let mode = RuntimeMode::named(&name);
+            return mode.map(|_| name).map_err(|_| unusable());
+        }
         if self == Self::Provider {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
@@ -341,7 +355,7 @@ impl Kind {
             Self::Model => value
                 .split_once('/')
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
-            Self::Agent | Self::Provider => !value.contains('/'),
+            Self::Agent | Self::Provider | Self::Runtime => !value.contains('/'),
         };
         if fits && shaped {
             Ok(value.to_owned())
@@ -356,6 +370,7 @@ impl Kind {
             Self::Model => "a model: name it as provider/model",
             Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
             Self::Provider => "a provider: name one that is set up here, for example daytona",
+            Self::Runtime => "a way to run agents: there are opencode, compat and native",
         }
     }
 
@@ -367,6 +382,7 @@ impl Kind {
             Self::Model => &selection.model,
             Self::Agent => &selection.agent,
             Self::Provider => &selection.provider,
+            Self::Runtime => &selection.runtime,
         }
     }
 
@@ -377,6 +393,7 @@ impl Kind {
             Self::Model => selection.model = value,
             Self::Agent => selection.agent = value,
             Self::Provider => selection.provider = value,
+            Self::Runtime => selection.runtime = value,
         }
     }
 }
@@ -532,13 +549,16 @@ impl Catalogue {
             Kind::Model => (&self.recent.models, &self.models),
             Kind::Agent => (&self.recent.agents, &self.agents),
             Kind::Provider => (&[], &self.providers),
+            Kind::Runtime => (&[], &[]),
         };
+        let modes = RuntimeMode::ALL.map(RuntimeMode::name).into_iter();
         let typed = typed.trim().to_lowercase();
         let mut seen = BTreeSet::new();
         recent
             .iter()
             .chain(offered)
             .map(String::as_str)
+            .chain(modes.filter(|_| kind == Kind::Runtime))
             .filter(|one| one.to_lowercase().contains(&typed) && seen.insert(*one))
             .take(most)
             .collect()

@@ -1,12 +1,16 @@
-//! The agent in a simulated sandbox, as OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
-//! has already, with an abort, and what its message list says. How a run stands is read from that list by the product.
+//! The agent in a simulated sandbox. As OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
+//! has already, with an abort, and what its message list says. Or run by the daemon, which knows each prompt by its id, works
+//! on one after the other, and says of one that was cut that it was. How a run stands is read from either by the product.
 
 use std::collections::BTreeMap;
 
 use bobbin_agent::RunState;
 use bobbin_agent::opencode::{Message, Status, conclude};
+use bobbin_agent_client::TurnState;
+use bobbin_agent_native::standing::{Standing, begins_again, known};
 use bobbin_core::ids::Ms;
-use bobbin_core::run::{Answer, PromptState};
+use bobbin_core::run::{Answer, PromptState, RunEnd};
+use bobbin_core::usage::Usage;
 use serde_json::json;
 
 /// What every run answers.
@@ -19,6 +23,8 @@ pub struct Agent {
     runs: BTreeMap<String, Run>,
     /// Sendings that it took, so that two of one moment have an order.
     taken: u32,
+    /// The daemon runs it, in sessions of its own.
+    is_native: bool,
 }
 
 /// A prompt, and what the agent does for it.
@@ -93,6 +99,14 @@ impl Run {
 }
 
 impl Agent {
+    /// One that the daemon runs, or OpenCode by itself.
+    pub fn new(is_native: bool) -> Self {
+        Self {
+            is_native,
+            ..Self::default()
+        }
+    }
+
     pub fn run(&self, message: &str) -> Option<&Run> {
         self.runs.get(message)
     }
@@ -109,12 +123,16 @@ impl Agent {
     pub fn take(
         &mut self,
         message: &str,
+        again: bool,
         run: impl FnOnce() -> Run,
         together: impl Fn(&Run) -> bool,
         now_ms: Ms,
     ) -> Sent {
         self.taken += 1;
         let sent = (now_ms, self.taken);
+        if self.is_native {
+            return self.take_once(message, || Run { sent, ..run() }, again, now_ms);
+        }
         let newest = self.runs.values().map(|run| run.sent).max();
         let what = match self.runs.get_mut(message) {
             Some(run) => {
@@ -145,14 +163,92 @@ impl Agent {
         what
     }
 
+    /// As the daemon takes it: once by its id, and one that was cut once more where that is wanted.
+    fn take_once(
+        &mut self,
+        message: &str,
+        run: impl FnOnce() -> Run,
+        again: bool,
+        now_ms: Ms,
+    ) -> Sent {
+        let state = self.state(message, now_ms);
+        match self.runs.get_mut(message) {
+            Some(run) => {
+                if again && begins_again(state) {
+                    (run.is_broken, run.began_ms) = (false, now_ms);
+                }
+                Sent::Known
+            }
+            None => {
+                let run = Run {
+                    began_ms: now_ms,
+                    ..run()
+                };
+                self.runs.insert(message.to_owned(), run);
+                Sent::Begins
+            }
+        }
+    }
+
+    /// What the daemon says of a prompt.
+    fn state(&self, message: &str, now_ms: Ms) -> TurnState {
+        match self.runs.get(message) {
+            None => TurnState::NotSeen,
+            Some(run) if run.is_broken => TurnState::Lost,
+            Some(run) if run.asks(now_ms) => TurnState::Waiting,
+            Some(run) if run.goes_on(now_ms) => TurnState::Running,
+            Some(run) if run.error && !run.aborted => TurnState::Failed,
+            Some(_) => TurnState::Done,
+        }
+    }
+
+    /// How the run of these prompts stands, as the daemon says it.
+    fn standing(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
+        let all = std::iter::once(message).chain(further.iter().map(String::as_str));
+        let states: Vec<TurnState> = all.map(|one| self.state(one, now_ms)).collect();
+        match Standing::of(&states) {
+            Standing::Works => return RunState::Busy,
+            Standing::Cut => return RunState::Lost,
+            Standing::Unseen => return RunState::Pending,
+            Standing::Over => {}
+        }
+        let runs = std::iter::once(message).chain(further.iter().map(String::as_str));
+        let runs: Vec<&Run> = runs.filter_map(|one| self.runs.get(one)).collect();
+        let end = if runs.iter().any(|run| run.aborted) {
+            RunEnd::Aborted
+        } else if runs.iter().any(|run| run.error) {
+            RunEnd::Error {
+                reason: "overloaded".to_owned(),
+            }
+        } else {
+            RunEnd::Completed
+        };
+        RunState::Done(Answer {
+            text: match end {
+                RunEnd::Completed => ANSWER.to_owned(),
+                _ => String::new(),
+            },
+            end,
+            usage: Usage::default(),
+            steps: Vec::new(),
+            earlier: 0,
+            plan: Vec::new(),
+        })
+    }
+
     /// Its server went away: what it worked on is broken off, and nothing of it goes on by itself.
     pub fn dies(&mut self, now_ms: Ms) {
         let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
         going.for_each(|run| run.is_broken = true);
     }
 
-    /// As the adapter does: nothing is aborted while the newest prompt is none of these.
+    /// As the adapters do: of OpenCode's nothing is aborted while the newest prompt is none of these, of the daemon's these alone.
     pub fn abort(&mut self, messages: &[String], now_ms: Ms) {
+        if self.is_native {
+            let ours = self.runs.iter_mut().filter(|(id, _)| messages.contains(id));
+            let open = ours.filter(|(_, run)| run.goes_on(now_ms));
+            return open.for_each(|(_, run)| run.aborted = true);
+        }
         let newest = self.runs.iter().max_by_key(|(_, run)| run.sent);
         if newest.is_some_and(|(id, _)| messages.contains(id)) {
             let going = self.runs.values_mut().filter(|run| run.goes_on(now_ms));
@@ -202,6 +298,9 @@ impl Agent {
 
     /// How the run of this prompt stands, by the product's own reading.
     fn verdict(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
+        if self.is_native {
+            return self.standing(message, further, now_ms);
+        }
         let (status, messages) = self.listed(now_ms);
         conclude(&messages, message, further, status.as_ref())
     }
@@ -219,18 +318,21 @@ impl Agent {
                 },
                 ..answer
             })),
-            RunState::Stopped | RunState::Pending => Some(None),
+            RunState::Stopped | RunState::Lost | RunState::Pending => Some(None),
         }
     }
 
     /// What it knows of a prompt.
     pub fn find(&self, message: &str, now_ms: Ms) -> PromptState {
+        if self.is_native {
+            return known(self.state(message, now_ms));
+        }
         if !self.runs.contains_key(message) {
             return PromptState::Absent;
         }
         match self.verdict(message, &[], now_ms) {
             RunState::Busy | RunState::Done(_) => PromptState::Taken,
-            RunState::Stopped | RunState::Pending => PromptState::Idle,
+            RunState::Stopped | RunState::Lost | RunState::Pending => PromptState::Idle,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::event::{Event, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 
 use super::plan::Late;
@@ -113,6 +114,8 @@ impl Home {
 
     pub fn create(&mut self, generation: u32, now_ms: Ms, takes_ms: u64, broken: bool) {
         let ready_ms = now_ms + takes_ms;
+        let recorded = self.record.as_ref().and_then(|one| one.runtime.as_deref());
+        let mode = RuntimeMode::of(RuntimeMode::OpenCode, recorded);
         self.sandboxes.entry(generation).or_insert(Sandbox {
             created_ms: now_ms,
             ready_ms,
@@ -124,6 +127,7 @@ impl Home {
             hangs: false,
             sessions: BTreeSet::new(),
             workspaces: BTreeSet::new(),
+            is_native: mode == Ok(RuntimeMode::Native),
             agents: BTreeMap::new(),
         });
     }

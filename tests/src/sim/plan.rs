@@ -3,6 +3,7 @@
 use bobbin_core::ids::{Ms, SandboxKey, SandboxName};
 use bobbin_core::message::{Message, Operation, Prompt, Work};
 use bobbin_core::person::{Membership, Person};
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::selection::Selection;
 
 /// When every history begins.
@@ -76,6 +77,8 @@ pub enum Deed {
     StopsByItself,
     /// What all threads stand on is away for so long.
     Out(Out, u64),
+    /// The stack is deployed with this mode.
+    Mode(RuntimeMode),
     /// Nothing: time passes until then.
     Rest,
 }

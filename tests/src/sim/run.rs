@@ -134,6 +134,7 @@ impl World {
                 }
                 Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
+                Deed::Mode(mode) => inner.runtime = mode,
                 Deed::Rest => {}
             }
         }
@@ -226,6 +227,7 @@ impl World {
             });
             let hand = Worker::new(self.clone(), group, token, skew_ms, &message.work);
             let limits = Arc::clone(&self.limits);
+            let runtime = inner.runtime;
             let work = Box::pin(async move {
                 let delivery = Delivery {
                     id: format!("{}#{receives}", message.id),
@@ -234,7 +236,7 @@ impl World {
                     follow_until_ms: now_ms + HOLD_MS_MAX,
                     model: "m",
                     providers: &[],
-                    runtime: None,
+                    runtime,
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };

@@ -25,6 +25,8 @@ pub struct Sandbox {
     /// Threads (by place) whose agent session is in it; that have a workspace of their own in it.
     pub(super) sessions: BTreeSet<usize>,
     pub(super) workspaces: BTreeSet<usize>,
+    /// Its agents are run by the daemon, in sessions of its own.
+    pub(super) is_native: bool,
     /// Each thread's own session of the agent.
     pub agents: BTreeMap<usize, Agent>,
 }
@@ -32,7 +34,9 @@ pub struct Sandbox {
 impl Sandbox {
     /// The agent as this thread knows it.
     pub(super) fn agent(&mut self, place: usize) -> &mut Agent {
-        self.agents.entry(place).or_default()
+        let is_native = self.is_native;
+        let agent = self.agents.entry(place);
+        agent.or_insert_with(|| Agent::new(is_native))
     }
 
     /// The server went away, and with it what all threads' runs were at.

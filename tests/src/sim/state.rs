@@ -7,6 +7,7 @@ use bobbin_core::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, TurnId};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{DeadPrompt, Message, Work};
 use bobbin_core::person::Person;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
@@ -38,6 +39,8 @@ pub struct Inner {
     pub calls: u32,
     /// Every call takes exactly so long, where that is to be measured.
     pub call_ms: Option<u64>,
+    /// How agents are run in the sandboxes that begin.
+    pub runtime: RuntimeMode,
     /// Of a piece of work and its card the card goes first; else the work does, or chance decides.
     pub cards_first: bool,
     /// The sweeper looks at the index.
@@ -82,6 +85,7 @@ impl Inner {
             places: places.collect(),
             calls: 0,
             call_ms: None,
+            runtime: RuntimeMode::default(),
             cards_first: false,
             sweeps: true,
             hunts_crash: false,

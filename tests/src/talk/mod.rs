@@ -59,23 +59,32 @@ impl World {
         (talk, turn)
     }
 
-    /// Begins a conversation with an agent that is chosen with its first prompt.
+    /// Begins a conversation with choices (an agent, a runtime) beside its first prompt.
     ///
     /// # Panics
     /// As [`World::begin`].
     pub async fn begin_with(
         &self,
         platform: Platform,
-        agent: &str,
+        choices: &[(&str, &str)],
         lines: &str,
     ) -> (Talk<'_>, String) {
         let (text, mark) = marked(lines);
         let started = match platform {
             Platform::Discord => {
-                let options = json!({"prompt": text, "agent": agent});
+                let mut options = json!({"prompt": text});
+                for (name, value) in choices {
+                    options[*name] = json!(value);
+                }
                 self.discord.start_with(&options).await
             }
-            Platform::Slack => self.slack.start(&format!("agent:{agent} {text}")).await,
+            Platform::Slack => {
+                let chosen = choices
+                    .iter()
+                    .map(|(name, value)| format!("{name}:{value} "));
+                let chosen: String = chosen.collect();
+                self.slack.start(&format!("{chosen}{text}")).await
+            }
         };
         let (thread, turn) =
             started.unwrap_or_else(|why| panic!("the first prompt was not accepted: {why}"));

@@ -11,6 +11,7 @@ use std::ops::Range;
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Operation, Work};
+use bobbin_core::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;
@@ -33,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 44] = [
+const MET: [&str; 45] = [
     "table out",
     "writes out",
     "chat out",
@@ -78,6 +79,7 @@ const MET: [&str; 44] = [
     "killed",
     "run ended",
     "time over",
+    "native",
 ];
 
 /// What is done in a history, by its seed.
@@ -174,8 +176,25 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     plan(&world, &mut dice, threads);
     outages(&world, &mut dice);
     wall_clocks(&world, seed);
+    modes(&world, seed);
     let judged = judge(&world);
     (world, judged)
+}
+
+/// Of three stacks one runs agents by OpenCode alone, one by the daemon's own sessions, and one changes its mode under way.
+fn modes(world: &World, seed: u64) {
+    let mut inner = world.lock();
+    inner.runtime = match seed % 3 {
+        0 => RuntimeMode::OpenCode,
+        _ => RuntimeMode::Native,
+    };
+    drop(inner);
+    if seed % 3 == 2 {
+        let mut dice = Dice::new(seed ^ 0x4D4F_4445);
+        for mode in [RuntimeMode::OpenCode, RuntimeMode::Native] {
+            world.plan(dice.below(TROUBLE_MS), 0, Deed::Mode(mode));
+        }
+    }
 }
 
 /// One history of many threads in few sandboxes.
@@ -192,6 +211,7 @@ pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     shared::plan(&world, &mut dice);
     outages(&world, &mut dice);
     wall_clocks(&world, seed);
+    modes(&world, seed);
     let judged = judge(&world);
     (world, judged)
 }

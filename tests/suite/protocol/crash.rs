@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use bobbin_core::ids::PostKind;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Operation, Work};
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 
 use libtest_mimic::{Failed, Trial};
@@ -31,6 +32,30 @@ struct Scenario {
     /// What must have come about in the end, so that the scenario is the one that its name says.
     proves: fn(&[SimThread]) -> bool,
 }
+
+/// What does not belong to a scenario, and may be either way in each.
+#[derive(Debug, Clone, Copy)]
+struct How {
+    /// Of a piece of work and its card the card goes first.
+    cards_first: bool,
+    /// How agents are run.
+    runtime: RuntimeMode,
+}
+
+const HOWS: [How; 4] = {
+    const fn how(cards_first: bool, runtime: RuntimeMode) -> How {
+        How {
+            cards_first,
+            runtime,
+        }
+    }
+    [
+        how(false, RuntimeMode::OpenCode),
+        how(true, RuntimeMode::OpenCode),
+        how(false, RuntimeMode::Native),
+        how(true, RuntimeMode::Native),
+    ]
+};
 
 fn ended(place: &SimThread, turn: usize, ending: Ending) -> bool {
     place.history.facts.contains(&Fact::Ended { turn, ending })
@@ -500,8 +525,9 @@ fn scenarios() -> impl Iterator<Item = &'static Scenario> {
 }
 
 /// A world in which the scenario's beginning is over, and the calls made so far.
-fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
+fn begun(scenario: &Scenario, how: How) -> Result<(World, u32), String> {
     let world = World::new(scenario.threads, 1, Trouble::None, Limits::DEFAULT);
+    world.lock().runtime = how.runtime;
     // The scenario alone says when the sweeper comes.
     world.lock().sweeps = false;
     (scenario.before)(&world)?;
@@ -514,11 +540,11 @@ fn begun(scenario: &Scenario) -> Result<(World, u32), String> {
 fn crashed(
     scenario: &Scenario,
     at: &[(u32, bool)],
-    cards_first: bool,
+    how: How,
     transitions: &mut BTreeSet<Transition>,
 ) -> Result<(u32, usize), String> {
-    let (world, before) = begun(scenario)?;
-    world.lock().cards_first = cards_first;
+    let (world, before) = begun(scenario, how)?;
+    world.lock().cards_first = how.cards_first;
     if (scenario.proves)(&world.lock().places) {
         return Err(format!("{} came about before it began", scenario.name));
     }
@@ -535,7 +561,7 @@ fn crashed(
     for place in &inner.places {
         promises::check(&place.history).map_err(|why| {
             format!(
-                "{}, crashes at {at:?} (cards first: {cards_first}): {why}\n  {:?}\n  {}",
+                "{}, crashes at {at:?} ({how:?}): {why}\n  {:?}\n  {}",
                 scenario.name,
                 place.history.facts,
                 place.in_short()
@@ -562,16 +588,16 @@ const PAIRS_MAX: u32 = 1_500;
 fn scenario(
     scenario: &Scenario,
     pairs: bool,
-    cards_first: bool,
+    how: How,
     transitions: &mut BTreeSet<Transition>,
 ) -> Result<(usize, usize), String> {
-    let (calls, _) = crashed(scenario, &[], cards_first, transitions)?;
+    let (calls, _) = crashed(scenario, &[], how, transitions)?;
     let sides = [false, true];
     // Odd, so that it is not always the same side of a call.
     let every = (calls * calls / PAIRS_MAX) | 1;
     let (mut alone, mut paired, mut pair) = (0, 0, 0);
     for first in (1..=calls).flat_map(|call| sides.map(|after| (call, after))) {
-        let (again, hit) = crashed(scenario, &[first], cards_first, transitions)?;
+        let (again, hit) = crashed(scenario, &[first], how, transitions)?;
         if hit != 1 {
             return Err(format!(
                 "{}: the crash at {first:?} was not reached",
@@ -579,9 +605,10 @@ fn scenario(
             ));
         }
         alone += 1;
-        // Pairs in one of the two orders, in turns: both would take twice the time, and each call alone is met in both.
-        let is_turn = (first.0 % 2 == 0) != first.1;
-        if !pairs || is_turn != cards_first {
+        // Pairs in one of the ways, in turns: all would take four times as long, and each call alone is met in all.
+        let turn =
+            (first.0 % 2, first.1) == (how.cards_first.into(), how.runtime == RuntimeMode::Native);
+        if !pairs || !turn {
             continue;
         }
         // The calls after the first crash are those of its redeliveries.
@@ -590,7 +617,7 @@ fn scenario(
             if pair % every != 0 {
                 continue;
             }
-            let (_, hit) = crashed(scenario, &[first, second], cards_first, transitions)?;
+            let (_, hit) = crashed(scenario, &[first, second], how, transitions)?;
             // Two calls of one step overlap: who dies at the second one's beginning does not live to the end of the first.
             let overlap = first.1 && second == (first.0 + 1, false);
             if hit != 2 && !(overlap && hit == 1) {
@@ -612,8 +639,8 @@ fn scenario(
 pub fn singly() -> Result<BTreeSet<Transition>, String> {
     let mut transitions = BTreeSet::new();
     for one in scenarios() {
-        for cards_first in [false, true] {
-            scenario(one, false, cards_first, &mut transitions)?;
+        for how in HOWS {
+            scenario(one, false, how, &mut transitions)?;
         }
     }
     Ok(transitions)
@@ -627,12 +654,11 @@ pub fn trials() -> Vec<Trial> {
                 one.name.replace(' ', "_")
             ),
             move || {
-                // A piece of work and its card in either order.
-                for cards_first in [false, true] {
-                    let (alone, paired) = scenario(one, true, cards_first, &mut BTreeSet::new())
-                        .map_err(Failed::from)?;
+                for how in HOWS {
+                    let (alone, paired) =
+                        scenario(one, true, how, &mut BTreeSet::new()).map_err(Failed::from)?;
                     println!(
-                        "{}: {alone} crash points and {paired} pairs were reached, all promises kept",
+                        "{} ({how:?}): {alone} crash points and {paired} pairs were reached, all promises kept",
                         one.name
                     );
                 }

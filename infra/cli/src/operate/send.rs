@@ -128,6 +128,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
             agent: what.agent.clone(),
             sandbox: what.sandbox.clone(),
             provider: what.sandbox_provider.clone(),
+            runtime: what.sandbox_runtime.clone(),
             snapshot: what.sandbox_snapshot.clone(),
             in_common: false,
         },

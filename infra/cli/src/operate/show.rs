@@ -30,6 +30,8 @@ struct Answer {
     sandbox: Option<String>,
     /// The provider that it was made at; none: the stack's first.
     provider: Option<String>,
+    /// How agents are run in it; none: one of the two ways to OpenCode's server, as the stack says.
+    runtime: Option<String>,
     /// The threads that share it.
     threads: Vec<ThreadKey>,
     /// The turns that work in it now.
@@ -143,6 +145,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
             )
         }),
         provider: session.sandbox.provider.clone(),
+        runtime: session.sandbox.runtime.clone(),
         threads: session.sandbox.threads.iter().cloned().collect(),
         in_use: in_use(&session),
         in_line: in_line(&session),
@@ -327,6 +330,7 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
         ("named", line.sandbox_name.clone()),
         ("sandbox", answer.sandbox.clone()),
         ("provider", answer.provider.clone()),
+        ("runtime", answer.runtime.clone()),
         ("threads", listed(&answer.threads)),
         ("in use", in_use_words(answer, now_ms)),
         ("waiting", waiting_words(answer)),

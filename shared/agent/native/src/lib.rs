@@ -2,10 +2,7 @@
 //!
 //! Promised: a prompt has one id in the daemon, which runs it once however often it is sent; what decides is the daemon's
 //! record of the turn, and what its events tell only makes a card livelier. A turn that was cut when the sandbox stopped is
-//! sent again as a further try of the same prompt, by whoever decides that. Deliberately absent: the prompts' images (agents
-//! read them from the sandbox's disk, where they are, and are told their names), and the list of what a turn changed, which no
-//! agent but OpenCode keeps.
-
+//! sent again as a further try of the same prompt, by whoever decides that.
 mod asks;
 mod attempt;
 mod choice;
@@ -13,6 +10,7 @@ mod daemon;
 mod fold;
 mod native;
 mod runtime;
+pub mod standing;
 mod watch;
 
 pub use runtime::NativeRuntime;

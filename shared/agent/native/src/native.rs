@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::asks;
 use crate::choice::{Choice, DEFAULT, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
+use crate::standing::{begins_again, is_open, known};
 use crate::watch::Watch;
 
 /// A daemon that is only taken to run is given this long for one attempt.
@@ -105,10 +106,6 @@ impl NativeAgent {
         }
         Ok(names)
     }
-}
-
-const fn is_open(state: TurnState) -> bool {
-    matches!(state, TurnState::Running | TurnState::Waiting)
 }
 
 #[async_trait]
@@ -198,10 +195,10 @@ impl Agent for NativeAgent {
                     certain: false,
                     ..trouble.into()
                 })?;
-                match newest.status.state {
-                    TurnState::NotSeen | TurnState::Lost => newest.next(&prompt.ids.message),
-                    _ => return Ok(()),
+                if !begins_again(newest.status.state) {
+                    return Ok(());
                 }
+                newest.next(&prompt.ids.message)
             }
         };
         // The daemon reads them where they are.
@@ -260,11 +257,7 @@ impl Agent for NativeAgent {
             Err(trouble) if trouble.is_kind("session_not_found") => return Ok(PromptState::Absent),
             newest => newest?,
         };
-        Ok(match newest.status.state {
-            TurnState::NotSeen => PromptState::Absent,
-            TurnState::Lost => PromptState::Idle,
-            _ => PromptState::Taken,
-        })
+        Ok(known(newest.status.state))
     }
 
     fn watch(

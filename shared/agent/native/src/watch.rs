@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
 use crate::fold::Fold;
+use crate::standing::Standing;
 
 /// Events that are read before the newest one to find where a run began; where that is not enough, twice as many, and so on.
 const BACK_EVENTS: u64 = 500;
@@ -240,15 +241,12 @@ impl RunWatch for Watch {
 
     async fn observe(&mut self) -> AgentResult<RunState> {
         let turns = self.turns().await?;
-        let is = |state: TurnState| turns.iter().any(|turn| turn.status.state == state);
-        if is(TurnState::Running) || is(TurnState::Waiting) {
-            return Ok(RunState::Busy);
-        }
-        if is(TurnState::Lost) {
-            return Ok(RunState::Stopped);
-        }
-        if is(TurnState::NotSeen) {
-            return Ok(RunState::Pending);
+        let states: Vec<TurnState> = turns.iter().map(|turn| turn.status.state).collect();
+        match Standing::of(&states) {
+            Standing::Works => return Ok(RunState::Busy),
+            Standing::Cut => return Ok(RunState::Lost),
+            Standing::Unseen => return Ok(RunState::Pending),
+            Standing::Over => {}
         }
         // Of a turn that has ended all events are there to be read.
         let last = turns.iter().map(|turn| turn.status.last_event).max();

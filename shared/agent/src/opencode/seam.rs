@@ -173,7 +173,7 @@ impl Agent for OpenCodeAgent {
         let status = statuses.remove(session.as_str());
         Ok(match conclude(&messages, message, &[], status.as_ref()) {
             RunState::Busy | RunState::Done(_) => PromptState::Taken,
-            RunState::Stopped | RunState::Pending => PromptState::Idle,
+            RunState::Stopped | RunState::Lost | RunState::Pending => PromptState::Idle,
         })
     }
 

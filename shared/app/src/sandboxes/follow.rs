@@ -366,6 +366,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 self.doubt = None;
                 return Ok(None);
             }
+            RunState::Lost => return Ok(Some(broken_off())),
             RunState::Stopped => Doubtful::Stopped,
             RunState::Pending => Doubtful::Pending,
         };
@@ -377,10 +378,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         self.doubt = Some(Doubt { about, since_ms });
         let lasted_ms = now_ms.saturating_sub(since_ms);
         Ok(match about {
-            Doubtful::Stopped if lasted_ms >= STOPPED_MS => {
-                let seen = "the server restarted during the run".to_owned();
-                Some(Event::Failed(Failure::SandboxDown { seen }))
-            }
+            Doubtful::Stopped if lasted_ms >= STOPPED_MS => Some(broken_off()),
             Doubtful::Pending if lasted_ms >= PENDING_MS => Some(self.never_began().await),
             _ => None,
         })
@@ -470,6 +468,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
             other => other.clone(),
         }
     }
+}
+
+/// Its prompt is to be sent once more.
+fn broken_off() -> Event {
+    let seen = "the server restarted during the run".to_owned();
+    Event::Failed(Failure::SandboxDown { seen })
 }
 
 /// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.

@@ -60,6 +60,8 @@ pub const IN_SHARED: &str = "shared";
 
 /// Option: whose key; or the provider of a new sandbox.
 pub const PROVIDER: &str = "provider";
+/// Option: how agents are run in a new sandbox.
+pub const RUNTIME: &str = "runtime";
 /// Option of the setup: the provider at which new sandboxes are made.
 pub const SANDBOXES: &str = "sandboxes";
 /// Its value that leaves it to the operator again.
@@ -215,12 +217,13 @@ fn choice(kind: Kind) -> Value {
         Kind::Provider => {
             "Provider of a new sandbox; with a new name beside it one of that name is made"
         }
+        Kind::Runtime => "How agents are run in a new sandbox: opencode, compat or native",
     };
     suggested(word(kind), about)
 }
 
 /// The options that say in which sandbox a task is done.
-fn sandbox_options() -> [Value; 4] {
+fn sandbox_options() -> [Value; 5] {
     let mut shared = option(3, IN, "Where in a shared sandbox the work is done");
     shared["choices"] =
         json!([{"name": "shared: in the common checkout, not in a worktree", "value": IN_SHARED}]);
@@ -235,6 +238,7 @@ fn sandbox_options() -> [Value; 4] {
             "A sandbox that has a name; leave it out for one of the thread's own",
         ),
         choice(Kind::Provider),
+        choice(Kind::Runtime),
         text(SNAPSHOT, "Snapshot that a new sandbox begins with"),
         shared,
     ]
@@ -261,6 +265,7 @@ fn settings() -> Value {
         {"name": "Model", "value": word(Kind::Model)},
         {"name": "Agent", "value": word(Kind::Agent)},
         {"name": "Sandbox provider", "value": word(Kind::Provider)},
+        {"name": "Runtime", "value": word(Kind::Runtime)},
     ]);
     let default = vec![
         what,
@@ -289,7 +294,7 @@ fn settings() -> Value {
             ),
             subcommand(
                 DEFAULT,
-                "Set or clear the default repository, model, agent or sandbox provider",
+                "Set or clear the default repository, model, agent, sandbox provider or runtime",
                 default,
             ),
             subcommand(
@@ -414,6 +419,7 @@ pub(super) const fn word(kind: Kind) -> &'static str {
         Kind::Model => "model",
         Kind::Agent => "agent",
         Kind::Provider => PROVIDER,
+        Kind::Runtime => RUNTIME,
     }
 }
 

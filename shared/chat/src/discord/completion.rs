@@ -72,7 +72,7 @@ fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
     let known = catalogue.suggest(kind, typed, CHOICES_MAX);
     let own = match kind {
         Kind::Repo => kind.usable(typed).ok(),
-        Kind::Model | Kind::Agent | Kind::Provider => None,
+        Kind::Model | Kind::Agent | Kind::Provider | Kind::Runtime => None,
     };
     let own = own.as_deref().filter(|own| !known.contains(own));
     own.into_iter()

@@ -14,7 +14,7 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
         Some(SHOW) => Ok(Change::Show),
         Some(DEFAULT) => {
             let of = kind(command)
-                .ok_or("Say what the default is of: a repo, model, agent or provider.")?;
+                .ok_or("Say what the default is of: a repo, model, agent, provider or runtime.")?;
             let value = command.text(VALUE).map(str::trim);
             Ok(Change::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),

@@ -13,6 +13,7 @@ use bobbin_core::changes;
 use bobbin_core::ids::SandboxName;
 use bobbin_core::message::{Open, Prompt};
 use bobbin_core::selection::Selection;
+use bobbin_core::settings::Kind;
 use bobbin_core::text::{discord_markdown, one_line, shorten, units};
 use serde_json::{Value, json};
 
@@ -222,10 +223,9 @@ pub fn anchor_failed(open: &Open, why: &str) -> Value {
 /// What was chosen for the task, before the words that follow it on the same line.
 fn chosen(wants: &Selection) -> String {
     let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
-    [&wants.repo, &wants.model, &wants.agent, &wants.provider]
+    Kind::ALL
         .into_iter()
-        .flatten()
-        .map(String::as_str)
+        .filter_map(|kind| kind.of(wants).as_deref())
         .chain(sandbox)
         .map(|one| format!("{} · ", inline(one, CHOSEN_UNITS_MAX)))
         .collect()

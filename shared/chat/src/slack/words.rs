@@ -12,7 +12,7 @@ pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of 
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
 the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox, `help` says this. Before the task you can \
 choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: `sandbox:NAME`, `in:shared`, `provider:NAME`, \
-`snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
+`runtime:native`, `snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
 there (without a name: back to one of its own), `sandbox list` shows those there are, `sandbox destroy` deletes one for everybody. \
 `/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
 the defaults, `/bobbin setup` where new sandboxes are made and the keys of this workspace's own.";
@@ -23,7 +23,7 @@ a thread, after the mention: `sandbox name NAME`, `sandbox connect NAME`, `sandb
 
 /// What `/bobbin config` says of itself.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
-`/bobbin config default repo owner/name` (or `model provider/model`, `agent name` or `provider name`; with `here` at the end for this channel alone; `none` \
+`/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime native`; with `here` at the end for this channel alone; `none` \
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
 opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
 again. The first channel or user that is allowed closes Bobbin to all others.";
@@ -111,6 +111,7 @@ pub(super) const fn kind_word(kind: Kind) -> &'static str {
         Kind::Model => "model",
         Kind::Agent => "agent",
         Kind::Provider => "provider",
+        Kind::Runtime => "runtime",
     }
 }
 

@@ -7,6 +7,7 @@
 use super::{Context, words};
 use crate::effect::Effect;
 use crate::message::Prompt;
+use crate::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::sandbox::Phase;
 use crate::selection::Selection;
 use crate::session::{CheckedOptions, Session};
@@ -33,7 +34,8 @@ pub(super) fn selection(
         }
     }
     let mut chosen = asked_for(prompt, context);
-    if let (true, None, Some(kept)) = (has_agents(session, context), &wants.agent, &session.agent) {
+    let has_agents = mode(session, prompt, context).is_ok_and(RuntimeMode::has_agents);
+    if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.agent) {
         chosen.agent = Some(kept.clone());
     }
     if let Some(model) = &chosen.model
@@ -43,12 +45,17 @@ pub(super) fn selection(
     {
         return Err(words::no_key(model, provider, context.delivery.providers));
     }
-    let repo = match session.sandbox.phase {
-        Phase::Destroyed | Phase::Error | Phase::Destroying => {
+    if let (Some(wanted), Ok(there)) = (&wants.runtime, mode(session, prompt, context))
+        && RuntimeMode::named(wanted) != Ok(there)
+    {
+        return Err(words::other_runtime(wanted, there.name()));
+    }
+    let repo = match is_over(session) {
+        true => {
             let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
             kept.or(chosen.repo.as_ref()).cloned()
         }
-        _ => match (&wants.repo, &session.sandbox.repo) {
+        false => match (&wants.repo, &session.sandbox.repo) {
             (Some(wanted), there)
                 if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
             {
@@ -60,18 +67,34 @@ pub(super) fn selection(
     Ok(Selection { repo, ..chosen })
 }
 
-/// Whether the thread's sandbox has several agents, or the one that it would get now.
-fn has_agents(session: &Session, context: &Context<'_>) -> bool {
-    match session.sandbox.phase {
-        Phase::Destroyed | Phase::Error => context.delivery.runtime.is_some(),
-        _ => session.sandbox.runtime.is_some(),
-    }
+/// How agents are run in the thread's sandbox, or in the one that it would get now.
+fn mode(
+    session: &Session,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Result<RuntimeMode, UnknownMode> {
+    let of_stack = context.delivery.runtime;
+    let chosen = asked_for(prompt, context).runtime;
+    let recorded = match (is_over(session), &chosen) {
+        (true, Some(name)) => Some(name.as_str()),
+        (true, None) => of_stack.recorded(),
+        (false, _) => session.sandbox.runtime.as_deref(),
+    };
+    RuntimeMode::of(of_stack, recorded)
+}
+
+/// Whether the thread has no sandbox that would go on as it began.
+const fn is_over(session: &Session) -> bool {
+    matches!(
+        session.sandbox.phase,
+        Phase::Destroyed | Phase::Error | Phase::Destroying
+    )
 }
 
 /// Notes the agent that a turn's author chose for the thread.
 pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     if let Some(agent) = &prompt.wants.agent
-        && has_agents(session, context)
+        && mode(session, prompt, context).is_ok_and(RuntimeMode::has_agents)
     {
         session.agent = Some(agent.trim().to_owned());
     }

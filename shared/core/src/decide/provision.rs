@@ -4,6 +4,7 @@ use super::{Context, Next, record, words};
 use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::ids::TurnId;
+use crate::message::Work;
 use crate::outcome::Outcome;
 use crate::sandbox::{Phase, SandboxState};
 use crate::session::Session;
@@ -133,11 +134,23 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     }
 }
 
+/// How agents are to be run in the generation that begins: as its turn says, who has it made, the tenant, or the stack.
+fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
+    let chosen = match (&session.turn, &context.delivery.message.work) {
+        (Some(turn), _) => turn.selection.runtime.clone(),
+        (None, Work::Create(new)) => new.runtime.clone(),
+        (None, _) => None,
+    };
+    let default = || context.settings.defaults.runtime.clone();
+    let of_stack = || context.delivery.runtime.recorded().map(str::to_owned);
+    chosen.or_else(default).or_else(of_stack)
+}
+
 /// Nothing of the sandbox before it counts for the next one.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
     session.sandbox.credentials = context.settings.sandbox_credentials();
-    session.sandbox.runtime = context.delivery.runtime.map(str::to_owned);
+    session.sandbox.runtime = runtime(session, context);
     record::leave(session);
     if let Some(turn) = &session.turn {
         let chosen = &turn.selection;

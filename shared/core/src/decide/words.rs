@@ -353,6 +353,14 @@ pub fn other_repo(wanted: &str, there: Option<&str>) -> String {
     )
 }
 
+/// Agents are run otherwise in a living sandbox.
+#[must_use]
+pub fn other_runtime(wanted: &str, there: &str) -> String {
+    format!(
+        "This thread's sandbox runs its agents in the way {there}, and cannot change to {wanted}. Use reset for a fresh sandbox, or say it in another thread."
+    )
+}
+
 /// There is no key for the model's provider.
 #[must_use]
 pub fn no_key(model: &str, provider: &str, providers: &[String]) -> String {

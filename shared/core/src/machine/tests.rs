@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::message::{Message, Prompt, Work};
 use crate::person::Person;
 use crate::run::Answer;
+use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::SandboxState;
 use crate::settings::AgentOptions;
 use crate::usage::Usage;
@@ -48,7 +49,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
         follow_until_ms: NOW.visible_until_ms,
         model: "anthropic/m",
         providers: &[],
-        runtime: None,
+        runtime: RuntimeMode::OpenCode,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     })

@@ -134,6 +134,7 @@ const fn noun(kind: Kind) -> &'static str {
         Kind::Model => "model",
         Kind::Agent => "agent",
         Kind::Provider => "sandbox provider",
+        Kind::Runtime => "runtime",
     }
 }
 

@@ -61,7 +61,14 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Patch => vec![("patch", PATCH.to_owned())],
         Shape::Settings => vec![
             ("settings", settings().encode().unwrap()),
-            ("settings-provider", provider_settings().encode().unwrap()),
+            (
+                "settings-provider",
+                changed(provider_change()).encode().unwrap(),
+            ),
+            (
+                "settings-runtime",
+                changed(runtime_change()).encode().unwrap(),
+            ),
         ],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
@@ -550,10 +557,9 @@ fn settings() -> Settings {
     }
 }
 
-/// Somebody has chosen where new sandboxes are made.
-fn provider_settings() -> Settings {
+/// Somebody has changed this of where and how new sandboxes are made.
+fn changed(change: Change) -> Settings {
     let mut settings = settings();
-    let change = provider_change();
     settings.audit = vec![Changed {
         id: "c-9".to_owned(),
         at_ms: T,
@@ -568,6 +574,22 @@ fn provider_change() -> Change {
         channel: Some("C0BUILD0001".to_owned()),
         of: Kind::Provider,
         value: Some("vercel".to_owned()),
+    }
+}
+
+fn runtime_change() -> Change {
+    Change::Default {
+        channel: None,
+        of: Kind::Runtime,
+        value: Some("native".to_owned()),
+    }
+}
+
+/// What says how agents are run: of the shape after.
+fn of_a_runtime() -> Selection {
+    Selection {
+        runtime: Some("native".to_owned()),
+        ..of_a_sandbox()
     }
 }
 
@@ -755,9 +777,42 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Create(NewSandbox {
                 name: "frontend".parse().unwrap(),
                 provider: Some("daytona".to_owned()),
+                runtime: None,
                 repo: Some("acme/shop".to_owned()),
                 snapshot: of_a_sandbox().snapshot,
             }),
+        ),
+        message(
+            "message-create-runtime",
+            Work::Create(NewSandbox {
+                name: "frontend".parse().unwrap(),
+                provider: Some("daytona".to_owned()),
+                runtime: of_a_runtime().runtime,
+                repo: Some("acme/shop".to_owned()),
+                snapshot: of_a_sandbox().snapshot,
+            }),
+        ),
+        message(
+            "message-prompt-runtime",
+            Work::Prompt(Prompt {
+                wants: of_a_runtime(),
+                ..prompt()
+            }),
+        ),
+        (
+            "open-runtime",
+            Body::Open(Open {
+                id: "m-1".into(),
+                guild: "1240000000000000100".to_owned(),
+                channel: "1240000000000000200".to_owned(),
+                accepted_at_ms: T,
+                prompt: Prompt {
+                    wants: of_a_runtime(),
+                    ..prompt()
+                },
+                reply: reply(),
+            })
+            .encode(),
         ),
         (
             "open",
@@ -870,6 +925,12 @@ fn bodies() -> Vec<(&'static str, String)> {
             "control-configure-provider",
             Want::Configure {
                 change: provider_change(),
+            },
+        ),
+        control(
+            "control-configure-runtime",
+            Want::Configure {
+                change: runtime_change(),
             },
         ),
         control("control-status", Want::Status),

@@ -14,6 +14,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Prompt, Work};
 use bobbin_core::parked::Parked;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::session::{ControlFlags, Session};
 
 /// Where the newer thing is met.
@@ -96,7 +97,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         follow_until_ms: NOW_MS + 90_000,
         model: "anthropic/m",
         providers: &["anthropic".to_owned()],
-        runtime: None,
+        runtime: RuntimeMode::OpenCode,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     };

@@ -86,7 +86,7 @@ impl SimThread {
         let together = |run: &Run| !is_over(run.turn);
         match sandbox
             .agent(self.place)
-            .take(&ids.message, run, together, now_ms)
+            .take(&ids.message, !first, run, together, now_ms)
         {
             Sent::Known => return Event::Prompted,
             Sent::Begins | Sent::BeginsAgain => {}
@@ -266,8 +266,10 @@ impl SimThread {
         Some(match seen {
             Some(answer) => Event::Finished(answer),
             None => {
-                // Broken off, or never begun: of the latter a restart is the cure.
-                sandbox.dies(now_ms);
+                // Broken off, or never begun: of the latter a restart is the cure, unless the daemon says that it was cut.
+                if !sandbox.is_native {
+                    sandbox.dies(now_ms);
+                }
                 down()
             }
         })

@@ -302,6 +302,11 @@ impl Worker {
             AgentEffect::Follow(_) | AgentEffect::Look(_) => unreachable!("followed above"),
         });
         if let (AgentEffect::SendPrompt { generation, .. }, Event::Prompted) = (effect, &event) {
+            let home = &inner.places[at].home;
+            let sandbox = home.sandboxes.get(generation);
+            if sandbox.is_some_and(|sandbox| sandbox.is_native) {
+                inner.met.insert("native");
+            }
             inner.note_work(at, *generation, &workspace);
         }
         event

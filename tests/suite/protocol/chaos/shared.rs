@@ -99,6 +99,7 @@ fn begin(world: &World, sandbox: usize) {
         Origin::Made => Work::Create(NewSandbox {
             name: plan::called(&name(sandbox)),
             provider: None,
+            runtime: None,
             repo: repo(sandbox),
             snapshot: None,
         }),

@@ -104,6 +104,7 @@ fn created(world: &World) {
     let new = NewSandbox {
         name: plan::called("front"),
         provider: None,
+        runtime: None,
         repo: Some("acme/api".to_owned()),
         snapshot: Some("snapshot-1".to_owned()),
     };

@@ -18,6 +18,7 @@ use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
 use bobbin_core::parked::{Parked, Seen};
 use bobbin_core::person::{Membership, Person};
 use bobbin_core::ports::{Loaded, Saved};
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
@@ -358,7 +359,7 @@ impl Driver {
             follow_until_ms: NOW,
             model: "",
             providers: &[],
-            runtime: None,
+            runtime: RuntimeMode::OpenCode,
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         }

@@ -29,6 +29,7 @@ struct Answer {
     name: SandboxName,
     tenant: String,
     provider: Option<String>,
+    runtime: Option<String>,
     repo: Option<String>,
     snapshot: Option<String>,
     /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
@@ -119,6 +120,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
         phase,
         name: new.name,
         provider: new.provider,
+        runtime: new.runtime,
         repo: new.repo,
         snapshot: new.snapshot,
     };
@@ -147,6 +149,7 @@ async fn wanted(
     let mut new = NewSandbox {
         name,
         provider: what.provider.clone(),
+        runtime: what.runtime.clone(),
         repo: what.repo.clone(),
         snapshot: what.snapshot.clone(),
     };

@@ -8,7 +8,7 @@ use bobbin_core::selection::Selection;
 use super::request::{Outcome, Refused, Request, refuse};
 use crate::HttpAnswer;
 use crate::discord::answer;
-use crate::discord::commands::{IN, IN_SHARED, NAME, PROVIDER, SANDBOX_OPTION, SNAPSHOT};
+use crate::discord::commands::{IN, IN_SHARED, NAME, PROVIDER, RUNTIME, SANDBOX_OPTION, SNAPSHOT};
 use crate::discord::interaction::Command;
 
 impl Request<'_> {
@@ -81,6 +81,7 @@ pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
     Ok(Selection {
         sandbox: named(command, SANDBOX_OPTION)?,
         provider: beside(command, PROVIDER, SandboxOption::Provider)?,
+        runtime: beside(command, RUNTIME, SandboxOption::Runtime)?,
         snapshot: beside(command, SNAPSHOT, SandboxOption::Snapshot)?,
         in_common: command.text(IN).is_some_and(|place| place == IN_SHARED),
         ..Selection::default()

@@ -136,6 +136,7 @@ fn defaults(picture: &Picture) -> Vec<Value> {
             "Sandbox provider",
             &picture.defaults.provider,
         ),
+        (Kind::Runtime, "Runtime", &picture.defaults.runtime),
     ];
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),

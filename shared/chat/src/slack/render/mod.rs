@@ -14,6 +14,7 @@ mod words;
 use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::ids::{PostRef, SandboxName};
 use bobbin_core::message::Prompt;
+use bobbin_core::settings::Kind;
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
@@ -227,12 +228,10 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
     let by = line(&prompt.by.name, NAME_UNITS_MAX);
     let task = mrkdwn(&prompt.text, TASK_UNITS_MAX);
     let wants = &prompt.wants;
-    let chosen = [&wants.repo, &wants.model, &wants.agent, &wants.provider];
     let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
-    let chosen: String = chosen
+    let chosen: String = Kind::ALL
         .into_iter()
-        .flatten()
-        .map(String::as_str)
+        .filter_map(|kind| kind.of(wants).as_deref())
         .chain(sandbox)
         .map(|one| format!("{} · ", line(one, CHOSEN_UNITS_MAX)))
         .collect();

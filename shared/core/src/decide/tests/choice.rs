@@ -1,6 +1,7 @@
 //! Who may ask, and what a turn runs with.
 
 use super::*;
+use crate::runtime_mode::RuntimeMode;
 
 /// A prompt by Ann in channel 10.
 fn asked(id: &str, wants: Selection) -> Message {
@@ -199,7 +200,7 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
         world.with(|s| s.ran_with.iter().map(ran).collect::<Vec<_>>())
     };
     let native = Fake::new();
-    native.with(|s| s.runtime = Some("native"));
+    native.with(|s| s.runtime = RuntimeMode::Native);
     assert_eq!(
         agents(&native),
         [
@@ -212,7 +213,7 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
         ]
     );
     // The sandbox goes on with what it began with, whatever the stack does by now.
-    native.with(|s| s.runtime = None);
+    native.with(|s| s.runtime = RuntimeMode::OpenCode);
     deliver_until_done(&native, &asked("m9", Selection::default()), 1);
     native.with(|s| {
         assert_eq!(
@@ -227,6 +228,53 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
         agents(&one),
         ["claude", "", "claude:plan", "", "opencode", ""]
     );
+}
+
+#[test]
+fn how_agents_are_run_is_chosen_with_a_sandbox_and_stays_until_it_is_made_anew() {
+    let begun = |world: &Fake| record(world).sandbox.runtime;
+    let wish = |name: &str| Selection {
+        runtime: Some(name.to_owned()),
+        ..Selection::default()
+    };
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    assert_eq!(begun(&world), None);
+    // A living one does not change its ways: who wants that is told how, and nothing runs.
+    deliver_until_done(&world, &asked("m2", wish("native")), 1);
+    assert!(
+        reason(&world).starts_with("This thread's sandbox runs its agents in the way opencode"),
+        "{}",
+        reason(&world)
+    );
+    deliver_until_done(&world, &asked("m3", wish("opencode")), 1);
+    default_of(&world, Kind::Runtime, None, "compat");
+    default_of(&world, Kind::Runtime, Some("10"), "native");
+    deliver_until_done(&world, &asked("m4", Selection::default()), 1);
+    assert_eq!(begun(&world), None);
+    assert_eq!(world.with(|s| s.ran_with.len()), 3);
+
+    // The channel's default, an agent of which there are several with it.
+    let world = Fake::new();
+    default_of(&world, Kind::Runtime, None, "compat");
+    default_of(&world, Kind::Runtime, Some("10"), "native");
+    deliver_until_done(&world, &asked("m1", wants(None, None, Some("claude"))), 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(begun(&world).as_deref(), Some("native"));
+    world.with(|s| assert_eq!(s.ran_with[1].1.as_deref(), Some("claude")));
+    // What somebody says for this one comes first, also where the stack would do the same.
+    let world = Fake::new();
+    default_of(&world, Kind::Runtime, None, "native");
+    deliver_until_done(&world, &asked("m1", wish("opencode")), 1);
+    assert_eq!(begun(&world).as_deref(), Some("opencode"));
+
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", wish("docker")), 1);
+    assert_eq!(
+        reason(&world),
+        "`docker` cannot be used as a way to run agents: there are opencode, compat and native."
+    );
+    nothing_ran(&world);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::ids::{AskId, SandboxKey, SandboxName, TurnId};
+use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::{SandboxRecord, SnapshotSeen};
 use crate::session::NameWrite;
 use crate::signals::signals;
@@ -91,7 +92,7 @@ pub(super) struct State {
     /// What turns were said to use.
     pub(super) used: Vec<Selection>,
     /// What runs agents in sandboxes that begin now.
-    pub(super) runtime: Option<&'static str>,
+    pub(super) runtime: RuntimeMode,
     /// Model and agent of each prompt that the agent was given.
     pub(super) ran_with: Vec<(String, Option<String>)>,
     /// What lies in the folder of files to be shown, and what the turns change.

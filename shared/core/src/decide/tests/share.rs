@@ -376,6 +376,7 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
     let new = NewSandbox {
         name: name("front"),
         provider: None,
+        runtime: Some("native".to_owned()),
         repo: Some("acme/api".to_owned()),
         snapshot: Some("snapshot-1".to_owned()),
     };
@@ -383,6 +384,7 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
     deliver_until_done(&world, &create, 1);
     let sandbox = world.with(|s| s.sandbox_record(&key).unwrap());
     assert_eq!((sandbox.phase, sandbox.generation), (Phase::Active, 1));
+    assert_eq!(sandbox.runtime.as_deref(), Some("native"));
     assert_eq!(sandbox.operated[0].trouble, None);
     assert_eq!(world.with(|s| s.clones[&1].clone()), "acme/api");
     // The name is one sandbox's.

@@ -1,0 +1,112 @@
+//! How agents are run in a sandbox: as the stack says (`SANDBOX_RUNTIME_MODE`), a tenant, a channel, or whoever has one made.
+//!
+//! Promised: a sandbox goes on with the way that it began with, which its record names where somebody chose it or where it is
+//! not one of the two to OpenCode's server. Changing the stack between those keeps the conversations, because it is the same
+//! server over the same store, in whose sessions they are.
+
+/// One of the ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RuntimeMode {
+    /// OpenCode's own server, spoken to directly.
+    #[default]
+    OpenCode,
+    /// The same server, started and guarded by the daemon of the sandbox, spoken to through it.
+    Compat,
+    /// Agents of any kind, in the daemon's own sessions.
+    Native,
+}
+
+/// A name that is none of a way's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no way to run agents; there are opencode, compat and native")]
+pub struct UnknownMode(String);
+
+impl RuntimeMode {
+    /// All, the first one first.
+    pub const ALL: [Self; 3] = [Self::OpenCode, Self::Compat, Self::Native];
+
+    /// The name that settings and records know it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenCode => "opencode",
+            Self::Compat => "compat",
+            Self::Native => "native",
+        }
+    }
+
+    /// The mode of this name.
+    ///
+    /// # Errors
+    /// [`UnknownMode`], which says which there are.
+    pub fn named(name: &str) -> Result<Self, UnknownMode> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
+        found.ok_or_else(|| UnknownMode(crate::text::shorten(&crate::text::one_line(name), 60)))
+    }
+
+    /// The mode of a sandbox whose record says this, in a stack of this mode. A record that says nothing is of a sandbox that
+    /// began with one of the two ways to OpenCode's server, and those follow the stack.
+    ///
+    /// # Errors
+    /// [`UnknownMode`].
+    pub fn of(stack: Self, recorded: Option<&str>) -> Result<Self, UnknownMode> {
+        match (recorded, stack) {
+            (Some(name), _) => Self::named(name),
+            (None, Self::Native) => Ok(Self::OpenCode),
+            (None, mode) => Ok(mode),
+        }
+    }
+
+    /// What the record of a sandbox says that begins in a stack of this mode, where nobody chose.
+    #[must_use]
+    pub const fn recorded(self) -> Option<&'static str> {
+        match self {
+            Self::OpenCode | Self::Compat => None,
+            Self::Native => Some(self.name()),
+        }
+    }
+
+    /// Whether there are several agents, of which a thread has one.
+    #[must_use]
+    pub const fn has_agents(self) -> bool {
+        matches!(self, Self::Native)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_modes_is_one_sentence_with_those_that_there_are() {
+        assert_eq!(RuntimeMode::named("compat"), Ok(RuntimeMode::Compat));
+        let unknown = RuntimeMode::named("Compat").unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "\"Compat\" is no way to run agents; there are opencode, compat and native"
+        );
+    }
+
+    #[test]
+    fn a_sandbox_goes_on_with_what_it_began_with_and_the_two_ways_to_one_server_follow_the_stack() {
+        use RuntimeMode::{Compat, Native, OpenCode};
+        for (stack, recorded, mode) in [
+            (OpenCode, None, OpenCode),
+            (Compat, None, Compat),
+            (Native, None, OpenCode),
+            (Native, Some("native"), Native),
+            (OpenCode, Some("native"), Native),
+            (Compat, Some("opencode"), OpenCode),
+            (Native, Some("compat"), Compat),
+        ] {
+            assert_eq!(
+                RuntimeMode::of(stack, recorded),
+                Ok(mode),
+                "{stack:?}, {recorded:?}"
+            );
+        }
+        for mode in RuntimeMode::ALL {
+            assert_eq!(RuntimeMode::of(mode, mode.recorded()), Ok(mode));
+        }
+    }
+}
