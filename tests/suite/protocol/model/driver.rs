@@ -169,6 +169,8 @@ pub struct Driver {
     aged: Vec<Message>,
     notices: Vec<Message>,
     sweep: Message,
+    /// How agents are run in the stack.
+    runtime: RuntimeMode,
     tables: Mutex<Tables>,
 }
 
@@ -203,7 +205,7 @@ pub fn person() -> Person {
 
 impl Driver {
     /// For one thread.
-    pub fn new(kinds: &[Kind]) -> Self {
+    pub fn new(kinds: &[Kind], runtime: RuntimeMode) -> Self {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let work = |kind: &Kind| match kind {
             Kind::Prompt => prompt(Some("acme/api")),
@@ -216,10 +218,11 @@ impl Driver {
                 membership: Membership::default(),
             },
         };
-        Self::of(
-            &thread,
-            kinds.iter().map(|kind| (thread.clone(), work(kind))),
-        )
+        let all = kinds.iter().map(|kind| (thread.clone(), work(kind)));
+        Self {
+            runtime,
+            ..Self::of(&thread, all)
+        }
     }
 
     /// For messages of several groups.
@@ -264,6 +267,7 @@ impl Driver {
             notices: notices.collect(),
             messages: messages.clone(),
             sweep: message("sweep".into(), Work::Sweep),
+            runtime: RuntimeMode::OpenCode,
             tables: Mutex::new(tables),
         }
     }
@@ -359,7 +363,7 @@ impl Driver {
             follow_until_ms: NOW,
             model: "",
             providers: &[],
-            runtime: RuntimeMode::OpenCode,
+            runtime: self.runtime,
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use bobbin_core::message::Operation;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 use libtest_mimic::{Failed, Trial};
 use stateright::Property;
@@ -610,14 +611,25 @@ pub fn transitions() -> Result<BTreeSet<Transition>, Failed> {
         .iter()
         .filter(|row| row.budget.lapses == 0 && row.budget.losses <= 1)
     {
-        all.extend(hold(row)?);
+        all.extend(hold(row, RuntimeMode::OpenCode)?);
     }
     Ok(all)
 }
 
-fn hold(row: &Row) -> Result<BTreeSet<Transition>, Failed> {
+/// Rows that are explored with the daemon's agents too: those in which a prompt is sent more than once, or ended.
+const BY_THE_DAEMON: [&str; 6] = [
+    "paths_that_break_under_a_run",
+    "paths_that_break_under_two_prompts",
+    "prompts_sent_now",
+    "runs_of_two_prompts",
+    "runs_that_are_left_and_swept",
+    "sendings_that_nobody_hears_of",
+];
+
+fn hold(row: &Row, runtime: RuntimeMode) -> Result<BTreeSet<Transition>, Failed> {
     let began = Instant::now();
-    let (found, transitions) = explore(System::new(row.kinds, row.budget, None))?;
+    let system = System::new(row.kinds, row.budget, None).in_mode(runtime);
+    let (found, transitions) = explore(system)?;
     let Found {
         states,
         cut,
@@ -660,7 +672,17 @@ pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
         proof(
             format!("protocol::model::{}_keep_the_promises", row.name),
-            move || hold(row).map(drop),
+            move || hold(row, RuntimeMode::OpenCode).map(drop),
+        )
+    });
+    let daemons = ROWS.iter().filter(|row| BY_THE_DAEMON.contains(&row.name));
+    let daemons = daemons.map(|row| {
+        proof(
+            format!(
+                "protocol::model::{}_keep_the_promises_by_the_daemon",
+                row.name
+            ),
+            move || hold(row, RuntimeMode::Native).map(drop),
         )
     });
     let planted = PLANTED.iter().map(|planted| {
@@ -669,5 +691,5 @@ pub fn trials() -> Vec<Trial> {
             move || caught(planted),
         )
     });
-    rows.chain(planted).collect()
+    rows.chain(daemons).chain(planted).collect()
 }

@@ -17,6 +17,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::PostRef;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::machine::{Machine, Step};
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::Session;
 use bobbin_core::settings::AgentOptions;
@@ -74,6 +75,8 @@ pub struct System {
     pub budget: Budget,
     pub fault: Option<Fault>,
     pub version_max: u64,
+    /// How agents are run.
+    pub runtime: RuntimeMode,
     pub driver: Driver,
 }
 
@@ -336,7 +339,17 @@ impl System {
             budget,
             fault,
             version_max: 60,
-            driver: Driver::new(kinds),
+            runtime: RuntimeMode::OpenCode,
+            driver: Driver::new(kinds, RuntimeMode::OpenCode),
+        }
+    }
+
+    /// The same with agents that are run so.
+    pub fn in_mode(self, runtime: RuntimeMode) -> Self {
+        Self {
+            driver: Driver::new(&self.kinds, runtime),
+            runtime,
+            ..self
         }
     }
 

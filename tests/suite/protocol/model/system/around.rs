@@ -1,6 +1,7 @@
 //! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
 
 use super::*;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::SandboxState;
 
 impl System {
@@ -71,6 +72,16 @@ impl System {
         let here = |one: &&(u8, u8)| u32::from(one.1) == generation;
         let newest = s.order.iter().rev().find(here);
         let meant = newest.is_some_and(|(turn, _)| turns & (1 << turn) != 0);
+        // Of the daemon's these alone are ended.
+        if self.runtime == RuntimeMode::Native {
+            for (turn, known) in s.known.iter_mut().enumerate() {
+                let ours = turns & (1 << turn) != 0 && u32::from(known.generation) == generation;
+                if ours && known.run == Run::Going {
+                    known.run = Run::Aborted;
+                }
+            }
+            return;
+        }
         if !meant && !self.has(Fault::AbortsHitAnything) {
             return;
         }

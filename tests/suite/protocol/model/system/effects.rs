@@ -5,6 +5,7 @@ use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
 use bobbin_core::run::RunEnd;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::SandboxState;
 
 use super::*;
@@ -161,7 +162,10 @@ impl System {
                     Event::NotSent(failure)
                 }
                 Some(failed) => failed,
-                None => self.send(s, *generation, &ids.message),
+                None => {
+                    let again = *sending == Sending::Again;
+                    self.send(s, *generation, &ids.message, again)
+                }
             },
             Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                 match self.reached(s, follow.generation) {
@@ -254,8 +258,8 @@ impl System {
         }
     }
 
-    /// What OpenCode does with a prompt.
-    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str) -> Event {
+    /// What OpenCode does with a prompt, or the daemon.
+    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Event {
         let Some((turn, bit)) = self.minted(ids) else {
             return Event::Failed(Failure::TurnFailed {
                 reason: "unknown ids".to_owned(),
@@ -270,6 +274,13 @@ impl System {
         let known = &mut s.known[usize::from(turn)];
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
         let has = known.generation == generation && known.ids & bit != 0;
+        // The daemon runs a prompt once by its id, and one that was cut once more where that is wanted.
+        if has && self.runtime == RuntimeMode::Native && !self.has(Fault::NoPromptId) {
+            if again && known.run == Run::Broken {
+                known.run = Run::Going;
+            }
+            return Event::Prompted;
+        }
         let is_newest = s.order.last() == Some(&(turn, generation));
         if has && is_newest && !self.has(Fault::NoPromptId) {
             // One that was answered is moved behind its answer, and begins nothing.
