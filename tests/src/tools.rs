@@ -88,11 +88,14 @@ pub fn script(program: impl AsRef<OsStr>) -> tokio::process::Command {
 /// # Panics
 /// When it does not end well, with what it said.
 pub async fn found<T: DeserializeOwned>(script: &mut tokio::process::Command, given: &Value) -> T {
-    let mut child = script.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(given.to_string().as_bytes()).await.unwrap();
-    drop(stdin);
-    let output = child.wait_with_output().await.unwrap();
+    let ran = async {
+        let mut child = script.spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(given.to_string().as_bytes()).await?;
+        }
+        child.wait_with_output().await
+    };
+    let output = ran.await.unwrap_or_else(|error| panic!("{error}"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))

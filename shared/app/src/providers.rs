@@ -23,11 +23,14 @@ const AGENT_PORT: u16 = 4096;
 /// The variable that names another port to it, where several sandboxes share one loopback.
 const AGENT_PORT_VARIABLE: &str = "OPENCODE_PORT";
 
+/// Makes a provider's client from the settings and the key.
+type Make = fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, String>;
+
 /// A provider, as this crate knows it.
 struct Registered {
     name: &'static str,
     key: Key,
-    make: fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, String>,
+    make: Make,
 }
 
 /// Every provider. The first one runs the sandboxes of tenants with an account of their own.

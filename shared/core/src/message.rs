@@ -223,6 +223,10 @@ impl Message {
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most of them are prompts, and there are few at a time"
+)]
 pub enum Work {
     /// A person's words for the agent.
     Prompt(Prompt),

@@ -80,10 +80,13 @@ mod tests {
     #[test]
     fn a_name_that_is_no_modes_is_one_sentence_with_those_that_there_are() {
         assert_eq!(RuntimeMode::named("compat"), Ok(RuntimeMode::Compat));
-        let unknown = RuntimeMode::named("Compat").unwrap_err();
+        let told = RuntimeMode::named("Compat").map_err(|unknown| unknown.to_string());
         assert_eq!(
-            unknown.to_string(),
-            "\"Compat\" is no way to run agents; there are opencode, compat and native"
+            told,
+            Err(
+                "\"Compat\" is no way to run agents; there are opencode, compat and native"
+                    .to_owned()
+            )
         );
     }
 

@@ -50,19 +50,18 @@ pub(super) fn selection(
     {
         return Err(words::other_runtime(wanted, there.name()));
     }
-    let repo = match is_over(session) {
-        true => {
-            let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
-            kept.or(chosen.repo.as_ref()).cloned()
-        }
-        false => match (&wants.repo, &session.sandbox.repo) {
+    let repo = if is_over(session) {
+        let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
+        kept.or(chosen.repo.as_ref()).cloned()
+    } else {
+        match (&wants.repo, &session.sandbox.repo) {
             (Some(wanted), there)
                 if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
             {
                 return Err(words::other_repo(wanted, there.as_deref()));
             }
             (_, there) => there.clone(),
-        },
+        }
     };
     Ok(Selection { repo, ..chosen })
 }

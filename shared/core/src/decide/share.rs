@@ -147,8 +147,8 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
         return tell::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
-        ..=OFTEN => 2 * limits.backoff_ms,
-        ..=NOW_AND_THEN => limits.backoff_ms_max,
+        few if few <= OFTEN => 2 * limits.backoff_ms,
+        some if some <= NOW_AND_THEN => limits.backoff_ms_max,
         _ => SELDOM_MS,
     };
     if let Some(turn) = &mut session.turn {

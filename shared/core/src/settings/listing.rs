@@ -210,8 +210,10 @@ mod tests {
             told(&settings),
             format!("New sandboxes are made at ssh, the default here.\n{all}")
         );
-        let mut own = Selection::default();
-        own.provider = Some("vercel".to_owned());
+        let own = Selection {
+            provider: Some("vercel".to_owned()),
+            ..Selection::default()
+        };
         settings.channels.insert("10".to_owned(), own);
         assert_eq!(
             told(&settings),

@@ -30,7 +30,7 @@ impl VercelSandboxes {
         }
         if let Some(name) = spec.snapshot {
             match self.kept(name).await {
-                Ok(Some(id)) => body = body.from_snapshot(&id),
+                Ok(Some(id)) => body = body.on_snapshot(&id),
                 // It may have been made already, when the snapshot was still there.
                 Ok(None) => return self.made_before(&body.name, key, generation, lost()).await,
                 Err(error) => return Err(error.failure()),

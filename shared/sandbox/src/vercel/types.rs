@@ -303,11 +303,11 @@ impl CreateSandbox {
             },
             network_policy: None,
         }
-        .from_snapshot(snapshot)
+        .on_snapshot(snapshot)
     }
 
     /// The same with the disk of a snapshot. An image would be refused beside it.
-    pub(super) fn from_snapshot(self, id: &str) -> Self {
+    pub(super) fn on_snapshot(self, id: &str) -> Self {
         Self {
             image: None,
             source: Some(Source::Snapshot {

@@ -36,8 +36,7 @@ impl SimThread {
         (ids, sending): (&PromptIds, Sending),
         (turn, workspace): (&TurnId, &str),
         now_ms: Ms,
-        dice: &mut Dice,
-        troubled: bool,
+        (dice, troubled): (&mut Dice, bool),
     ) -> Event {
         let turn = self.turn(turn);
         let first = matches!(sending, Sending::First { .. });

@@ -273,8 +273,7 @@ impl Worker {
                     (ids, *sending),
                     (&turn.into(), &workspace),
                     now_ms,
-                    dice,
-                    troubled,
+                    (dice, troubled),
                 )
             }
             AgentEffect::FindPrompt {

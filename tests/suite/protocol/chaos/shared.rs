@@ -79,7 +79,7 @@ fn made(tenant: &Tenant, sandbox: usize) -> SandboxKey {
 
 /// Half of them have a repository, in which threads have worktrees of their own.
 fn repo(sandbox: usize) -> Option<String> {
-    (sandbox % 2 == 0).then(|| "acme/api".to_owned())
+    sandbox.is_multiple_of(2).then(|| "acme/api".to_owned())
 }
 
 pub(super) fn plan(world: &World, dice: &mut Dice) {
