@@ -303,6 +303,8 @@ pub struct EndedTurn {
 pub struct Observations {
     /// The sandbox, when last looked at.
     pub sandbox: Option<SandboxState>,
+    /// This delivery found another message's lease over, for whose end the ones before had waited.
+    pub after_lease: bool,
     /// A start was asked for in this delivery.
     pub start_asked: bool,
     /// The server answered as healthy.

@@ -35,8 +35,10 @@ pub(super) fn next(
     }
     // What is half done then is for the sweeper to finish.
     let limits = context.delivery.limits;
-    let has_waited = session.sandbox.is_shared()
+    let waits_for_turns = session.sandbox.is_shared()
         && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
+    session.observed.after_lease |= record::is_anothers_lease(session, context);
+    let has_waited = waits_for_turns || session.observed.after_lease;
     if context.delivery.receive > limits.attempts + 1 && !has_waited {
         session.sandbox.closing = None;
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {

@@ -79,6 +79,17 @@ pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Opti
     (!ours(&lease) && lease.until_ms > context.now_ms).then(|| lease.until_ms - context.now_ms)
 }
 
+/// Whether another message took the lease, over or not: whoever finds it has waited for its end.
+pub(super) fn is_anothers_lease(session: &Session, context: &Context<'_>) -> bool {
+    let message = context.delivery.message.id.as_str();
+    let is_ours = |holder: &str| match holder.strip_prefix(message) {
+        Some(rest) => rest.is_empty() || rest.starts_with('#'),
+        None => false,
+    };
+    let lease = session.sandbox.lease.as_ref();
+    lease.is_some_and(|lease| !is_ours(&lease.holder))
+}
+
 /// Gives the message back while somebody else's lease holds: looked at again soon, because most are over long before their
 /// end.
 pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Option<Next> {

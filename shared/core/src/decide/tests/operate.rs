@@ -182,6 +182,31 @@ fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_o
     assert_eq!(came_of(&world)[0].1.as_deref(), Some("it kept failing"));
 }
 
+/// What was only waited for was not tried.
+#[test]
+fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    // Dead right after its lease was saved: load, save, then the stop.
+    world.with(|s| s.crash_at = Some((s.calls + 3, false)));
+    let sweep = work("s1", Work::Sweep);
+    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &sweep, 1))).is_err());
+    world.with(|s| s.crash_at = None);
+    let lease = record(&world).sandbox.lease.unwrap();
+    let resume = operation("o1", Operation::Resume);
+    let mut receive = 1;
+    while world.now_ms() < lease.until_ms {
+        let Verdict::Hold { delay_ms, .. } = deliver(&world, &resume, receive) else {
+            panic!("the lease was not waited out")
+        };
+        later(&world, delay_ms);
+        receive += 1;
+    }
+    let receive = receive.max(Limits::DEFAULT.attempts + 2);
+    deliver_until_done(&world, &resume, receive);
+    assert_eq!(came_of(&world), [(Operation::Resume, None)]);
+}
+
 #[test]
 fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_files() {
     let refused = Failure::NonRecoverable {
