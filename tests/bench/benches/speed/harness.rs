@@ -340,7 +340,7 @@ fn environment(
     [
         ("AWS_LAMBDA_FUNCTION_NAME", STACK.to_owned()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
-        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256".to_owned()),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128".to_owned()),
         ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench".to_owned()),
         ("AWS_LAMBDA_LOG_STREAM_NAME", STACK.to_owned()),
         ("AWS_REGION", REGION.to_owned()),
