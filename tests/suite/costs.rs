@@ -24,7 +24,7 @@ const POLLS_A_MINUTE: f64 = 3.0;
 /// Hours of an active month in which something is counted that an alarm looks at.
 const HOURS_WITH_TROUBLE: f64 = 0.1;
 /// Counts that the document may be above the measured ones by: what is measured varies with how long things take.
-const ROOM: f64 = 2.0;
+pub(crate) const ROOM: f64 = 2.0;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -82,6 +82,11 @@ fn number(table: &Table, row: &str, column: &str) -> f64 {
     digits
         .parse()
         .unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
+}
+
+/// How much of something the document counts in a column.
+pub(crate) fn counted(row: &str, column: &str) -> f64 {
+    number(&table("Counts"), row, column)
 }
 
 /// What a bill holds: how many of each column of the counts, and of what is billed by the month.

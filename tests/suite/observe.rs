@@ -18,6 +18,7 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::costs::{ROOM, counted};
 use crate::run::{beside, trial};
 
 /// Stands in the prompt, in a file that it makes and in its answer.
@@ -29,6 +30,8 @@ const VALUES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 1_024;
 const NAMESPACE_CHARS_MAX: usize = 1_024;
 const DIMENSION_CHARS_MAX: usize = 250;
+/// Bytes that CloudWatch bills for a log event beside its text (PutLogEvents).
+const EVENT_BYTES_MORE: usize = 26;
 /// Bytes of one log event.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 const UNITS: [&str; 27] = [
@@ -277,6 +280,17 @@ fn accounted(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
         assert!(used[number].is_u64(), "{platform}: {number} in {used}");
     }
     assert!(of("message.taken")["age_ms"].is_u64(), "{platform}");
+    let of_turn = lines
+        .iter()
+        .filter(|line| line.json["correlation_id"] == turn);
+    let bytes: usize = of_turn.map(|line| line.text.len() + EVENT_BYTES_MORE).sum();
+    let megabytes = bytes as f64 / 1e6;
+    let told = counted("log megabytes", "first turn");
+    println!("{platform}: {megabytes} MB of log for a first turn");
+    assert!(
+        megabytes <= told && told <= ROOM * megabytes,
+        "{platform}: {megabytes} MB, docs/COSTS.md says {told}"
+    );
     let uses = lines
         .iter()
         .filter(|line| line.json["event"] == USED && line.json["correlation_id"] == turn);

@@ -363,6 +363,10 @@ fn environment(
         ("CONTROL_QUEUE_URL", queue("Control")),
         ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
         ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
+        (
+            "WAKES_DEAD_QUEUE_URL",
+            format!("{endpoint}/{ACCOUNT}/{}", named("WakesDead")),
+        ),
         ("INGRESS_SECRET_ID", named("IngressSecret")),
         ("WORKER_SECRET_ID", named("WorkerSecret")),
         ("PROVIDER_SECRET_ID", named("ProviderSecret")),
