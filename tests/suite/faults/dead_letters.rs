@@ -196,9 +196,10 @@ async fn dead_letter(platform: Platform) {
     eventually(VISIBLE_MS_MAX, "a sweep sees it", async || {
         world.sweep().await?;
         let words = |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
-        match talk.messages().await?.iter().any(words) {
-            true => Ok(()),
-            false => Err(format!("dead: {:?}", dead(&world).await)),
+        if talk.messages().await?.iter().any(words) {
+            Ok(())
+        } else {
+            Err(format!("dead: {:?}", dead(&world).await))
         }
     })
     .await;

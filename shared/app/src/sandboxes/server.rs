@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::{Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, ModelKey};
-use bobbin_cloud::clock::now_ms;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
