@@ -96,6 +96,7 @@ pub fn environment(endpoint: &str) -> Vec<(String, String)> {
         ("CONTROL_QUEUE_URL", queue("Control")),
         ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
         ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
+        ("WAKES_DEAD_QUEUE_URL", queue("WakesDead")),
         ("INGRESS_SECRET_ID", "everything".to_owned()),
         ("WORKER_SECRET_ID", "everything".to_owned()),
         ("PROVIDER_SECRET_ID", "everything".to_owned()),
@@ -140,7 +141,7 @@ impl Function {
         for (name, value) in [
             ("AWS_LAMBDA_FUNCTION_NAME", program),
             ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST"),
-            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
             ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/local"),
             ("AWS_LAMBDA_LOG_STREAM_NAME", "local"),
         ] {
@@ -314,6 +315,9 @@ async fn service(
         },
         "AmazonSQS.SendMessage" => {
             Ok(json!({"MessageId": "059f36b4-0000-4000-8000-000000000002", "SequenceNumber": "1"}))
+        }
+        "AmazonSQS.GetQueueAttributes" => {
+            Ok(json!({"Attributes": {"ApproximateNumberOfMessages": "0"}}))
         }
         // The reference: "If the action is successful, the service sends back an HTTP 200 response with an empty HTTP body."
         "AmazonSQS.ChangeMessageVisibility" | "AmazonSQS.DeleteMessage" => Ok(Value::Null),

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use bobbin_core::limits::Limits;
 use bobbin_core::outcome::Outcome;
+use bobbin_core::signals::Alarm;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
@@ -17,8 +18,13 @@ use crate::run::{COMMON, on};
 const PROMPT: &str = "echo: counted";
 /// A minute of a month of 30 days.
 const MINUTES_A_MONTH: f64 = 43_200.0;
+/// Pollers of a mapping that has nothing to do, each waiting for 20 s.
+const POLLERS: f64 = 5.0;
+const POLLS_A_MINUTE: f64 = 3.0;
+/// Hours of an active month in which something is counted that an alarm looks at.
+const HOURS_WITH_TROUBLE: f64 = 0.1;
 /// Counts that the document may be above the measured ones by: what is measured varies with how long things take.
-const ROOM: f64 = 2.0;
+pub(crate) const ROOM: f64 = 2.0;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -76,6 +82,11 @@ fn number(table: &Table, row: &str, column: &str) -> f64 {
     digits
         .parse()
         .unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
+}
+
+/// How much of something the document counts in a column.
+pub(crate) fn counted(row: &str, column: &str) -> f64 {
+    number(&table("Counts"), row, column)
 }
 
 /// What a bill holds: how many of each column of the counts, and of what is billed by the month.
@@ -153,12 +164,21 @@ fn bills() {
     for (row, line) in [
         // One that adds metrics up is billed for each of them.
         ("alarms", " MetricName: "),
-        ("dashboard", "Type: AWS::CloudWatch::Dashboard\n"),
         ("secrets", "Type: AWS::SecretsManager::Secret\n"),
     ] {
         let there = template.matches(line).count();
         assert_eq!(number(&prices, row, "how many"), there as f64, "{row}");
     }
+    // Who wants a dashboard asks for it, and each of our own metrics is written in so many hours.
+    assert!(template.contains("Type: AWS::CloudWatch::Dashboard\n    Condition: IsObserved\n"));
+    let written = Alarm::ALL.len() as f64 * HOURS_WITH_TROUBLE;
+    let told = number(&prices, "metrics in use", "how many");
+    assert!((told - written).abs() < 1e-9, "{told}, not {written}");
+    let mappings = template
+        .matches("FunctionResponseTypes: [ReportBatchItemFailures]")
+        .count();
+    let polls = mappings as f64 * POLLERS * POLLS_A_MINUTE * MINUTES_A_MONTH;
+    assert_eq!(number(&prices, "polls of empty queues", "how many"), polls);
 
     // What a held minute takes, and how many looks come after it, stands in the bounds themselves.
     let limits = Limits::DEFAULT;
@@ -176,7 +196,8 @@ fn bills() {
     let followed = |row: &str| number(&counts, row, "minute held");
     assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms));
     assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
-    assert_eq!(followed("function GB-seconds"), 60.0 * 0.25);
+    assert!(template.contains("\n    MemorySize: 128\n"));
+    assert_eq!(followed("function GB-seconds"), 60.0 * 0.125);
 }
 
 /// What a turn's calls come to. Reads are not among them: how many there are is a matter of how long it waits.

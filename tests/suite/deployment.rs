@@ -4,46 +4,59 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::keys::Key;
-use bobbin_core::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX};
+use bobbin_core::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX, IN_FLIGHT_MAX};
 use bobbin_core::overrides::Overrides;
-use bobbin_core::signals::{COST, DIMENSION, Kind, NAMESPACE, OTHERS, TOKENS};
+use bobbin_core::signals::{Alarm, DIMENSION, Kind, NAMESPACE, USED};
 use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
 use serde_yaml_ng::Value;
 
-/// Where the thing is driven that an alarm looks at: metric, file, test.
+/// Where what an alarm of Bobbin's own counts is driven: event, file, test.
 #[rustfmt::skip]
-const COUNTED: [(&str, &str, &str); 11] = [
-    ("ingress.failed", "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
-    ("control.dropped", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("message.buried", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("table.failed", "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("turn.untold", "shared/core/src/decide/tests/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
-    ("chat.outage.began", "shared/core/src/decide/tests/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
-    ("turn.failed", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
-    ("turn.lost", "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
-    ("sandbox.orphan.destroyed", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
-    ("sandbox.orphan.held", "tests/suite/functions/mod.rs", "an_orphan_that_is_deleted_is_counted"),
-    ("provider.breaker.opened", "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+const COUNTED: [(&str, Alarm, &str, &str); 9] = [
+    ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
+    ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("turn.untold", Alarm::WorkDropped, "shared/core/src/decide/tests/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
+    ("turn.lost", Alarm::WorkDropped, "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
+    ("chat.outage.began", Alarm::ServiceAway, "shared/core/src/decide/tests/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
+    ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+    ("turn.failed", Alarm::TurnFailed, "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
 ];
 
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test(
-            "deployment::alarms_look_at_metrics_that_the_code_writes",
+            "deployment::alarms_look_at_all_metrics_that_the_code_writes_and_at_no_others",
             || {
-                let known = written();
-                let asked: BTreeSet<String> = alarms()
+                let written: BTreeSet<&str> = Alarm::ALL.iter().map(|it| it.metric()).collect();
+                let all = alarms();
+                let own = all
                     .iter()
-                    .filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE)
+                    .filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE);
+                let looked_at: BTreeSet<&str> = own
                     .map(|(_, alarm)| {
                         assert_eq!(alarm["Dimensions"][0]["Name"], DIMENSION);
-                        alarm["MetricName"].as_str().unwrap().to_owned()
+                        alarm["MetricName"].as_str().unwrap()
                     })
                     .collect();
-                assert!(asked.len() >= 5, "{asked:?}");
-                let unknown: Vec<_> = asked.difference(&known).collect();
-                assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
+                assert_eq!(looked_at, written);
+                Ok(())
+            },
+        ),
+        Trial::test(
+            "deployment::running_turns_are_alarmed_on_well_before_a_queue_can_hold_no_more",
+            || {
+                let all = alarms();
+                let (_, alarm) = all.iter().find(|(id, _)| id == "MessagesInFlight").unwrap();
+                assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesNotVisible");
+                let named = &alarm["Dimensions"][0]["Value"];
+                assert_eq!(tagged(named), "Messages.QueueName");
+                let threshold = alarm["Threshold"].as_u64().unwrap();
+                assert!(2 * threshold <= IN_FLIGHT_MAX, "{threshold}");
+                let about = alarm["AlarmDescription"].as_str().unwrap();
+                assert!(about.contains("(120,000)"), "{about}");
                 Ok(())
             },
         ),
@@ -63,19 +76,23 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         Trial::test(
-            "deployment::every_alarm_on_our_own_metrics_has_a_test_that_makes_it_count",
+            "deployment::whatever_an_alarm_of_ours_counts_has_a_test_and_stands_in_its_page",
             || {
-                for (id, alarm) in alarms() {
-                    if alarm["Namespace"] != NAMESPACE {
-                        continue;
-                    }
-                    let metric = alarm["MetricName"].as_str().unwrap();
-                    let (_, file, name) = COUNTED
-                        .iter()
-                        .find(|(one, ..)| *one == metric)
-                        .unwrap_or_else(|| panic!("nothing makes {id} count"));
+                let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
+                for kind in Kind::ALL {
+                    let listed = COUNTED.iter().find(|(event, ..)| *event == kind.name());
+                    assert_eq!(listed.map(|it| it.1), kind.alarm(), "{}", kind.name());
+                }
+                for (event, alarm, file, test) in COUNTED {
                     let text = std::fs::read_to_string(workspace().join(file)).unwrap();
-                    assert!(text.contains(name), "{file} has no {name}");
+                    assert!(text.contains(test), "{file} has no {test}");
+                    let all = alarms();
+                    let (id, _) = all
+                        .iter()
+                        .find(|(_, one)| one["MetricName"] == alarm.metric())
+                        .unwrap();
+                    let page = page(&runbook, id);
+                    assert!(page.contains(&format!("`{event}`")), "{id}: {event}");
                 }
                 Ok(())
             },
@@ -127,22 +144,48 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         Trial::test(
-            "deployment::the_dashboard_shows_metrics_that_the_code_writes",
+            "deployment::the_dashboard_asks_the_log_for_events_that_the_code_writes",
             || {
-                let known = written();
-                let mut shown = BTreeSet::new();
-                for line in widgets() {
-                    for metric in line["properties"]["metrics"].as_array().unwrap() {
-                        if metric[0] == NAMESPACE {
-                            assert_eq!(metric[2], DIMENSION, "{metric}");
-                            shown.insert(metric[1].as_str().unwrap().to_owned());
-                        }
+                let known: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+                let others = [
+                    USED,
+                    "message.buried",
+                    "control.dropped",
+                    "table.failed",
+                    "provider.breaker.opened",
+                ];
+                let mut asked = BTreeSet::new();
+                for widget in widgets() {
+                    let properties = &widget["properties"];
+                    if widget["type"] == "metric" {
+                        let metrics = properties["metrics"].as_array().unwrap();
+                        // They are Amazon's own, which cost nothing.
+                        assert!(
+                            metrics
+                                .iter()
+                                .all(|it| it[0].as_str().unwrap().starts_with("AWS/"))
+                        );
+                        continue;
                     }
+                    let query = properties["query"].as_str().unwrap();
+                    assert!(
+                        query.starts_with("SOURCE '${WorkerLogs}' | filter event "),
+                        "{query}"
+                    );
+                    let quoted = query.split('\'').skip(3).step_by(2);
+                    asked.extend(
+                        quoted
+                            .filter(|word| !word.ends_with('.'))
+                            .map(str::to_owned),
+                    );
                 }
-                let unknown: Vec<_> = shown.difference(&known).collect();
+                let unknown: Vec<_> = asked
+                    .iter()
+                    .filter(|event| !known.contains(&***event) && !others.contains(&&***event))
+                    .collect();
                 assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
-                for needed in ["turn.answered", "turn.failed", "sandbox.create.ms", COST] {
-                    assert!(shown.contains(needed), "{needed} is not shown");
+                for needed in ["turn.answered", "turn.failed", "sandbox.create.ready", USED] {
+                    assert!(asked.contains(needed), "{needed} is not shown");
                 }
                 Ok(())
             },
@@ -159,10 +202,7 @@ pub fn trials() -> Vec<Trial> {
                         "{about}"
                     );
                     assert_eq!(tagged(&alarm["AlarmActions"][0]), "Alarms", "{id}");
-                    let page = runbook
-                        .split("\n## ")
-                        .find(|page| page.starts_with(&format!("{id}\n")))
-                        .unwrap_or_else(|| panic!("{id} has no page"));
+                    let page = page(&runbook, id);
                     for part in ["**What it means.**", "**Look at.**", "**Do.**", "```"] {
                         assert!(page.contains(part), "the page of {id} has no {part}");
                     }
@@ -365,15 +405,11 @@ fn parameters_are_asked_well() {
     assert!(declared.len() <= 16, "{} questions", declared.len());
 }
 
-/// Every metric that some code writes.
-fn written() -> BTreeSet<String> {
-    let told = Kind::ALL.iter().map(|kind| kind.name());
-    let took = Kind::ALL.iter().filter_map(|kind| kind.took());
-    told.chain(took)
-        .chain([TOKENS, COST])
-        .chain(OTHERS)
-        .map(str::to_owned)
-        .collect()
+/// The page of an alarm.
+fn page<'a>(runbook: &'a str, id: &str) -> &'a str {
+    let mut pages = runbook.split("\n## ");
+    let page = pages.find(|page| page.starts_with(&format!("{id}\n")));
+    page.unwrap_or_else(|| panic!("{id} has no page"))
 }
 
 fn template() -> Value {

@@ -1,14 +1,14 @@
 //! One prompt followed through the logs: the same id in every line, from the signed request to the sandbox; names in the
 //! field's style; metrics as CloudWatch reads them; and never a word of what was asked or answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bobbin_agent::opencode::CORRELATION;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::sandbox::Phase;
 
-use bobbin_core::signals::{COST, Kind, OTHERS, TOKENS};
+use bobbin_core::signals::{Alarm, USED};
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::PAUSE_MS_MAX;
@@ -18,6 +18,7 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::costs::{ROOM, counted};
 use crate::run::{beside, trial};
 
 /// Stands in the prompt, in a file that it makes and in its answer.
@@ -29,6 +30,8 @@ const VALUES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 1_024;
 const NAMESPACE_CHARS_MAX: usize = 1_024;
 const DIMENSION_CHARS_MAX: usize = 250;
+/// Bytes that CloudWatch bills for a log event beside its text (PutLogEvents).
+const EVENT_BYTES_MORE: usize = 26;
 /// Bytes of one log event.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 const UNITS: [&str; 27] = [
@@ -135,6 +138,7 @@ async fn followed() {
         log.iter().partition(|line| !line.json["_aws"].is_null());
     for (platform, thread, turn) in &threads {
         leads(platform.word(), &lines, thread, turn);
+        accounted(platform.word(), &lines, thread, turn);
     }
     for line in &lines {
         let event = line.json["event"].as_str().unwrap_or_default();
@@ -229,45 +233,68 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
     }
 }
 
-/// Every line of metrics is what CloudWatch takes, of known metrics, and those of a usual turn are there.
+/// Every line of metrics is what CloudWatch takes and what an alarm looks at; turns that end well write none.
 fn measured(lines: &[&Line]) {
-    let known: BTreeSet<&str> = Kind::ALL
-        .iter()
-        .flat_map(|kind| [Some(kind.name()), kind.took()])
-        .flatten()
-        .chain([TOKENS, COST])
-        .chain(OTHERS)
-        .collect();
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {
         let names = judged(&line.text)
             .unwrap_or_else(|why| panic!("{}: {why}: {}", line.function, line.text));
-        for name in names {
-            assert!(known.contains(name.as_str()), "{name} is no metric of ours");
-            *seen.entry(name).or_default() += 1;
-        }
+        let known = |name: &String| Alarm::ALL.iter().any(|alarm| alarm.metric() == name);
+        assert!(names.iter().all(known), "{names:?}");
     }
-    for needed in [
-        "sandbox.create.began",
-        "sandbox.create.ready",
-        "sandbox.create.ms",
-        "sandbox.pause.done",
-        "server.health.retried",
-        "turn.queued.ms",
-        "turn.prompted.ms",
-        "turn.run.ms",
+    let written: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
+    assert_eq!(written, Vec::<&str>::new(), "nothing went wrong");
+}
+
+/// What was a metric, and is asked of the log now: how long each step took, and what a turn cost.
+fn accounted(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
+    let of = |event: &str| -> &Value {
+        let found = lines.iter().find(|line| {
+            line.json["event"] == event
+                && (line.json["turn"] == turn || line.json["correlation_id"] == turn)
+        });
+        &found
+            .unwrap_or_else(|| panic!("{platform}: no {event}"))
+            .json
+    };
+    for event in [
+        "turn.began",
+        "prompt.sent",
+        "run.ended",
         "turn.answered",
-        "turn.answered.ms",
-        "turn.tokens",
-        "turn.cost.micro_usd",
-        "queue.messages.age.ms",
-        "sweep.due",
+        "sandbox.create.ready",
     ] {
-        assert!(
-            seen.contains_key(needed),
-            "{needed} was not measured: {seen:?}"
-        );
+        assert!(of(event)["took_ms"].is_u64(), "{platform}: {}", of(event));
     }
+    let used = of(USED);
+    assert_eq!(used["thread"], thread, "{platform}");
+    let tenant = used["tenant"].as_str().unwrap();
+    assert!(thread.starts_with(tenant), "{platform}: {used}");
+    for number in [
+        "took_ms",
+        "tokens",
+        "cost_micro_usd",
+        "files",
+        "added",
+        "removed",
+    ] {
+        assert!(used[number].is_u64(), "{platform}: {number} in {used}");
+    }
+    assert!(of("message.taken")["age_ms"].is_u64(), "{platform}");
+    let of_turn = lines
+        .iter()
+        .filter(|line| line.json["correlation_id"] == turn);
+    let bytes: usize = of_turn.map(|line| line.text.len() + EVENT_BYTES_MORE).sum();
+    let megabytes = bytes as f64 / 1e6;
+    let told = counted("log megabytes", "first turn");
+    println!("{platform}: {megabytes} MB of log for a first turn");
+    assert!(
+        megabytes <= told && told <= ROOM * megabytes,
+        "{platform}: {megabytes} MB, docs/COSTS.md says {told}"
+    );
+    let uses = lines
+        .iter()
+        .filter(|line| line.json["event"] == USED && line.json["correlation_id"] == turn);
+    assert_eq!(uses.count(), 1, "{platform}: a turn is accounted for once");
 }
 
 /// The metrics of a line in the embedded metric format, version 1.

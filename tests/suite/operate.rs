@@ -431,8 +431,9 @@ async fn dead_letter(world: World) {
 
     let url = world.deployment.messages_queue_url.clone();
     let messages = queue_name(&url);
-    let dead = messages.replace("Messages", "MessagesDead");
-    mapping(&world, &dead, false).await;
+    // A sweep that comes by has the worker look, once it hears of it.
+    let control = queue_name(&world.deployment.control_queue_url);
+    mapping(&world, &control, false).await;
     mapping(&world, &messages, false).await;
     let (text, mark) = marked("echo: a word from the dead");
     let turn = talk.say_marked(&text, &mark).await;
@@ -488,15 +489,14 @@ Send one again with: bobbin --laptop"
     assert_eq!(left.code, 3, "{left:?}");
     assert_eq!(left.json()["letters"][0]["state"], "ended");
     assert_eq!(left.json()["letters"][0]["done"], "left");
-    mapping(&world, &dead, true).await;
-    eventually(
-        VISIBLE_MS_MAX,
-        "the worker takes it away",
-        async || match operate(&world, &["dead", "list"]).await.code {
+    mapping(&world, &control, true).await;
+    eventually(VISIBLE_MS_MAX, "the worker takes it away", async || {
+        world.sweep().await?;
+        match operate(&world, &["dead", "list"]).await.code {
             3 => Ok(()),
             code => Err(format!("exit code {code}")),
-        },
-    )
+        }
+    })
     .await;
     // The promises say the rest: no prompt reaches an agent twice, and each ends once.
     talk.finish().await;

@@ -61,21 +61,48 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         Trial::test("translated::every_log_level_reaches_cloudwatch", || {
-            for level in allowed("LogLevel") {
-                let level = level.as_str().unwrap().to_owned();
-                let chosen = parameters(&[("LogLevel", &level)]);
+            for (word, level) in [
+                ("info", "INFO"),
+                ("full", "INFO"),
+                ("debug", "DEBUG"),
+                ("trace", "TRACE"),
+            ] {
+                assert!(allowed("Observability").contains(&json!(word)));
+                let chosen = parameters(&[("Observability", word)]);
                 for (id, function) in functions() {
                     let logging = &function["Properties"]["LoggingConfig"];
                     assert_eq!(logging["LogFormat"], "JSON", "{id}");
                     let application = resolve(&logging["ApplicationLogLevel"], &chosen);
-                    assert_eq!(application, Some(json!(level.to_uppercase())), "{id}");
+                    assert_eq!(application, Some(json!(level)), "{id}");
                     let system = resolve(&logging["SystemLogLevel"], &chosen).unwrap();
                     let known = ["DEBUG", "INFO", "WARN"];
                     assert!(known.contains(&system.as_str().unwrap()), "{id}: {system}");
+                    let own = &function["Properties"]["Environment"]["Variables"]["LOG_LEVEL"];
+                    let own = resolve(own, &chosen).unwrap();
+                    assert_eq!(own, json!(level.to_lowercase()), "{id}");
                 }
             }
+            assert_eq!(allowed("Observability").len(), 4);
             Ok(())
         }),
+        Trial::test(
+            "translated::nobody_pays_for_traces_and_a_dashboard_who_did_not_ask_for_them",
+            || {
+                assert_eq!(resources()["Dashboard"]["Condition"], "IsObserved");
+                let condition = &template().translated["Conditions"]["IsObserved"];
+                for (word, mode) in [("info", "PassThrough"), ("full", "Active")] {
+                    let chosen = parameters(&[("Observability", word)]);
+                    assert_eq!(holds(condition, &chosen), word == "full");
+                    for (id, function) in functions() {
+                        let traced = &function["Properties"]["TracingConfig"]["Mode"];
+                        assert_eq!(resolve(traced, &chosen), Some(json!(mode)), "{id}");
+                    }
+                }
+                let default = &template().translated["Parameters"]["Observability"]["Default"];
+                assert_eq!(default, "info");
+                Ok(())
+            },
+        ),
         Trial::test("translated::a_new_account_takes_the_default_share", || {
             let share = share(10);
             assert_eq!(resolved_default("Concurrency"), 10);
@@ -314,7 +341,11 @@ fn share(count: u64) -> Share {
             (id.clone(), most)
         })
         .collect();
-    assert_eq!(mappings.len(), 4);
+    assert_eq!(
+        mappings.len(),
+        2,
+        "no mapping polls a queue of dead letters"
+    );
     let reserved = functions()
         .into_iter()
         .filter_map(|(id, function)| {

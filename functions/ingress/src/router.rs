@@ -7,11 +7,11 @@ use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::events::{UNREADABLE, answered};
-use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::CachedSecret;
 use bobbin_core::message::{Announce, Body as WorkBody};
-use bobbin_core::signals::INGRESS_FAILED;
+use bobbin_core::signals::{Alarm, INGRESS_FAILED};
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
@@ -195,7 +195,7 @@ impl Router {
         // Accepted is what is in both groups: a retry of what is in one alone brings it into the other.
         if let Err(error) = tokio::try_join!(send(bodies.first()), send(bodies.get(1))) {
             self.count_failure();
-            tracing::error!(event = "ingress.failed", request = inbound.note, %error, "a request was verified but could not be accepted");
+            tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
             return inbound.on_queue_failure;
         }
         for announce in bodies.iter().filter_map(Announce::of) {
@@ -218,7 +218,7 @@ impl Router {
             (None, 500..) => {
                 self.count_failure();
                 tracing::error!(
-                    event = "ingress.failed",
+                    event = INGRESS_FAILED,
                     request,
                     status,
                     "a request could not be judged"
@@ -256,8 +256,7 @@ impl Router {
     }
 
     fn count_failure(&self) {
-        let failed = (INGRESS_FAILED, Unit::Count, 1);
-        self.metrics.put(&[failed], now_ms());
+        self.metrics.count(Alarm::WorkDropped, now_ms());
     }
 
     /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the

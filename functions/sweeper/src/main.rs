@@ -1,6 +1,7 @@
 //! The sweeper: turns what is due into messages, every minute, and deletes sandboxes that belong to nobody. It decides
 //! nothing, and it touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
+mod dead;
 mod orphans;
 mod provider;
 mod tick;
@@ -8,20 +9,22 @@ mod vanished;
 
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::events::Raw;
-use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
+use bobbin_sandbox::{Provider, Sandbox};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
+use crate::dead::Dead;
 use crate::orphans::Reaped;
-use crate::provider::KeyedProviders;
+use crate::provider::{KeyedProviders, Named};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -50,7 +53,16 @@ struct Sweeper {
     store: Store,
     queues: Queues,
     providers: KeyedProviders,
-    metrics: Metrics,
+    dead: Dead,
+}
+
+/// What the providers list.
+struct Listings {
+    lists: Vec<(Arc<dyn Provider>, Vec<Sandbox>)>,
+    /// Why one of them could not be asked.
+    trouble: Option<String>,
+    /// None of them has more than can be listed.
+    is_whole: bool,
 }
 
 impl Sweeper {
@@ -63,18 +75,25 @@ impl Sweeper {
             providers: KeyedProviders::new(&aws, &config)?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
-            metrics: Metrics::new(&config.stack),
+            dead: Dead::new(&config)?,
             config,
         })
     }
 
-    /// One tick. Both of its halves are done, whatever becomes of the other; an error of any is one of the tick's.
+    /// One tick. Each of its parts is done, whatever becomes of the others; an error of any is one of the tick's.
     async fn sweep(&self) -> Result<Value, String> {
-        let (due, around) = tokio::join!(
-            tick::tick(&self.store, &self.queues, &self.metrics),
+        let (due, dead, around) = tokio::join!(
+            tick::tick(&self.store, &self.queues),
+            self.dead.look(&self.queues, now_ms()),
             self.around()
         );
-        let (mut told, around) = (json!({"due": due?}), around?);
+        for trouble in [&due, &dead, &around]
+            .into_iter()
+            .filter_map(|it| it.as_ref().err())
+        {
+            tracing::error!(event = "sweep.failed", "{trouble}");
+        }
+        let (mut told, around) = (json!({"due": due?, "dead": dead?}), around?);
         if let (Some(all), Value::Object(around)) = (told.as_object_mut(), around) {
             all.extend(around);
         }
@@ -88,11 +107,21 @@ impl Sweeper {
             config,
             store,
             queues,
-            metrics,
             ..
         } = self;
-        let providers = self.providers.get(now_ms()).await?;
-        if providers.is_empty() {
+        let mut listings = self.list(self.providers.get(now_ms()).await?).await;
+        // A key that was replaced is not waited for: as soon as the old one is refused, the secret is read.
+        if (listings.lists.is_empty() || listings.trouble.is_some())
+            && let Some(newer) = self.providers.newer(now_ms()).await?
+        {
+            listings = self.list(newer).await;
+        }
+        let Listings {
+            lists,
+            trouble,
+            is_whole,
+        } = listings;
+        if lists.is_empty() && trouble.is_none() {
             // Not set up yet: nothing can be there, and nobody is to be woken.
             let missing = self.providers.key()?.missing();
             tracing::warn!(
@@ -101,26 +130,10 @@ impl Sweeper {
             );
             return Ok(json!({"orphans": missing}));
         }
-        let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
-        for (name, provider) in &providers {
-            match provider.list(None).await {
-                Ok(mut listed) => {
-                    is_whole &= listed.len() < provider.listed_max();
-                    // Another stack of this name may share the organisation: its sandboxes are none of ours.
-                    listed.retain(|sandbox| !sandbox.is_foreign(&config.stack_id));
-                    lists.push((provider, listed));
-                }
-                Err(error) => {
-                    let seen = format!("the sandboxes could not be listed: {error}");
-                    tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");
-                    trouble = Some(seen);
-                }
-            }
-        }
         let reap = async {
             let (mut reaped, mut trouble) = (Reaped::default(), None);
             for (provider, listed) in &lists {
-                match orphans::reap(config, store, &***provider, metrics, listed).await {
+                match orphans::reap(config, store, &**provider, listed).await {
                     Ok(some) => reaped = reaped.and(some),
                     Err(seen) => trouble = Some(seen),
                 }
@@ -139,6 +152,33 @@ impl Sweeper {
             }
         };
         let (reaped, vanished) = tokio::join!(reap, look);
-        Ok(json!({"orphans": reaped?.told(), "vanished": vanished?}))
+        let (reaped, vanished) = (reaped?, vanished?);
+        // That wants a person, so the tick ends in these words.
+        reaped.is_believable()?;
+        Ok(json!({"orphans": reaped.told(), "vanished": vanished}))
+    }
+
+    async fn list(&self, providers: Named) -> Listings {
+        let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
+        for (name, provider) in providers {
+            match provider.list(None).await {
+                Ok(mut listed) => {
+                    is_whole &= listed.len() < provider.listed_max();
+                    // Another stack of this name may share the organisation: its sandboxes are none of ours.
+                    listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
+                    lists.push((provider, listed));
+                }
+                Err(error) => {
+                    let seen = format!("the sandboxes could not be listed: {error}");
+                    tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");
+                    trouble = Some(seen);
+                }
+            }
+        }
+        Listings {
+            lists,
+            trouble,
+            is_whole,
+        }
     }
 }

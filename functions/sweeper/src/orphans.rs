@@ -3,11 +3,10 @@
 use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::schema::NEWER;
-use bobbin_core::signals::{ORPHANS, ORPHANS_HELD};
+use bobbin_core::signals::ORPHANS_HELD;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde_json::{Value, json};
 
@@ -35,11 +34,20 @@ impl Reaped {
 
     /// As it is told to whoever invokes the function by hand.
     pub fn told(&self) -> Value {
-        let mut told = json!({"listed": self.listed, "deleted": self.deleted});
-        if self.held > 0 {
-            told["held"] = self.held.into();
+        json!({"listed": self.listed, "deleted": self.deleted})
+    }
+
+    /// Whether what is listed is not for the most part nobody's.
+    ///
+    /// # Errors
+    /// How many were kept for that.
+    pub fn is_believable(&self) -> Result<(), String> {
+        match (self.held, self.listed) {
+            (0, _) => Ok(()),
+            (held, listed) => Err(format!(
+                "{held} of {listed} sandboxes seem to belong to nobody and are kept until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+            )),
         }
-        told
     }
 }
 
@@ -51,7 +59,6 @@ pub async fn reap(
     config: &Config,
     store: &Store,
     provider: &dyn Provider,
-    metrics: &Metrics,
     listed: &[Sandbox],
 ) -> Result<Reaped, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
@@ -74,8 +81,6 @@ pub async fn reap(
             orphans = orphans.len(),
             "most of what the provider lists seems to belong to nobody: nothing is deleted until somebody has looked (docs/RUNBOOK.md)"
         );
-        let held = u64::try_from(orphans.len()).unwrap_or(u64::MAX);
-        metrics.put(&[(ORPHANS_HELD, Unit::Count, held)], now_ms());
         return Ok(Reaped {
             listed: listed.len(),
             deleted: 0,
@@ -87,7 +92,6 @@ pub async fn reap(
             Ok(false) => {}
             Ok(true) => {
                 tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
-                metrics.put(&[(ORPHANS, Unit::Count, 1)], now_ms());
                 deleted += 1;
             }
             Err(error) => {

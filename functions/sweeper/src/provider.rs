@@ -1,10 +1,11 @@
-//! The providers, with the keys as they stand in their secret: made again when a key has been replaced.
+//! The providers, with the keys as they stand in their secret: made again when a key has been replaced. The secret is read
+//! once in many ticks, and at once when a provider does not answer as it should.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_app::providers::{self, ProviderSettings, Providers};
 use bobbin_cloud::aws::Aws;
-use bobbin_cloud::config::Config;
+use bobbin_cloud::config::{Config, required};
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
 use bobbin_core::ids::Ms;
 use bobbin_core::keys::Key;
@@ -13,6 +14,8 @@ use bobbin_sandbox::Provider;
 
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
+/// So many times as old as the worker's copy of a secret may ours be: nobody waits for a sweep.
+const AGES: u64 = 10;
 
 /// Providers by their names.
 pub type Named = Vec<(&'static str, Arc<dyn Provider>)>;
@@ -32,7 +35,12 @@ impl KeyedProviders {
     /// A sentence that names the variable that is missing.
     pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
         Ok(Self {
-            secret: CachedSecret::named_by("PROVIDER_SECRET_ID", aws, config, READ_MS_MAX)?,
+            secret: CachedSecret::new(
+                aws,
+                required("PROVIDER_SECRET_ID")?,
+                config.limits.secrets_ms.saturating_mul(AGES),
+                READ_MS_MAX,
+            ),
             config: config.clone(),
             made: Mutex::new(None),
         })
@@ -51,7 +59,19 @@ impl KeyedProviders {
     /// # Errors
     /// When the secret was never read, or the configured provider's settings cannot be used.
     pub async fn get(&self, now_ms: Ms) -> Result<Named, String> {
-        let secret = self.secret.fresh(now_ms).await?;
+        self.named(self.secret.fresh(now_ms).await?)
+    }
+
+    /// The same with other keys, if others stand in the secret now.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn newer(&self, now_ms: Ms) -> Result<Option<Named>, String> {
+        let newer = self.secret.newer(now_ms).await;
+        newer.map(|secret| self.named(secret)).transpose()
+    }
+
+    fn named(&self, secret: Arc<ProviderSecret>) -> Result<Named, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, named)) = &*made
             && Arc::ptr_eq(of, &secret)

@@ -6,14 +6,12 @@
 use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 #[cfg(doc)]
 use bobbin_cloud::store::DUE_PAGE;
 use bobbin_cloud::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::message::{Message, Work};
-use bobbin_core::signals::DUE;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -28,7 +26,7 @@ const TICK_MS_MAX: u64 = 40_000;
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried: what was missed is found at the next tick.
-pub async fn tick(store: &Store, queues: &Queues, metrics: &Metrics) -> Result<Value, String> {
+pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
     let (began, now_ms) = (Instant::now(), now_ms());
     let mut trouble = None;
     let mut due: Vec<(ThreadKey, Ms)> = Vec::new();
@@ -56,7 +54,6 @@ pub async fn tick(store: &Store, queues: &Queues, metrics: &Metrics) -> Result<V
         sent += taken;
         trouble = failed.or(trouble);
     }
-    metrics.put(&[(DUE, Unit::Count, due.len() as u64)], now_ms);
     tracing::info!(
         event = "sweep.done",
         due = due.len(),

@@ -8,14 +8,15 @@ use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::world::{self, Live, Parts, Visibility};
-use bobbin_app::{clients, dead, opening, overview, runtimes};
+use bobbin_app::{clients, opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::metrics::{Metrics, Unit};
-use bobbin_cloud::queue::{Lane as QueueLane, Queues};
+use bobbin_cloud::dead_letters::DeadLetters;
+use bobbin_cloud::metrics::Metrics;
+use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::{CachedSecret, Keys, WorkerSecrets};
 use bobbin_cloud::spans::Spans;
 use bobbin_cloud::startup;
@@ -30,7 +31,6 @@ use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::schema::Unreadable;
-use bobbin_core::signals::{CONTROL_AGE, DEAD_LETTER_TOLD, MESSAGE_AGE};
 use tracing::{Instrument as _, Span};
 
 use crate::receipt::Receipt;
@@ -43,20 +43,34 @@ const SECRET_READ_MS_MAX: u64 = 5_000;
 
 /// Everything that the worker needs, made once a process; what holds keys is made again when a key has been replaced.
 pub struct Worker {
-    config: Config,
+    pub(crate) config: Config,
     aws: Aws,
     queues: Queues,
+    pub(crate) dead_letters: DeadLetters,
     secrets: WorkerSecrets,
     /// How agents are run where nobody chose.
     runtime: RuntimeMode,
-    metrics: Metrics,
+    pub(crate) metrics: Metrics,
     /// The keys that are in use, and the clients that hold them.
     present: Mutex<(Keys, Parts)>,
 }
 
 /// What every line about a message bears: the id of its turn, and its group.
-fn within(correlation_id: &str, group: &str) -> Span {
+pub(crate) fn within(correlation_id: &str, group: &str) -> Span {
     tracing::error_span!("message", correlation_id, group)
+}
+
+/// That a message has come, and how long it has waited.
+fn tell_age(receipt: &Receipt<'_>) {
+    let sent_ms = receipt.sent_ms;
+    let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
+    let receive = receipt.receive;
+    tracing::info!(
+        event = "message.taken",
+        receive,
+        age_ms,
+        "a message has come"
+    );
 }
 
 impl Worker {
@@ -88,6 +102,7 @@ impl Worker {
         };
         Ok(Self {
             queues: Queues::new(&aws, &config),
+            dead_letters: DeadLetters::of(&aws, &config),
             runtime: runtimes::configured(&config.runtime_mode)?,
             aws,
             secrets,
@@ -150,10 +165,7 @@ impl Worker {
         };
         let body = match Body::decode(record.body.as_deref().unwrap_or_default()) {
             Ok(body) => body,
-            Err(newer @ Unreadable::Newer { .. })
-                if !self.queues.is_dead(&receipt.queue_url)
-                    || receipt.receive <= self.config.limits.attempts =>
-            {
+            Err(newer @ Unreadable::Newer { .. }) => {
                 let id = record.message_id.as_deref().unwrap_or_default();
                 let verdict =
                     Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
@@ -162,9 +174,6 @@ impl Worker {
             // A repeat cannot make it readable: it goes to the dead letters by its count.
             Err(error) => {
                 tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
-                if self.queues.is_dead(&receipt.queue_url) {
-                    return self.dead_letter_unread(&record, &receipt).await;
-                }
                 receipt.hasten().await;
                 return false;
             }
@@ -204,12 +213,12 @@ impl Worker {
     }
 
     fn receipt(&self, record: &SqsMessage) -> Option<Receipt<'_>> {
-        Receipt::of(record, &self.queues, &self.config.limits, &self.metrics)
+        Receipt::of(record, &self.queues, &self.config.limits)
     }
 
     /// Claims the message, reads what its work begins with meanwhile, and works on it.
     async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
-        self.tell_age(receipt);
+        tell_age(receipt);
         let visibility = Visibility::default();
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
@@ -257,7 +266,7 @@ impl Worker {
         Option<Result<Loaded, Failure>>,
         Result<Option<Outside>, Failure>,
     ) {
-        let (read, asked) = (self.read_ahead(body, receipt), self.outside(body, receipt));
+        let (read, asked) = (self.read_ahead(body), self.outside(body));
         if receipt.receive == 1 {
             return tokio::join!(read, asked);
         }
@@ -269,15 +278,8 @@ impl Worker {
     }
 
     /// Whether who asks is not known as a full member of the place.
-    async fn outside(
-        &self,
-        body: &Body,
-        receipt: &Receipt<'_>,
-    ) -> Result<Option<Outside>, Failure> {
-        let Some((thread, by)) = body
-            .asker()
-            .filter(|_| !self.queues.is_dead(&receipt.queue_url))
-        else {
+    async fn outside(&self, body: &Body) -> Result<Option<Outside>, Failure> {
+        let Some((thread, by)) = body.asker() else {
             return Ok(None);
         };
         let chat = {
@@ -293,17 +295,10 @@ impl Worker {
     }
 
     /// What the first step of a message of a thread reads.
-    async fn read_ahead(
-        &self,
-        body: &Body,
-        receipt: &Receipt<'_>,
-    ) -> Option<Result<Loaded, Failure>> {
+    async fn read_ahead(&self, body: &Body) -> Option<Result<Loaded, Failure>> {
         let Body::Message(message) = body else {
             return None;
         };
-        if self.queues.is_dead(&receipt.queue_url) {
-            return None;
-        }
         let store = {
             let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
             present.1.store.clone()
@@ -315,52 +310,6 @@ impl Worker {
         }))
     }
 
-    /// That a message has come, and how long it has waited: once, at its first delivery, where the lanes are told apart.
-    fn tell_age(&self, receipt: &Receipt<'_>) {
-        let age_ms = receipt
-            .sent_ms
-            .map(|sent_ms| now_ms().saturating_sub(sent_ms));
-        let receive = receipt.receive;
-        tracing::info!(
-            event = "message.taken",
-            receive,
-            age_ms,
-            "a message has come"
-        );
-        let metric = match self.queues.lane(&receipt.queue_url) {
-            _ if receive > 1 => None,
-            Some(QueueLane::Messages) => Some(MESSAGE_AGE),
-            Some(QueueLane::Control) => Some(CONTROL_AGE),
-            None => None,
-        };
-        if let (Some(metric), Some(age_ms)) = (metric, age_ms) {
-            let age = (metric, Unit::Milliseconds, age_ms);
-            self.metrics.put(&[age], now_ms());
-        }
-    }
-
-    /// A dead letter that nobody can read: its group still says whose it was, and that thread is told. What its own id was
-    /// nobody knows any more: among the dead letters its deduplication id is SQS's. True: it may be deleted; left where it is
-    /// it would hold back every later dead letter of its thread.
-    async fn dead_letter_unread(&self, record: &SqsMessage, receipt: &Receipt<'_>) -> bool {
-        let group = record.attributes.get("MessageGroupId");
-        let (Some(group), Some(id)) = (group, record.message_id.as_deref()) else {
-            return false;
-        };
-        match group.parse() {
-            Ok(thread) => {
-                let parts = self.parts().await;
-                let lane = self.lane(&parts);
-                let id = id.into();
-                let told = dead::tell_in_thread(&lane, thread, &id, None, receipt.arrival());
-                let verdict = told.await;
-                receipt.conclude(verdict).await
-            }
-            // Not a thread's: nobody waits for it.
-            Err(_) => true,
-        }
-    }
-
     async fn work(
         &self,
         parts: &Parts,
@@ -370,13 +319,6 @@ impl Worker {
         visibility: &Visibility,
         deadline_ms: Ms,
     ) -> Verdict {
-        if self.queues.is_dead(&receipt.queue_url) {
-            if receipt.receive == 1 {
-                let told = (DEAD_LETTER_TOLD, Unit::Count, 1);
-                parts.metrics.put(&[told], now_ms());
-            }
-            return dead::tell(&self.lane(parts), body, receipt.arrival()).await;
-        }
         match body {
             Body::Message(message) => {
                 let world = Live::new(parts.clone(), visibility.clone()).holding(&receipt.handle);
@@ -396,12 +338,13 @@ impl Worker {
             Body::Announce(waiting) => {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
+            Body::DeadLetters(_) => self.bury(parts, deadline_ms).await,
             // One that counts has become what it says before.
             Body::Candidate(_) => Verdict::Done,
         }
     }
 
-    fn lane<'a>(&'a self, parts: &'a Parts) -> Lane<'a> {
+    pub(crate) fn lane<'a>(&'a self, parts: &'a Parts) -> Lane<'a> {
         Lane {
             store: &parts.store,
             queues: &self.queues,

@@ -2,6 +2,7 @@
 //!
 //! One record at a time (batch size 1): a batch would hold other threads behind one long turn.
 
+mod dead_letters;
 mod lane;
 mod receipt;
 

@@ -7,7 +7,6 @@ use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::arrival::Arrival;
 use bobbin_app::world::Visibility;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::metrics::{Metrics, Unit};
 use bobbin_cloud::queue::Queues;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
@@ -23,7 +22,6 @@ const CLAIM_PAUSE_MS: u64 = 250;
 pub(crate) struct Receipt<'w> {
     queues: &'w Queues,
     limits: &'w Limits,
-    metrics: &'w Metrics,
     pub(crate) queue_url: String,
     pub(crate) handle: String,
     /// Counts the deliveries of this message, from 1.
@@ -34,12 +32,7 @@ pub(crate) struct Receipt<'w> {
 
 impl<'w> Receipt<'w> {
     /// None for a record without a receipt, or from a queue that is not the stack's.
-    pub(crate) fn of(
-        record: &SqsMessage,
-        queues: &'w Queues,
-        limits: &'w Limits,
-        metrics: &'w Metrics,
-    ) -> Option<Self> {
+    pub(crate) fn of(record: &SqsMessage, queues: &'w Queues, limits: &'w Limits) -> Option<Self> {
         let queue_url = queues
             .url_of(record.event_source_arn.as_deref()?)?
             .to_owned();
@@ -51,7 +44,6 @@ impl<'w> Receipt<'w> {
         Some(Self {
             queues,
             limits,
-            metrics,
             queue_url,
             handle: record.receipt_handle.clone()?,
             receive,
@@ -89,7 +81,6 @@ impl<'w> Receipt<'w> {
                 delay_ms
             }
             Verdict::Newer { delay_ms, seen } => {
-                self.metrics.put(&[(NEWER, Unit::Count, 1)], now_ms());
                 tracing::warn!(event = NEWER, receive, delay_ms, "{seen}");
                 delay_ms
             }

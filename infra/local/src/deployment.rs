@@ -66,8 +66,10 @@ impl Deployment {
         }
         // A key in the laptop stack's own KMS costs nothing.
         parameters.insert("TenantCredentials".to_owned(), "yes".to_owned());
+        // Nor do its traces.
+        parameters.insert("Observability".to_owned(), "full".to_owned());
         for (variable, parameter) in [
-            ("BOBBIN_LOG_LEVEL", "LogLevel"),
+            ("BOBBIN_LOG_LEVEL", "Observability"),
             ("SANDBOX_RUNTIME_MODE", "SandboxRuntimeMode"),
         ] {
             if let Ok(value) = std::env::var(variable) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bobbin_chat::Chats;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::metrics::{Metrics, Unit};
+use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::{QueueError, Queues};
 use bobbin_cloud::store::Store;
 use bobbin_core::access::Refusal;
@@ -27,7 +27,7 @@ use bobbin_core::outcome::Outcome;
 use bobbin_core::ports::Loaded;
 use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
-use bobbin_core::signals::CONTROL_DROPPED;
+use bobbin_core::signals::{Alarm, CONTROL_DROPPED};
 use bobbin_core::status;
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
@@ -57,7 +57,11 @@ pub struct Lane<'a> {
 
 /// Counts something of the control lane that was given up.
 pub(crate) fn dropped(metrics: &Metrics) {
-    metrics.put(&[(CONTROL_DROPPED, Unit::Count, 1)], now_ms());
+    tracing::error!(
+        event = CONTROL_DROPPED,
+        "what somebody asked for was given up"
+    );
+    metrics.count(Alarm::WorkDropped, now_ms());
 }
 
 impl Lane<'_> {

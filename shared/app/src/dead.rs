@@ -1,4 +1,5 @@
-//! Dead letters: whoever waits for the message is told that nothing will come of it.
+//! Dead letters: whoever waits for the message is told that nothing will come of it. The sweeper sees that there are some,
+//! the worker tells.
 //!
 //! What belongs to a session is told through the thread's own group, so that the record keeps its one writer; the letter is
 //! kept until the record or the ledger says so, and sends its notice again until then. What was a prompt can be run again.
@@ -14,14 +15,6 @@ use crate::opening;
 
 /// Tells about one dead letter.
 pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
-    if arrival.receive == 1 {
-        tracing::error!(
-            event = "message.buried",
-            message.id = body.id(),
-            group = body.group(),
-            "a message ended among the dead letters"
-        );
-    }
     match body {
         // The letter of the message that it buries is still there, and sends it again.
         Body::Message(Message {
@@ -47,6 +40,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
         },
         // The prompt that it was about is in its own group; which copy counts is known before anybody is told.
         Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
+        // A sweep that finds those that are still there says so again.
+        Body::DeadLetters(_) => Verdict::Done,
     }
 }
 

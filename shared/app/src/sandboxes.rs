@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bobbin_agent::{Agent, Runtime, Submission};
-use bobbin_cloud::metrics::Metrics;
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::Card;
@@ -120,7 +119,6 @@ pub struct Sandboxes {
     http: Http,
     files: FileSources,
     clients: Mutex<HashMap<String, Arc<dyn Agent>>>,
-    metrics: Metrics,
 }
 
 impl std::fmt::Debug for Sandboxes {
@@ -148,7 +146,6 @@ impl Sandboxes {
             runtime,
             files: FileSources::new(&settings),
             clients: Mutex::default(),
-            metrics: Metrics::new(&settings.stack),
             settings,
         })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::metrics::{self, Metrics, Unit};
+use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -25,7 +25,7 @@ use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{AgentOptions, Settings};
-use bobbin_core::signals::{BREAKER_OPENED, TABLE_FAILED, signals};
+use bobbin_core::signals::{Alarm, TABLE_FAILED, USED, signals};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 use tokio::time::timeout;
@@ -151,11 +151,22 @@ impl Live {
                 }
                 None => tracing::info!(event, %thread, took_ms, generation, "{event}"),
             }
+            if let Some(alarm) = signal.kind.alarm() {
+                self.parts.metrics.count(alarm, now_ms());
+            }
         }
-        let ended: Vec<Usage> = entries.iter().map(|entry| entry.usage).collect();
-        self.parts
-            .metrics
-            .put(&metrics::of(&signals, &ended), now_ms());
+        for entry in entries {
+            let (turn, thread, took_ms) = (&*entry.turn, &session.thread, entry.took_ms());
+            let (tenant, model) = (thread.tenant(), entry.selection.model.as_deref());
+            let Usage {
+                tokens,
+                cost_micro_usd,
+                files,
+                added,
+                removed,
+            } = entry.usage;
+            tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
+        }
     }
 
     /// Notes for suggestions how the sandbox stands at the end of the delivery, where it has a name.
@@ -410,7 +421,8 @@ const OFFER_MS_MAX: u64 = 20_000;
 /// Counts that the table did not do what a delivery needs, unless it did and a newer worker's item is in the way.
 pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     if !matches!(error, StoreError::Newer(_)) {
-        metrics.put(&[(TABLE_FAILED, Unit::Count, 1)], now_ms());
+        tracing::error!(event = TABLE_FAILED, %error, "the table did not do what a delivery needs");
+        metrics.count(Alarm::ServiceAway, now_ms());
     }
 }
 
@@ -497,8 +509,7 @@ impl Live {
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
                 if self.parts.breakers.failed(provider, seen, now_ms()).await {
-                    let opened = (BREAKER_OPENED, Unit::Count, 1);
-                    self.parts.metrics.put(&[opened], now_ms());
+                    self.parts.metrics.count(Alarm::ServiceAway, now_ms());
                 }
             }
             _ => self.parts.breakers.succeeded(provider, now_ms()).await,

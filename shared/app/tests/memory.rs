@@ -1,5 +1,6 @@
 //! What a worker holds of the largest that it takes: a program of its own, whose memory nothing else uses. The limit is
-//! the function's 256 MB (`template.yaml`), of which the program itself and its connections want some.
+//! the function's 128 MB (`template.yaml`), of which Lambda's own part of an environment wants some 40, the program itself
+//! and its connections 20.
 #![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;
@@ -15,6 +16,7 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeRuntime};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::card::Card;
+use bobbin_core::changes::Change;
 use bobbin_core::effect::AgentEffect;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::event::Event;
@@ -83,6 +85,7 @@ async fn outside() -> Arc<Outside> {
         .route("/toolbox/{id}/files/bulk-upload", post(upload))
         .route("/files/{name}", get(async || large(10 * MIB)))
         .route("/session/{id}/message", get(messages))
+        .route("/session/{id}/diff", get(diff))
         .with_state(Arc::clone(&world));
     tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
     world
@@ -129,6 +132,26 @@ async fn messages(
         .into_iter()
         .chain((0..pieces).map(|_| Bytes::from_static(&PIECE)))
         .chain([Bytes::from_static(tail.as_bytes())]);
+    let body = Body::from_stream(futures::stream::iter(body.map(Ok::<_, Infallible>)));
+    ([("content-type", "application/json")], body).into_response()
+}
+
+/// The changes of a turn, as many of them as an answer can hold.
+async fn diff() -> Response {
+    let (head, tail) = (r#"{"file":"a","additions":1,"patch":""#, r#""}"#);
+    let each = head.len() + PIECE.len() + tail.len() + 1;
+    let pieces = (ANSWER_BYTES_MAX - 2) / each;
+    let body = (0..pieces).flat_map(move |at| {
+        let before = if at == 0 { "[" } else { "," };
+        [
+            before.as_bytes(),
+            head.as_bytes(),
+            PIECE.as_slice(),
+            tail.as_bytes(),
+        ]
+        .map(Bytes::from_static)
+    });
+    let body = body.chain([Bytes::from_static(b"]")]);
     let body = Body::from_stream(futures::stream::iter(body.map(Ok::<_, Infallible>)));
     ([("content-type", "application/json")], body).into_response()
 }
@@ -184,7 +207,7 @@ async fn held<T>(work: impl Future<Output = T>) -> (T, u64) {
     (done, status("VmHWM:").saturating_sub(before))
 }
 
-/// One after the other: both measure the same process.
+/// One after the other: all measure the same process.
 #[tokio::test]
 async fn the_largest_that_is_taken_is_not_held_at_once() {
     let world = outside().await;
@@ -217,6 +240,7 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
     assert_eq!(note.lines().count(), 11, "{note}");
     assert!(world.uploaded.load(Ordering::SeqCst) >= 100 * MIB);
     assert!(bytes < HELD_MAX, "ten files: {} MiB", bytes / MIB);
+    println!("ten of the largest files: {} MiB", bytes / MIB);
 
     let endpoint = Endpoint {
         url: world.base.clone(),
@@ -228,4 +252,14 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
     assert_eq!(found.unwrap().len(), 1, "the newest of them alone");
     assert_eq!(world.pages.load(Ordering::SeqCst), 3, "20, 4, 1");
     assert!(bytes < HELD_MAX, "an answer: {} MiB", bytes / MIB);
+    println!("the largest answer: {} MiB", bytes / MIB);
+
+    let (found, bytes) = held(async {
+        let files = agent.diff("ses_1", "msg_1").await.unwrap();
+        files.into_iter().map(Change::from).collect::<Vec<_>>()
+    })
+    .await;
+    assert_eq!(found.len(), 255);
+    assert!(bytes < HELD_MAX, "changes: {} MiB", bytes / MIB);
+    println!("the largest changes: {} MiB", bytes / MIB);
 }

@@ -12,6 +12,7 @@ use bobbin_core::breaker::{Admission, Breaker};
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::Limits;
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
+use bobbin_core::signals::BREAKER_OPENED;
 
 use crate::aws::Aws;
 use crate::aws::table::{Item, Table, Write, n, number, s, text};
@@ -103,7 +104,7 @@ impl Breakers {
             && before.open_until_ms != after.open_until_ms
         {
             tracing::warn!(
-                event = "provider.breaker.opened",
+                event = BREAKER_OPENED,
                 provider,
                 open_ms = after.open_ms,
                 until_ms,

@@ -1,6 +1,7 @@
-//! Dead letters, as who runs the stack looks at them: taken out for a moment, put back, or sent again.
+//! Dead letters, as the worker and who runs the stack look at them: taken out for a moment, put back, taken away, or sent
+//! again.
 //!
-//! Promised: what is looked at is put back, and comes back by itself after [`HELD_SECONDS`] where that fails; a letter that
+//! Promised: what is taken out and neither put back nor taken away comes back by itself after [`HELD_SECONDS`]; a letter that
 //! is sent again keeps its body and group, and leaves the dead ones only after its queue has taken it.
 //! The queues hide a group while one of its letters is out, so of one thread at most ten are seen at once. Deliberately
 //! absent: a judgement of what a letter would do (`bobbin_core::decide::replay`).
@@ -10,8 +11,10 @@ use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
 use bobbin_core::decide::replay::again_id;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::Body;
+use bobbin_core::schema::Unreadable;
 
 use crate::aws::{Aws, Bounded, CallError, IntoCallError};
+use crate::config::Config;
 
 /// Seconds for which a letter that is looked at stays hidden.
 pub const HELD_SECONDS: i32 = 60;
@@ -47,8 +50,10 @@ pub struct DeadLetter {
     pub group: String,
     /// When it came to the dead ones.
     pub dead_since_ms: Ms,
-    /// What it says; none where this version cannot read it.
-    pub body: Option<Body>,
+    /// How often it was taken out of the dead ones, this time included.
+    pub receive: u32,
+    /// What it says, where this version can read it.
+    pub body: Result<Body, Unreadable>,
     text: String,
     receipt: String,
 }
@@ -76,6 +81,28 @@ impl DeadLetters {
         Self { sqs, pairs }
     }
 
+    /// Those of the stack that the function is of.
+    #[must_use]
+    pub fn of(aws: &Aws, config: &Config) -> Self {
+        let pair = |name, home_url: &String, dead_url: &String| Pair {
+            name,
+            home_url: home_url.clone(),
+            dead_url: dead_url.clone(),
+        };
+        let [messages, control] = &config.dead_queue_urls;
+        let pairs = [
+            pair("messages", &config.messages_queue_url, messages),
+            pair("control", &config.control_queue_url, control),
+        ];
+        Self::new(aws, pairs)
+    }
+
+    /// The queues that they are of.
+    #[must_use]
+    pub const fn pairs(&self) -> &[Pair; 2] {
+        &self.pairs
+    }
+
     /// Takes out the letters of both queues, at most [`DEAD_LETTERS_MAX`] of each. Who takes them puts them back.
     ///
     /// # Errors
@@ -95,7 +122,11 @@ impl DeadLetters {
         Ok(taken)
     }
 
-    async fn batch(&self, pair: &Pair) -> Result<Vec<DeadLetter>, DeadLettersError> {
+    /// Takes out some letters of a queue, ten at most. Who takes them puts them back, or takes them away.
+    ///
+    /// # Errors
+    /// [`DeadLettersError`].
+    pub async fn batch(&self, pair: &Pair) -> Result<Vec<DeadLetter>, DeadLettersError> {
         let receive = self.sqs.client.receive_message();
         let receive = receive
             .queue_url(&pair.dead_url)
@@ -110,16 +141,22 @@ impl DeadLetters {
         Ok(messages.into_iter().filter_map(read).collect())
     }
 
-    /// Puts a letter back among the dead ones, where the worker finds it again.
+    /// Puts a letter back among the dead ones, where it is found again after so many milliseconds (rounded up to seconds, a
+    /// minute at most).
     ///
     /// # Errors
     /// [`DeadLettersError`]; it comes back by itself.
-    pub async fn put_back(&self, letter: &DeadLetter) -> Result<(), DeadLettersError> {
+    pub async fn put_back(
+        &self,
+        letter: &DeadLetter,
+        after_ms: u64,
+    ) -> Result<(), DeadLettersError> {
+        let seconds = i32::try_from(after_ms.div_ceil(1_000)).unwrap_or(HELD_SECONDS);
         let change = self.sqs.client.change_message_visibility();
         let change = change
             .queue_url(&self.pair(letter).dead_url)
             .receipt_handle(&letter.receipt)
-            .visibility_timeout(0);
+            .visibility_timeout(seconds.min(HELD_SECONDS));
         match change.send().await {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed(letter.queue, error)),
@@ -179,17 +216,18 @@ impl DeadLetters {
 
 /// One without its group was never sent by us, and cannot be sent again as it was.
 fn letter(queue: &'static str, message: Message) -> Option<DeadLetter> {
-    use MessageSystemAttributeName::{MessageGroupId, SentTimestamp};
+    use MessageSystemAttributeName::{ApproximateReceiveCount, MessageGroupId, SentTimestamp};
     let attributes = message.attributes?;
     let text = message.body?;
     let sqs_id = message.message_id?;
-    let body = Body::decode(&text).ok();
+    let body = Body::decode(&text);
     let id = body.as_ref().map_or(&sqs_id[..], Body::id).to_owned();
     Some(DeadLetter {
         queue,
         id,
         sqs_id,
         group: attributes.get(&MessageGroupId)?.clone(),
+        receive: attributes.get(&ApproximateReceiveCount)?.parse().ok()?,
         dead_since_ms: attributes.get(&SentTimestamp)?.parse().ok()?,
         body,
         receipt: message.receipt_handle?,

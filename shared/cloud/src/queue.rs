@@ -2,7 +2,7 @@
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use bobbin_core::message::{Body, Message};
 
 use crate::aws::{Aws, Bounded, CallError, Late};
@@ -15,7 +15,7 @@ pub const SEND_MS_MAX: u64 = 2_000;
 pub const BATCH_MS_MAX: u64 = 5_000;
 /// Messages of one batch: the queue takes no more.
 pub const BATCH_MAX: usize = 10;
-/// Longest wait for a change of the visibility, which the next heartbeat repeats.
+/// Longest wait for a change of the visibility, which the next heartbeat repeats, and for a count.
 pub const VISIBILITY_MS_MAX: u64 = 10_000;
 /// Longest that a queue hides a message.
 const VISIBILITY_SECONDS_MAX: i32 = 43_200;
@@ -29,15 +29,9 @@ pub enum QueueError {
     /// The visibility could not be changed: another worker may get the message meanwhile.
     #[error("the visibility could not be changed: {0}")]
     Visibility(String),
-}
-
-/// What travels on which queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
-    /// Work, a thread's in its order.
-    Messages,
-    /// Words that must not wait behind a run.
-    Control,
+    /// The queue did not say how many messages it has.
+    #[error("the messages of a queue could not be counted: {0}")]
+    Count(String),
 }
 
 /// Sends to `messages.fifo` and `control.fifo`.
@@ -48,7 +42,6 @@ pub struct Queues {
     visibility: Late<Client>,
     messages: String,
     control: String,
-    dead: [String; 2],
 }
 
 impl Queues {
@@ -59,29 +52,22 @@ impl Queues {
             aws,
             config.messages_queue_url.clone(),
             config.control_queue_url.clone(),
-            config.dead_queue_urls.clone(),
         )
     }
 
     /// Those of a stack that is looked at from outside.
     #[must_use]
     pub fn of(aws: &Aws, [messages, control]: &[Pair; 2]) -> Self {
-        Self::at(
-            aws,
-            messages.home_url.clone(),
-            control.home_url.clone(),
-            [messages.dead_url.clone(), control.dead_url.clone()],
-        )
+        Self::at(aws, messages.home_url.clone(), control.home_url.clone())
     }
 
-    fn at(aws: &Aws, messages: String, control: String, dead: [String; 2]) -> Self {
+    fn at(aws: &Aws, messages: String, control: String) -> Self {
         Self {
             sends: aws.sqs(SEND_MS_MAX),
             batches: Late::new(aws.clone(), Aws::sqs, BATCH_MS_MAX),
             visibility: Late::new(aws.clone(), Aws::sqs, VISIBILITY_MS_MAX),
             messages,
             control,
-            dead,
         }
     }
 
@@ -148,25 +134,24 @@ impl Queues {
         let name = arn.rsplit(':').next()?;
         [&self.messages, &self.control]
             .into_iter()
-            .chain(&self.dead)
             .find(|url| url.rsplit('/').next() == Some(name))
             .map(String::as_str)
     }
 
-    /// Which of the two lanes it is; none: neither.
-    #[must_use]
-    pub fn lane(&self, url: &str) -> Option<Lane> {
-        match url {
-            url if url == self.messages => Some(Lane::Messages),
-            url if url == self.control => Some(Lane::Control),
-            _ => None,
-        }
-    }
-
-    /// Whether it is a queue of dead letters.
-    #[must_use]
-    pub fn is_dead(&self, url: &str) -> bool {
-        self.dead.iter().any(|dead| dead == url)
+    /// About how many messages wait in a queue. Those that somebody has received are not among them.
+    ///
+    /// # Errors
+    /// [`QueueError::Count`].
+    pub async fn waiting(&self, url: &str) -> Result<u64, QueueError> {
+        let name = QueueAttributeName::ApproximateNumberOfMessages;
+        let patient = self.visibility.get();
+        let asked = patient.client.get_queue_attributes();
+        let told = asked.queue_url(url).attribute_names(name.clone()).send();
+        let told = told
+            .await
+            .map_err(|e| QueueError::Count(patient.failed(e).with_remedy()))?;
+        let count = told.attributes.and_then(|all| all.get(&name)?.parse().ok());
+        count.ok_or_else(|| QueueError::Count(patient.unreadable("Attributes").with_remedy()))
     }
 
     /// Has a message of threads' that waits come at once, by the receipt of its last delivery.

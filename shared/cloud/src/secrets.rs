@@ -18,6 +18,8 @@ use tokio::sync::Mutex;
 use crate::aws::{Aws, Late};
 use crate::config::{Config, required};
 
+/// Between two looks for a newer value, whatever makes one wanted.
+const NEWER_MS: u64 = 60_000;
 /// Between two tries of a secret that could not be read yet.
 const RETRY_MS: u64 = 2_000;
 /// Characters of a stack key; the template makes 48.
@@ -164,11 +166,11 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
         state.copy.clone().ok_or_else(|| self.unread())
     }
 
-    /// What stands in the secret now, if that is another value than the copy. Looks only when the last look is older
-    /// than the bound, however often this is asked.
+    /// What stands in the secret now, if that is another value than the copy. Looks at most once a minute, or as often as a
+    /// copy has to be read anew, however often this is asked.
     pub async fn newer(&self, now_ms: Ms) -> Option<Arc<T>> {
         let mut state = self.state.lock().await;
-        if !self.is_due(&state, now_ms, self.age_ms) {
+        if !self.is_due(&state, now_ms, NEWER_MS.min(self.age_ms)) {
             return None;
         }
         let before = state.copy.clone();

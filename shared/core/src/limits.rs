@@ -161,6 +161,10 @@ pub struct Limits {
     pub setup_link_ms: u64,
 }
 
+/// Messages that a FIFO queue can have in flight; beyond it hands out none, and says nothing. A running turn is one of them,
+/// also while its message waits invisibly for the next look: so many turns can run in a stack at the same time.
+pub const IN_FLIGHT_MAX: u64 = 120_000;
+
 const MINUTE_MS: u64 = 60_000;
 /// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
 pub const DISCORD_TOKEN_MS: u64 = 14 * MINUTE_MS;
@@ -193,7 +197,7 @@ const MIN_SECRETS_MS: u64 = 1_000;
 /// An answer of the agent holds a prompt with its images in base64, and 16 MiB at most.
 const PROMPT_IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// A file that is passed on is held while it is sent.
-const HELD_BYTES_MAX: u64 = 25 * 1024 * 1024;
+const HELD_BYTES_MAX: u64 = 20 * 1024 * 1024;
 /// SQS holds a message back for twelve hours from its delivery at most; an hour of them may have passed.
 const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
 /// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
@@ -430,7 +434,7 @@ impl Limits {
             ),
             (
                 self.attachment_bytes <= HELD_BYTES_MAX && self.artifact_bytes <= HELD_BYTES_MAX,
-                "attachment_bytes and artifact_bytes must be at most 26214400: a worker holds a file twice in its 256 MB",
+                "attachment_bytes and artifact_bytes must be at most 20971520: a worker holds a file twice in its 128 MB",
             ),
             (
                 self.secrets_ms >= MIN_SECRETS_MS,

@@ -27,6 +27,16 @@ pub enum Body {
     Overview(Overview),
     /// One of two copies of something that somebody said in their direct messages.
     Candidate(Candidate),
+    /// Dead letters wait: whoever waits for what they were is to be told.
+    DeadLetters(DeadLetters),
+}
+
+/// Dead letters wait in their queues. The sweeper says so at a tick that finds some; the worker takes them out and tells
+/// whoever waits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DeadLetters {
+    /// Of the tick that found them; also the deduplication id.
+    pub id: String,
 }
 
 /// One of two copies of something that somebody said in their direct messages, each in the group of a thread that it may
@@ -75,7 +85,7 @@ impl Body {
                 _ => Some((&control.thread, &control.by)),
             },
             Self::Candidate(candidate) => candidate.said.asker(),
-            Self::Open(_) | Self::Overview(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
 
@@ -95,7 +105,7 @@ impl Body {
                 .map(|prompt| &mut prompt.membership),
             Self::Control(control) => Some(&mut control.membership),
             Self::Candidate(candidate) => candidate.said.membership_mut(),
-            Self::Open(_) | Self::Overview(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
 }
@@ -627,6 +637,7 @@ impl Body {
                 ..
             }) => change.is_of_runtimes(),
             Self::Candidate(candidate) => return candidate.said.number(),
+            Self::DeadLetters(_) => true,
             _ => false,
         };
         Shape::Body.number(is_newest)
@@ -640,7 +651,7 @@ impl Body {
             Self::Control(control) => Some(&control.thread),
             Self::Announce(announce) => Some(&announce.thread),
             Self::Candidate(candidate) => candidate.said.thread(),
-            Self::Open(_) | Self::Overview(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
 
@@ -649,7 +660,7 @@ impl Body {
     pub fn is_control(&self) -> bool {
         match self {
             Self::Message(_) | Self::Open(_) => false,
-            Self::Control(_) | Self::Announce(_) | Self::Overview(_) => true,
+            Self::Control(_) | Self::Announce(_) | Self::Overview(_) | Self::DeadLetters(_) => true,
             Self::Candidate(candidate) => candidate.said.is_control(),
         }
     }
@@ -672,6 +683,8 @@ impl Body {
             Self::Announce(a) => a.thread.to_string(),
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
             Self::Candidate(candidate) => candidate.said.group(),
+            // One of them at a time.
+            Self::DeadLetters(_) => "dead-letters".to_owned(),
         }
     }
 
@@ -685,6 +698,7 @@ impl Body {
             Self::Announce(announce) => &announce.turn,
             Self::Overview(overview) => &overview.id,
             Self::Candidate(candidate) => candidate.said.correlation(),
+            Self::DeadLetters(found) => &found.id,
             Self::Control(control) => match &control.want {
                 Want::Stop { turn: Some(turn) }
                 | Want::Diff { turn: Some(turn) }
@@ -719,6 +733,7 @@ impl Body {
             Self::Announce(a) => &a.turn,
             Self::Overview(o) => &o.id,
             Self::Candidate(candidate) => candidate.said.id(),
+            Self::DeadLetters(found) => &found.id,
         }
     }
 }

@@ -101,7 +101,7 @@ impl Shape {
             | Self::Setup
             | Self::Parked => 1,
             // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
-            // sandboxes that people name, or about default providers. With 3: how agents are run in a sandbox.
+            // sandboxes that people name, or about default providers. With 3: how agents are run in a sandbox, and about dead letters.
             Self::Body => 3,
         }
     }

@@ -1,13 +1,12 @@
 //! What an operator watches: what a write of the record says has happened, by dotted names. Pure: the record before and
 //! after is all that is looked at, so nothing can happen to a session that is not told, and nothing is told twice.
 //!
-//! The names are those of log lines and of metrics alike (`template.yaml` alarms on them). Deliberately absent: words of
-//! people, agents and providers.
+//! The names are those of log lines, which are what questions are asked of; a metric is written for an alarm alone
+//! ([`Alarm`]). Deliberately absent: words of people, agents and providers.
 
 use crate::ids::{Ms, TurnId};
 use crate::outcome::Outcome;
 use crate::sandbox::Phase;
-use crate::schema::NEWER;
 use crate::session::{EndedTurn, Session, Turn};
 
 /// Something that has happened.
@@ -101,7 +100,7 @@ impl Kind {
         Self::TurnUntold,
     ];
 
-    /// The name in logs and metrics.
+    /// The name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -135,17 +134,43 @@ impl Kind {
         }
     }
 
-    /// The name of the metric of how long it took, where that is told.
+    /// The alarm that counts it, if one does.
     #[must_use]
-    pub const fn took(self) -> Option<&'static str> {
+    pub const fn alarm(self) -> Option<Alarm> {
         match self {
-            Self::CreateReady => Some("sandbox.create.ms"),
-            Self::ResumeReady => Some("sandbox.resume.ms"),
-            Self::TurnBegan => Some("turn.queued.ms"),
-            Self::PromptSent => Some("turn.prompted.ms"),
-            Self::RunEnded => Some("turn.run.ms"),
-            Self::TurnAnswered => Some("turn.answered.ms"),
+            Self::TurnLost | Self::TurnUntold => Some(Alarm::WorkDropped),
+            Self::ChatOutageBegan => Some(Alarm::ServiceAway),
+            Self::TurnFailed => Some(Alarm::TurnFailed),
             _ => None,
+        }
+    }
+}
+
+/// What somebody is woken for. Each is one metric, because CloudWatch bills a metric for the hours in which it is written:
+/// these are written only when something goes wrong. Which event it was says the log line beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Alarm {
+    /// Something that somebody asked for was given up, or could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
+    /// [`BURIED`], [`Kind::TurnLost`], [`Kind::TurnUntold`].
+    WorkDropped,
+    /// The table, a chat or a sandbox provider does not do what work needs: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
+    /// [`BREAKER_OPENED`].
+    ServiceAway,
+    /// A turn has failed: [`Kind::TurnFailed`].
+    TurnFailed,
+}
+
+impl Alarm {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::WorkDropped, Self::ServiceAway, Self::TurnFailed];
+
+    /// The name of its metric.
+    #[must_use]
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::WorkDropped => "work.dropped",
+            Self::ServiceAway => "service.away",
+            Self::TurnFailed => "turn.failed",
         }
     }
 }
@@ -154,48 +179,21 @@ impl Kind {
 pub const NAMESPACE: &str = "Bobbin";
 /// Their only dimension: the stack.
 pub const DIMENSION: &str = "Stack";
-/// Metric: sandboxes that belonged to nobody and were deleted by the sweeper.
-pub const ORPHANS: &str = "sandbox.orphan.destroyed";
-/// Metric: sandboxes that would have been deleted as nobody's and were kept, because they were most of a listing.
-pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
-/// Metric: a breaker of a provider has opened.
-pub const BREAKER_OPENED: &str = "provider.breaker.opened";
-/// Metric: a message ended among the dead letters, and its thread is told.
-pub const DEAD_LETTER_TOLD: &str = "message.buried";
-/// Metric: threads that a tick of the sweeper found due.
-pub const DUE: &str = "sweep.due";
-/// Metric: how long a message has waited in the queue of messages, at its first delivery.
-pub const MESSAGE_AGE: &str = "queue.messages.age.ms";
-/// Metric: the same of the control lane.
-pub const CONTROL_AGE: &str = "queue.control.age.ms";
-/// Metric: looks at a server's health that found it not there yet.
-pub const HEALTH_RETRIES: &str = "server.health.retried";
-/// Metric: a request that the platform had signed could not be queued, or not be judged. Its sender is asked to send it
+/// Event: a request that the platform had signed could not be queued, or not be judged. Its sender is asked to send it
 /// again.
 pub const INGRESS_FAILED: &str = "ingress.failed";
-/// Metric: something of the control lane (a Stop, a decision, a first prompt, a look at the state) was given up.
+/// Event: something of the control lane (a Stop, a decision, a first prompt, a look at the state) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";
-/// Metric: the table refused a delivery its record, to read or to write, or did not answer at all.
+/// Event: a message ended among the dead letters, and whoever waits for it is told.
+pub const BURIED: &str = "message.buried";
+/// Event: the table refused a delivery its record, to read or to write, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
-/// Metrics that no write of a record tells of.
-pub const OTHERS: [&str; 12] = [
-    INGRESS_FAILED,
-    CONTROL_DROPPED,
-    TABLE_FAILED,
-    ORPHANS,
-    ORPHANS_HELD,
-    BREAKER_OPENED,
-    DEAD_LETTER_TOLD,
-    DUE,
-    NEWER,
-    MESSAGE_AGE,
-    CONTROL_AGE,
-    HEALTH_RETRIES,
-];
-/// Metric: tokens of turns that have ended.
-pub const TOKENS: &str = "turn.tokens";
-/// Metric: cost of turns that have ended, in millionths of a US dollar.
-pub const COST: &str = "turn.cost.micro_usd";
+/// Event: a breaker of a provider has opened.
+pub const BREAKER_OPENED: &str = "provider.breaker.opened";
+/// Event: sandboxes would have been deleted as nobody's and were kept, because they were most of a listing.
+pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
+/// Event: what a turn took: time, tokens, money, and what it changed.
+pub const USED: &str = "turn.used";
 
 /// Something that has happened to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -458,7 +456,5 @@ mod tests {
     fn every_kind_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), Kind::ALL.len());
-        let took: BTreeSet<&str> = Kind::ALL.iter().filter_map(|kind| kind.took()).collect();
-        assert!(took.iter().all(|took| !names.contains(took)));
     }
 }

@@ -71,7 +71,11 @@ fn prompt_of(body: &Body) -> Option<&Prompt> {
             Work::Prompt(prompt) => Some(prompt),
             _ => None,
         },
-        Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::Candidate(_) => None,
+        Body::Control(_)
+        | Body::Announce(_)
+        | Body::Overview(_)
+        | Body::Candidate(_)
+        | Body::DeadLetters(_) => None,
     }
 }
 

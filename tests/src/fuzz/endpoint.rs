@@ -86,8 +86,8 @@ fn worked_on(body: &Body, tenant: &str) {
             (control.thread.tenant(), &control.by)
         }
         Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),
-        Body::Announce(_) | Body::Candidate(_) => {
-            panic!("what waits is announced after it was accepted, not by the platform")
+        Body::Announce(_) | Body::Candidate(_) | Body::DeadLetters(_) => {
+            panic!("no platform says that something waits")
         }
     };
     assert_eq!(of.as_str(), tenant, "work for a tenant that is not allowed");

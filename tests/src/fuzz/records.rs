@@ -22,7 +22,8 @@ pub(super) fn body(input: &[u8]) {
         Body::Control(control) => assert_eq!(body.group(), control.thread.to_string()),
         Body::Announce(announce) => assert_eq!(body.group(), announce.thread.to_string()),
         Body::Candidate(candidate) => assert_eq!(body.group(), candidate.said.group()),
-        // Nor does a key begin with `home:`.
+        // Nor is it this word, or does it begin with `home:`.
+        Body::DeadLetters(_) => assert_eq!(body.group(), "dead-letters"),
         Body::Overview(one) => assert_eq!(body.group(), format!("home:{}:{}", one.team, one.by.id)),
     }
 }

@@ -72,6 +72,7 @@ async fn give_up_early(world: &World) {
 async fn all_told(world: &World) {
     eventually(VISIBLE_MS_MAX, "no dead letter is left", async || {
         world.advance_clock(STEP_MS).await?;
+        world.sweep().await?;
         match dead(world).await.len() {
             0 => Ok(()),
             left => Err(format!("{left} are left")),
@@ -98,6 +99,7 @@ async fn poison(platform: Platform) {
             "the thread is told of what nobody can read",
             async || {
                 world.advance_clock(STEP_MS).await?;
+                world.sweep().await?;
                 let words =
                     |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
                 let seen = talk.messages().await?.into_iter().filter(words).count();
@@ -191,6 +193,16 @@ async fn dead_letter(platform: Platform) {
         }
         world.advance_clock(CLAIMED_MS).await.unwrap();
     }
+    eventually(VISIBLE_MS_MAX, "a sweep sees it", async || {
+        world.sweep().await?;
+        let words = |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
+        if talk.messages().await?.iter().any(words) {
+            Ok(())
+        } else {
+            Err(format!("dead: {:?}", dead(&world).await))
+        }
+    })
+    .await;
     let card = talk
         .see(VISIBLE_MS_MAX, "the dead letter is told", |one| {
             one.by_bot && one.text.contains("in spite of many tries")

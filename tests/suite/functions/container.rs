@@ -158,7 +158,7 @@ fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, S
     let [id, secret] = key;
     let lambda = [
         ("AWS_SAM_LOCAL", "true"),
-        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
         ("AWS_LAMBDA_FUNCTION_TIMEOUT", "900"),
         ("AWS_LAMBDA_FUNCTION_HANDLER", "bootstrap"),
         ("AWS_LAMBDA_FUNCTION_NAME", function),

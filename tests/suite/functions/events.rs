@@ -262,8 +262,8 @@ pub async fn ingress() {
 #[rustfmt::skip]
 const WORKER: &[(&str, bool, &[&str])] = &[
     ("bury", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),
-    // Kept until its burial is on record.
-    ("dead-letter", true, &["DynamoDB_20120810.BatchGetItem", "AmazonSQS.SendMessage"]),
+    // Nothing is there any more.
+    ("dead-letters", false, &["AmazonSQS.ReceiveMessage", "AmazonSQS.ReceiveMessage"]),
     ("elsewhere", true, &[]),
     ("newer", true, &[]),
     // The turn is written with its place in the sandbox's record.
@@ -348,6 +348,30 @@ pub async fn sweeper() {
             .iter()
             .any(|call| call.what.starts_with("GET /daytona/"));
         assert!(listed, "{name}: the provider was not asked: {calls:?}");
+        assert_eq!(answer["dead"], json!({"waiting": 0}));
+        assert_eq!(sent(&calls), "", "{name}");
+
+        let three = json!({"Attributes": {"ApproximateNumberOfMessages": "3"}});
+        function.answer("AmazonSQS.GetQueueAttributes", 200, three);
+        let told = function.invoke(&event).await.unwrap_err();
+        assert_eq!(
+            told["errorMessage"],
+            "3 wake-ups could not be delivered (docs/RUNBOOK.md, SweeperFails)"
+        );
+        let calls = function.calls();
+        let mut sends = calls
+            .iter()
+            .filter(|call| call.what == "AmazonSQS.SendMessage");
+        let look = &sends.next().expect("the worker is told").body;
+        assert!(look["QueueUrl"].as_str().unwrap().ends_with("Control.fifo"));
+        assert_eq!(look["MessageGroupId"], "dead-letters");
+        assert!(
+            look["MessageBody"]
+                .as_str()
+                .unwrap()
+                .contains(r#""kind":"dead_letters""#)
+        );
+        assert!(sends.next().is_none(), "one word for all of them");
     }
     function.end().await;
 }

@@ -89,18 +89,18 @@ async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError
 async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
     let now_ms = now_ms();
     let about = match &dead_letter.body {
-        Some(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
+        Ok(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
         _ => None,
     };
     let (replay, trouble) = match &about {
         None => (
-            replay::replay(dead_letter.body.as_ref(), None, false, now_ms),
+            replay::replay(dead_letter.body.as_ref().ok(), None, false, now_ms),
             None,
         ),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
                 replay::replay(
-                    dead_letter.body.as_ref(),
+                    dead_letter.body.as_ref().ok(),
                     found.session.as_ref(),
                     found.in_ledger,
                     now_ms,
@@ -120,7 +120,7 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
         what: dead_letter
             .body
             .as_ref()
-            .map_or_else(|| "?".to_owned(), kind),
+            .map_or_else(|_| "?".to_owned(), kind),
         of: dead_letter.group.clone(),
         dead_since_ms: dead_letter.dead_since_ms,
         state,
@@ -180,6 +180,7 @@ fn kind(body: &Body) -> String {
         Body::Candidate(candidate) => return kind(&candidate.said),
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",
+        Body::DeadLetters(_) => "dead letters",
         Body::Control(control) => match control.want {
             Want::Stop { .. } => "stop",
             Want::StopAll => "stop all",
@@ -205,7 +206,7 @@ fn kind(body: &Body) -> String {
 
 async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
     for dead_letter in all {
-        if let Err(error) = queues.put_back(dead_letter).await {
+        if let Err(error) = queues.put_back(dead_letter, 0).await {
             eprintln!(
                 "{error}; {} comes back by itself within a minute.",
                 dead_letter.id

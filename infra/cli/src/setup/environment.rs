@@ -48,6 +48,8 @@ enum From {
     OutputIfAny(&'static str),
     /// A parameter of it.
     Parameter(&'static str),
+    /// What its parameter `Observability` says of lines in the log.
+    LogLevel,
     /// The address that stands for AWS; empty for a deployed stack.
     Endpoint,
 }
@@ -84,7 +86,7 @@ const EVERY: [(&str, From); 19] = [
     ("ALLOWED_CHANNELS", From::Parameter("AllowedChannels")),
     ("ALLOWED_USERS", From::Parameter("AllowedUsers")),
     ("OVERRIDES", From::Parameter("Overrides")),
-    ("LOG_LEVEL", From::Parameter("LogLevel")),
+    ("LOG_LEVEL", From::LogLevel),
 ];
 
 /// The key that seals what tenants store.
@@ -121,7 +123,10 @@ const OWN: [(&str, &[(&str, From)]); 3] = [
     ),
     (
         "Sweeper",
-        &[("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn"))],
+        &[
+            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
+            ("WAKES_DEAD_QUEUE_URL", From::Output("WakesDeadQueueUrl")),
+        ],
     ),
 ];
 
@@ -230,6 +235,10 @@ fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
                 From::Output(output) => stack.output(output)?,
                 From::OutputIfAny(output) => stack.output(output).unwrap_or_default(),
                 From::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
+                From::LogLevel => match stack.parameter("Observability").unwrap_or_default() {
+                    "full" => "info",
+                    level => level,
+                },
                 From::Endpoint => endpoint,
             };
             values.insert((*name).to_owned(), json!(value));

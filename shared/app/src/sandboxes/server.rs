@@ -4,14 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::{Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, ModelKey};
-use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::metrics::Unit;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::signals::HEALTH_RETRIES;
 use bobbin_sandbox::{ErrorKind, Placeholder, Sandbox, Secrets};
 use futures::StreamExt as _;
 use futures::future::join;
@@ -118,19 +115,17 @@ impl Sandboxes {
     }
 
     /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
-    /// counted.
+    /// logged.
     async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
         let (healthy, looks) = look_within(agent, within_ms).await;
         let retries = looks.saturating_sub(1);
         if retries > 0 {
             tracing::info!(
-                event = HEALTH_RETRIES,
+                event = "server.health.retried",
                 retries,
                 healthy = healthy.is_ok(),
                 "the server's health was asked for again"
             );
-            let count = (HEALTH_RETRIES, Unit::Count, retries.into());
-            self.metrics.put(&[count], now_ms());
         }
         healthy
     }

@@ -53,7 +53,8 @@ pub fn replay(
             work: Work::Sweep | Work::Reconcile,
             ..
         })
-        | Body::Announce(_) => return Replay::AsksItself,
+        | Body::Announce(_)
+        | Body::DeadLetters(_) => return Replay::AsksItself,
         Body::Message(message) => {
             let id = message.about();
             let over = |session: &Session| {

@@ -8,8 +8,8 @@ use bobbin_core::breaker::Breaker;
 use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
-    Announce, Attachment, Body, Candidate, Control, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
+    Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
+    Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
 use bobbin_core::outcome::Outcome;
 use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
@@ -975,5 +975,9 @@ fn bodies() -> Vec<(&'static str, String)> {
         said: Box::new(said),
     });
     bodies.push(("candidate", candidate.encode()));
+    let dead = Body::DeadLetters(DeadLetters {
+        id: "dead-letters-1".to_owned(),
+    });
+    bodies.push(("dead-letters", dead.encode()));
     bodies
 }

@@ -340,7 +340,7 @@ fn environment(
     [
         ("AWS_LAMBDA_FUNCTION_NAME", STACK.to_owned()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
-        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256".to_owned()),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128".to_owned()),
         ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/bench".to_owned()),
         ("AWS_LAMBDA_LOG_STREAM_NAME", STACK.to_owned()),
         ("AWS_REGION", REGION.to_owned()),
@@ -363,6 +363,10 @@ fn environment(
         ("CONTROL_QUEUE_URL", queue("Control")),
         ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
         ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
+        (
+            "WAKES_DEAD_QUEUE_URL",
+            format!("{endpoint}/{ACCOUNT}/{}", named("WakesDead")),
+        ),
         ("INGRESS_SECRET_ID", named("IngressSecret")),
         ("WORKER_SECRET_ID", named("WorkerSecret")),
         ("PROVIDER_SECRET_ID", named("ProviderSecret")),

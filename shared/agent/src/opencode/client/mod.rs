@@ -34,7 +34,7 @@ pub use self::events::Events;
 
 /// The user name of OpenCode's Basic authentication.
 const USER: &str = "opencode";
-/// Bytes of one answer: reading it takes three times as many, of the 256 MB that a worker has. A prompt with as many images
+/// Bytes of one answer: reading it takes three times as many, of the 128 MB that a worker has. A prompt with as many images
 /// as there may be fits by itself; where several do not, fewer messages are asked for at a time.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What says whether the server is up; it is of no directory.

@@ -1,0 +1,64 @@
+//! What ended among the dead letters: whether there is anything is asked once a tick, because a mapping that reads an empty
+//! queue polls it all month.
+
+use bobbin_cloud::config::{Config, required};
+use bobbin_cloud::queue::Queues;
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Body, DeadLetters};
+use serde_json::{Value, json};
+
+/// The queues that a tick looks at.
+pub struct Dead {
+    letters: [String; 2],
+    wakes: String,
+}
+
+impl Dead {
+    /// From the function's environment.
+    ///
+    /// # Errors
+    /// A sentence that names the variable that is missing.
+    pub fn new(config: &Config) -> Result<Self, String> {
+        Ok(Self {
+            letters: config.dead_queue_urls.clone(),
+            wakes: required("WAKES_DEAD_QUEUE_URL")?,
+        })
+    }
+
+    /// Has the worker tell about dead letters where there are some.
+    ///
+    /// # Errors
+    /// A queue did not answer, or there are wake-ups that could not be delivered: those want a person.
+    pub async fn look(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
+        let [messages, control] = &self.letters;
+        let (messages, control, wakes) = tokio::join!(
+            queues.waiting(messages),
+            queues.waiting(control),
+            queues.waiting(&self.wakes)
+        );
+        // One queue that does not answer hides nothing of the other.
+        let waiting = [&messages, &control].into_iter().flatten().sum::<u64>();
+        if waiting > 0 {
+            let id = format!("dead-letters-{now_ms}");
+            tracing::warn!(
+                event = "message.dead",
+                correlation_id = id,
+                waiting,
+                "dead letters wait: the worker tells whoever waits for them"
+            );
+            let look = Body::DeadLetters(DeadLetters { id });
+            queues.send(&look).await.map_err(|e| e.to_string())?;
+        }
+        let (_, _, wakes) = (
+            messages.map_err(|e| e.to_string())?,
+            control.map_err(|e| e.to_string())?,
+            wakes.map_err(|e| e.to_string())?,
+        );
+        if wakes > 0 {
+            return Err(format!(
+                "{wakes} wake-ups could not be delivered (docs/RUNBOOK.md, SweeperFails)"
+            ));
+        }
+        Ok(json!({"waiting": waiting}))
+    }
+}

@@ -1,0 +1,108 @@
+//! Dead letters, when the sweeper has seen some: taken out of their queues, told, and taken away. What cannot be told yet
+//! stays among them until it can, and is seen again.
+
+use bobbin_app::arrival::Arrival;
+use bobbin_app::dead;
+use bobbin_app::world::Parts;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::dead_letters::DeadLetter;
+use bobbin_core::drive::Verdict;
+use bobbin_core::ids::Ms;
+use bobbin_core::schema::{NEWER, Unreadable};
+use bobbin_core::signals::{Alarm, BURIED};
+use tracing::Instrument as _;
+
+use crate::lane::{Worker, within};
+
+/// Batches, of at most ten letters each, that are taken out of a queue at one look; the next look takes more.
+const BATCHES_MAX: usize = 10;
+/// A batch is begun with so much of the function's time left. What it does not come to comes back by itself.
+const BATCH_MS_MAX: u64 = 15_000;
+
+impl Worker {
+    /// Tells about the dead letters of both queues.
+    pub(crate) async fn bury(&self, parts: &Parts, deadline_ms: Ms) -> Verdict {
+        for pair in self.dead_letters.pairs() {
+            for _ in 0..BATCHES_MAX {
+                if now_ms() + BATCH_MS_MAX > deadline_ms {
+                    return Verdict::Done;
+                }
+                let taken = match self.dead_letters.batch(pair).await {
+                    Ok(taken) => taken,
+                    Err(error) => {
+                        tracing::error!(event = "message.bury.failed", %error, "dead letters could not be taken out; the next sweep asks again");
+                        break;
+                    }
+                };
+                if taken.is_empty() {
+                    break;
+                }
+                for letter in &taken {
+                    let id = letter
+                        .body
+                        .as_ref()
+                        .map_or(&*letter.id, |body| body.correlation());
+                    let around = within(id, &letter.group);
+                    self.conclude(parts, letter).instrument(around).await;
+                }
+            }
+        }
+        Verdict::Done
+    }
+
+    /// Tells about one, and takes it away or leaves it for later.
+    async fn conclude(&self, parts: &Parts, letter: &DeadLetter) {
+        if letter.receive == 1 {
+            tracing::error!(
+                event = BURIED,
+                message.id = letter.id,
+                queue = letter.queue,
+                "a message ended among the dead letters"
+            );
+            self.metrics.count(Alarm::WorkDropped, now_ms());
+        }
+        let done = match self.tell(parts, letter).await {
+            Verdict::Done => self.dead_letters.remove(letter).await,
+            Verdict::Hold { delay_ms, why } => {
+                tracing::info!(
+                    event = "message.bury.held",
+                    delay_ms,
+                    "the dead letter stays for now: {why}"
+                );
+                self.dead_letters.put_back(letter, delay_ms).await
+            }
+            Verdict::Newer { delay_ms, seen } => {
+                tracing::warn!(event = NEWER, delay_ms, "{seen}");
+                self.dead_letters.put_back(letter, delay_ms).await
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(event = "message.bury.failed", %error, "the dead letter comes back by itself");
+        }
+    }
+
+    async fn tell(&self, parts: &Parts, letter: &DeadLetter) -> Verdict {
+        let (lane, limits) = (self.lane(parts), &self.config.limits);
+        let arrival = Arrival {
+            receive: letter.receive,
+            sent_ms: letter.dead_since_ms,
+            now_ms: now_ms(),
+        };
+        match &letter.body {
+            Ok(body) => dead::tell(&lane, body, arrival).await,
+            Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.attempts => {
+                Verdict::newer(newer.to_string(), letter.receive, limits)
+            }
+            // Its group still says whose it was, and that thread is told. What its own id was nobody knows any more: among
+            // the dead letters its deduplication id is SQS's.
+            Err(_) => match letter.group.parse() {
+                Ok(thread) => {
+                    let id = letter.sqs_id.as_str().into();
+                    dead::tell_in_thread(&lane, thread, &id, None, arrival).await
+                }
+                // Not a thread's: nobody waits for it.
+                Err(_) => Verdict::Done,
+            },
+        }
+    }
+}
