@@ -167,7 +167,7 @@ fn sent(calls: &[Called]) -> String {
         .filter(|call| call.what == "AmazonSQS.SendMessage");
     let kinds = sends.map(|call| {
         let body: Value = serde_json::from_str(call.body["MessageBody"].as_str().unwrap()).unwrap();
-        assert_eq!(body["schema"], 1, "{body}");
+        assert_eq!(body["schema"], 2, "{body}");
         let what = [
             &body["work"]["work"],
             &body["want"]["want"],
