@@ -2,13 +2,13 @@
 //! nothing, and it touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
 mod orphans;
-mod provider;
 mod tick;
 mod vanished;
 
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
@@ -21,7 +21,6 @@ use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
 use crate::orphans::Reaped;
-use crate::provider::KeyedProviders;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {

@@ -94,7 +94,7 @@ const CREDENTIALS_KEY: (&str, From) = (
 );
 
 /// What each has besides, by its logical id.
-const OWN: [(&str, &[(&str, From)]); 3] = [
+const OWN: [(&str, &[(&str, From)]); 4] = [
     (
         "Ingress",
         &[
@@ -122,6 +122,13 @@ const OWN: [(&str, &[(&str, From)]); 3] = [
     (
         "Sweeper",
         &[("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn"))],
+    ),
+    (
+        "Tools",
+        &[
+            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
+            ("STACK_KEY_ID", From::Output("StackKeyArn")),
+        ],
     ),
 ];
 

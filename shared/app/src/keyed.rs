@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_app::providers::{self, ProviderSettings, Providers};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
@@ -10,6 +9,8 @@ use bobbin_core::ids::Ms;
 use bobbin_core::keys::Key;
 use bobbin_core::secret::Secret;
 use bobbin_sandbox::Provider;
+
+use crate::providers::{self, ProviderSettings, Providers};
 
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
