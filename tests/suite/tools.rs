@@ -2,7 +2,6 @@
 //! OpenCode, and with a server that dies.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use bobbin_tests::world::World;
 use bobbin_tests::{http, tools};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::run::{CHAT, COMMON, on, trial};
 
@@ -249,20 +249,24 @@ async fn offered(world: World) {
     std::fs::write(project.join("opencode.json"), config.to_string()).unwrap();
     let (_, mark) = marked("");
     let prompt = format!(
-        "{mark}\ncall: sandbox_run_command {{\"cmd\": \"echo {mark} >made.txt; pwd\"}}\ncall: bash {{\"command\": \"touch here\"}}\necho: done"
+        "{mark}\ncall: sandbox_run_command {{\"cmd\": \"echo '{mark}' >made.txt; pwd\"}}\ncall: bash {{\"command\": \"touch here\"}}\necho: done"
     );
     let mut command = tools::script(program);
     command
-        .args(["run", "--model", "scripted/scripted-1", &prompt])
+        .args(["run", "--model", "scripted/scripted-1"])
         .current_dir(&project)
         .env("HOME", folder.path())
         .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
         .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
         .env("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1")
-        .env("OPENCODE_DISABLE_LSP_DOWNLOAD", "1")
-        .stdin(Stdio::null());
+        .env("OPENCODE_DISABLE_LSP_DOWNLOAD", "1");
+    // As an argument it would be quoted.
+    let mut opencode = command.spawn().unwrap();
+    let mut stdin = opencode.stdin.take().unwrap();
+    stdin.write_all(prompt.as_bytes()).await.unwrap();
+    drop(stdin);
     let within = Duration::from_millis(OPENCODE_MS_MAX);
-    let ran = tokio::time::timeout(within, command.output()).await;
+    let ran = tokio::time::timeout(within, opencode.wait_with_output()).await;
     let ran = ran.expect("OpenCode ends in time").unwrap();
     let calls = tools.world.model_calls().await.unwrap();
     let calls: Vec<_> = calls
