@@ -298,7 +298,7 @@ fn parameters(ready: &Ready, limits: &Value) -> Value {
         "TenantCredentials": "yes",
         // With less there is no function for tools.
         "Concurrency": "200",
-        "Tools": "yes",
+        "ServeTools": "yes",
         "Overrides": overrides.to_string(),
     })
 }

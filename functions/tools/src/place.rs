@@ -54,6 +54,10 @@ impl Place for Recorded<'_> {
             provider.ok_or_else(|| format!("The stack has no key for the provider {name}."))?;
         let own = sandbox_name(&config.stack, &self.bearer.sandbox, record.generation);
         match provider.find(&own).await {
+            // A stack of the same name may share the account.
+            Ok(sandbox) if sandbox.is_foreign(&config.stack_id) => {
+                Err("A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.".to_owned())
+            }
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&own, &*provider).await;
                 Ok(Opened { provider, sandbox })

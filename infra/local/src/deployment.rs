@@ -70,7 +70,7 @@ impl Deployment {
             overrides.insert("model_base_url".to_owned(), json!(model_api));
         }
         // A key in the laptop stack's own KMS costs nothing, and the tools start no process before they are called.
-        for parameter in ["TenantCredentials", "Tools"] {
+        for parameter in ["TenantCredentials", "ServeTools"] {
             parameters.insert(parameter.to_owned(), "yes".to_owned());
         }
         for (variable, parameter) in [

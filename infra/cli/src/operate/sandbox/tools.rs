@@ -13,7 +13,7 @@ use crate::output::{CommandError, Output, Status};
 
 /// Milliseconds that an agent waits for a call: longer than any call waits for a command.
 const CALL_MS: u64 = 640_000;
-const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides Tools=yes (it takes effect with a Concurrency of 200 or more).";
+const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
 
 /// What is told to programs.
 #[derive(Serialize)]
