@@ -109,7 +109,7 @@ impl Router {
             .split_once(' ')
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, text)| text.trim())
-            .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools` tells one."))?;
+            .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
         let key = self.key.known(now_ms()).await.map_err(later)?;
         let key = key.stack_key.expose();
         // With an empty key anybody could sign.
@@ -123,7 +123,7 @@ impl Router {
             record.ok_or_else(|| refused("The sandbox of this bearer is not known any more."))?;
         if record.generation != bearer.generation {
             return Err(refused(&format!(
-                "This bearer is for generation {} of its sandbox, which was made anew since and is generation {} now. `bobbin sandbox tools` tells the new one.",
+                "This bearer is for generation {} of its sandbox, which was made anew since and is generation {} now. `bobbin sandbox tools NAME` tells the new one.",
                 bearer.generation, record.generation
             )));
         }
