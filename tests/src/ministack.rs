@@ -143,7 +143,7 @@ impl Emulator {
         let built = binaries::folder();
         let wanted = json!({
             "endpoint": self.endpoint, "stack": STACK, "mappings": MAPPINGS, "template": binaries::workspace().join("template.yaml"),
-            "functions": {"Ingress": built.join("ingress"), "Worker": built.join("worker"), "Sweeper": built.join("sweeper")},
+            "functions": {"Ingress": built.join("ingress"), "Worker": built.join("worker"), "Sweeper": built.join("sweeper"), "Tools": built.join("tools")},
             "parameters": parameters(ready, limits), "secrets": secrets(ready),
         });
         let output = self.script("deploy.py", &wanted, DEPLOY_MS_MAX)?;
@@ -296,6 +296,9 @@ fn parameters(ready: &Ready, limits: &Value) -> Value {
         "AllowedTeams": ready.slack_team_id,
         "Model": "scripted/scripted-1",
         "TenantCredentials": "yes",
+        // With less there is no function for tools.
+        "Concurrency": "200",
+        "ServeTools": "yes",
         "Overrides": overrides.to_string(),
     })
 }

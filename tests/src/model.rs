@@ -17,6 +17,9 @@ pub struct Call {
     pub model: String,
     /// The last user message.
     pub user: String,
+    /// Names of the tools that the model was offered.
+    #[serde(default)]
+    pub tools: Vec<String>,
     /// Tool results after it: how far the turn is.
     pub tool_results: usize,
     /// Words of the model's answer.

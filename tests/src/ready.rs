@@ -12,6 +12,7 @@ use serde::Deserialize;
 pub struct Ready {
     pub console: String,
     pub ingress: String,
+    pub tools: String,
     pub aws_endpoint: String,
     pub aws_access_key_id: String,
     pub aws_secret_access_key: String,

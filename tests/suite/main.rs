@@ -36,6 +36,7 @@ mod shown;
 mod slack;
 mod slack_surface;
 mod surface;
+mod tools;
 mod traces;
 mod translated;
 mod trips;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         security::trials(),
         setup::trials(),
         share::trials(),
+        tools::trials(),
         // Begun first, and waited for last.
         protocol::trials(),
         fuzz::trials(),

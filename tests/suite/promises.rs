@@ -172,6 +172,7 @@ fn good() -> Observed {
                 key: None,
                 session_id: Some("ses_1".into()),
                 user: format!("run: ls\n{mark}"),
+                tools: Vec::new(),
                 tool_results: usize::try_from(step).unwrap(),
                 text: String::new(),
                 end: end.into(),

@@ -3,7 +3,6 @@
 
 mod dead;
 mod orphans;
-mod provider;
 mod tick;
 mod vanished;
 
@@ -11,6 +10,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bobbin_app::keyed::{KeyedProviders, Named};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
@@ -24,7 +24,10 @@ use serde_json::{Value, json};
 
 use crate::dead::Dead;
 use crate::orphans::Reaped;
-use crate::provider::{KeyedProviders, Named};
+
+/// So many times as old as the worker's copy of a secret may ours be: nobody waits for a sweep, and a refused key is read anew
+/// at once.
+const AGES: u64 = 10;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -72,7 +75,11 @@ impl Sweeper {
         let config = Config::from_environment()?;
         let aws = Aws::from_environment()?;
         Ok(Self {
-            providers: KeyedProviders::new(&aws, &config)?,
+            providers: KeyedProviders::new(
+                &aws,
+                &config,
+                config.limits.secrets_ms.saturating_mul(AGES),
+            )?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
             dead: Dead::new(&config)?,

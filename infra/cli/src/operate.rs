@@ -60,6 +60,7 @@ pub async fn run(
             Sandbox::Snapshot(what) => sandbox::snapshots::run(&stack, what).await,
             Sandbox::Connect(what) => sandbox::connect::run(&stack, what).await,
             Sandbox::Setup(what) => sandbox::setup::run(&stack, what).await,
+            Sandbox::Tools(what) => sandbox::tools::run(&stack, what).await,
             Sandbox::Log(what) => log::run(&stack, what).await,
             Sandbox::Orphans(what) => orphans::run(&stack, what).await,
             Sandbox::Host(what) => host::run(what),

@@ -64,9 +64,11 @@ impl Deployment {
             overrides.insert("models".to_owned(), json!([other]));
             overrides.insert("model_base_url".to_owned(), json!(model_api));
         }
-        // A key in the laptop stack's own KMS costs nothing.
-        parameters.insert("TenantCredentials".to_owned(), "yes".to_owned());
-        // Nor do its traces.
+        // A key in the laptop stack's own KMS costs nothing, and the tools start no process before they are called.
+        for parameter in ["TenantCredentials", "ServeTools"] {
+            parameters.insert(parameter.to_owned(), "yes".to_owned());
+        }
+        // Nor do its traces cost anything.
         parameters.insert("Observability".to_owned(), "full".to_owned());
         for (variable, parameter) in [
             ("BOBBIN_LOG_LEVEL", "Observability"),

@@ -1,4 +1,4 @@
-//! The three functions' binaries, and the daemon's for sandboxes: built by cargo beside this program, the same profile,
+//! The functions' binaries, and the daemon's for sandboxes: built by cargo beside this program, the same profile,
 //! nothing twice.
 
 use std::collections::BTreeMap;
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 /// Logical id in the template, and the binary that it runs.
-const FUNCTIONS: [(&str, &str); 3] = [
+const FUNCTIONS: [(&str, &str); 4] = [
     ("Ingress", "ingress"),
     ("Worker", "worker"),
     ("Sweeper", "sweeper"),
+    ("Tools", "tools"),
 ];
 
 /// The daemon that runs agents in a sandbox.

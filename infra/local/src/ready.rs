@@ -18,6 +18,8 @@ pub struct Ready {
     pub console: String,
     /// Base of the ingress paths.
     pub ingress: String,
+    /// Where the tools of sandboxes are served, without a slash at its end; empty where they are not.
+    pub tools: String,
     /// Where every API of the embedded AWS answers.
     pub aws_endpoint: String,
     /// Id of the access key that signs calls of the embedded AWS.
@@ -88,6 +90,7 @@ pub struct Whereabouts<'a> {
     stack: &'a str,
     console: &'a str,
     ingress: &'a str,
+    tools: &'a str,
     aws_endpoint: &'a str,
     container_host: Option<&'a str>,
     discord_application_id: &'a str,
@@ -108,6 +111,7 @@ impl Ready {
             stack: &self.stack,
             console: &self.console,
             ingress: &self.ingress,
+            tools: &self.tools,
             aws_endpoint: &self.aws_endpoint,
             container_host: self.container_host.as_deref(),
             discord_application_id: &self.discord_application_id,

@@ -340,6 +340,11 @@ impl Start<'_> {
         ready.messages_queue_url = resource("Messages")?;
         ready.control_queue_url = resource("Control")?;
         ready.aws_endpoint = engine.endpoint().to_owned();
+        ready.tools = engine
+            .outputs()
+            .get("ToolsAddress")
+            .map(|address| address.trim_end_matches('/').to_owned())
+            .unwrap_or_default();
         // The first tables stay; there is one engine.
         let _ = table.set((engine.tables(), ready.table.clone()));
         let proxy = IngressProxy::start(&function_url, Arc::clone(chat)).await?;

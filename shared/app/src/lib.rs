@@ -9,6 +9,7 @@ pub mod clients;
 pub mod control;
 pub mod dead;
 pub mod forward;
+pub mod keyed;
 pub mod model_keys;
 pub mod opening;
 pub mod orphans;

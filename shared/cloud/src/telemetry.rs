@@ -24,8 +24,8 @@ pub fn start() {
         "error" => Level::ERROR,
         _ => Level::INFO,
     };
-    // Targets are matched by their beginning: every crate of `shared/`, and the three programs.
-    let ours = ["bobbin_", "ingress", "worker", "sweeper"];
+    // Targets are matched by their beginning: every crate of `shared/`, and the programs.
+    let ours = ["bobbin_", "ingress", "worker", "sweeper", "tools"];
     // Not an `EnvFilter`: its regular expressions are a tenth of a small function's binary.
     let targets = Targets::new()
         .with_default(Level::WARN)

@@ -9,6 +9,7 @@ pub mod access;
 pub mod artifacts;
 pub mod ask;
 pub mod asks;
+pub mod bearer;
 pub mod breaker;
 pub mod card;
 pub mod changes;

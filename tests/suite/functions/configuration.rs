@@ -50,6 +50,9 @@ const TABLE: &[Row] = &[
     Row("sweeper", "PROVIDER_SECRET_ID", None, NOT_SET),
     Row("sweeper", "OVERRIDES", Some("[]"), &["cannot be used"]),
     Row("sweeper", "OVERRIDES", Some("{\"daytona_api\": \"ftp://daytona.example\"}"), &["which is no address"]),
+    Row("tools", "TABLE", Some(""), NOT_SET),
+    Row("tools", "STACK_KEY_ID", None, NOT_SET),
+    Row("tools", "PROVIDER_SECRET_ID", None, NOT_SET),
     Row("sweeper", "AWS_ACCESS_KEY_ID", None, &["is not set: this program runs as a Lambda function"]),
 ];
 
@@ -68,7 +71,7 @@ pub async fn refused() {
             assert!(line.contains(word), "{what}: no {word:?} in {line:?}");
         }
     }
-    for function in ["ingress", "worker", "sweeper"] {
+    for function in ["ingress", "worker", "sweeper", "tools"] {
         let by_hand = Function::start(function, secret(), |environment| {
             environment.retain(|(name, _)| name != "AWS_LAMBDA_RUNTIME_API");
         });
@@ -91,7 +94,7 @@ pub async fn refused() {
 }
 
 pub async fn accepted() {
-    for function in ["ingress", "worker", "sweeper"] {
+    for function in ["ingress", "worker", "sweeper", "tools"] {
         match Function::start(function, secret(), |_| {}).await {
             Started::Ready(function) => {
                 assert_eq!(function.log(), [Value::Null; 0]);

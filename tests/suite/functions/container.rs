@@ -117,7 +117,7 @@ async fn whole(world: World) {
     )
     .await;
     let functions = declared();
-    assert_eq!(functions.len(), 3, "{functions:?}");
+    assert_eq!(functions.len(), 4, "{functions:?}");
     let names =
         |of: &Value| -> BTreeSet<String> { of.as_object().unwrap().keys().cloned().collect() };
     assert_eq!(names(&made), functions.keys().cloned().collect());

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 pub use self::sandbox::{
-    Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Which,
+    Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Tools, Which,
 };
 use super::task::{Channel, SendId, channel};
 use crate::time::duration_ms;

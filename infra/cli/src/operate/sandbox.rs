@@ -5,6 +5,7 @@ pub mod create;
 pub mod list;
 pub mod setup;
 pub mod snapshots;
+pub mod tools;
 
 use std::collections::BTreeSet;
 

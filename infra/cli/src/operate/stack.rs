@@ -229,6 +229,11 @@ impl Stack {
         Ok(Some(format!("{}/setup/", base.trim_end_matches('/'))))
     }
 
+    /// Where the tools of sandboxes are served; none where they are not.
+    pub fn tools(&self) -> Option<&str> {
+        self.deployed.output("ToolsAddress").ok()
+    }
+
     /// Base of Discord's API.
     pub fn discord_api(&self) -> String {
         self.target.discord_api()

@@ -96,7 +96,7 @@ const CREDENTIALS_KEY: (&str, From) = (
 );
 
 /// What each has besides, by its logical id.
-const OWN: [(&str, &[(&str, From)]); 3] = [
+const OWN: [(&str, &[(&str, From)]); 4] = [
     (
         "Ingress",
         &[
@@ -126,6 +126,13 @@ const OWN: [(&str, &[(&str, From)]); 3] = [
         &[
             ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
             ("WAKES_DEAD_QUEUE_URL", From::Output("WakesDeadQueueUrl")),
+        ],
+    ),
+    (
+        "Tools",
+        &[
+            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
+            ("STACK_KEY_ID", From::Output("StackKeyArn")),
         ],
     ),
 ];

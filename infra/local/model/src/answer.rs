@@ -23,7 +23,7 @@ pub(crate) struct Piece {
 /// A tool that the model wants to be called.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolCall {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) arguments: Value,
 }
 
@@ -72,7 +72,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
     let mut step = 0;
     for action in script {
         if let Some(call) = tool_call(action) {
-            if !request.tools.iter().any(|name| name == call.name) {
+            if !request.tools.contains(&call.name) {
                 let note = format!("This request offers no `{}` tool.", call.name);
                 parts.push(Part::new(note, Pace::Blocks));
             } else if let Some(result) = results.next() {
@@ -113,7 +113,8 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
             | Action::Write { .. }
             | Action::Ask(_)
             | Action::Question(_)
-            | Action::Plan(_) => {}
+            | Action::Plan(_)
+            | Action::Call { .. } => {}
             Action::NameImages => {
                 let seen = text::images(&request.images);
                 parts.push(Part::new(seen, Pace::Blocks));
@@ -149,9 +150,13 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
             let todos: Vec<Value> = todos.iter().map(todo).collect();
             ("todowrite", json!({ "todos": todos }))
         }
+        Action::Call { tool, arguments } => (tool.as_str(), arguments.clone()),
         _ => return None,
     };
-    Some(ToolCall { name, arguments })
+    Some(ToolCall {
+        name: name.to_owned(),
+        arguments,
+    })
 }
 
 fn question_arguments(question: &Question) -> Value {
@@ -174,6 +179,7 @@ fn report(action: &Action, result: &str) -> String {
             text::question_report(&texts, result)
         }
         Action::Plan(todos) => format!("The plan has {} lines.", todos.len()),
+        Action::Call { tool, .. } => text::report(&text::code(tool), result),
         Action::Run(command) | Action::Ask(command) => text::report(&text::code(command), result),
         _ => result.to_owned(),
     }
@@ -358,7 +364,7 @@ mod tests {
         };
         let question = &call.arguments["questions"][0];
         assert_eq!(
-            (call.name, &question["question"]),
+            (call.name.as_str(), &question["question"]),
             ("question", &json!("Which?"))
         );
         assert_eq!(question["options"][1]["label"], "b");

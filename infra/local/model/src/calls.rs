@@ -8,7 +8,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::answer::{Answer, End};
-use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, bounded, ended};
+use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, TOOLS_MAX, bounded, ended};
 use crate::request::Request;
 
 /// A request with the answer that it got, as `GET /calls` shows it.
@@ -26,6 +26,8 @@ struct Call {
     system: String,
     /// Text of the last user message.
     user: String,
+    /// Names of the tools that were offered.
+    tools: Vec<String>,
     /// Tool results that came after it.
     tool_results: usize,
     /// The text of the answer.
@@ -64,6 +66,12 @@ impl Calls {
             model: bounded(&request.model, CALL_TEXT_CHARS_MAX),
             system: ended(&request.system, CALL_TEXT_CHARS_MAX),
             user: bounded(&request.user, CALL_TEXT_CHARS_MAX),
+            tools: request
+                .tools
+                .iter()
+                .take(TOOLS_MAX)
+                .map(|name| bounded(name, CALL_TEXT_CHARS_MAX))
+                .collect(),
             tool_results: request.results.len(),
             text: String::new(),
             end: "fail",

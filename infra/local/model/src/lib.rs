@@ -12,6 +12,7 @@
 //! | `ask: COMMAND` | calls `bash` in a way that needs a permission first |
 //! | `question: TEXT \| OPTION \| OPTION` | calls the `question` tool; ` // ` parts several questions, `[HEADER] ` or `[HEADER, several] ` before TEXT names one, `LABEL = DESCRIPTION` explains an option |
 //! | `long: CHARACTERS` | answers exactly that many characters: words, paragraphs, code fences |
+//! | `call: TOOL ARGUMENTS` | calls that tool, with a JSON object |
 //! | `fail: STATUS` | answers that HTTP status, each time |
 //! | `cut` | the stream ends without `finish_reason` and `[DONE]`, each time |
 //!

@@ -14,6 +14,8 @@ pub(crate) const QUESTIONS_MAX: usize = 10;
 pub(crate) const OPTIONS_MAX: usize = 20;
 /// A tool's output as repeated in the answer.
 pub(crate) const REPORT_CHARS_MAX: usize = 1_200;
+/// Names of offered tools that a call in the log keeps.
+pub(crate) const TOOLS_MAX: usize = 100;
 /// Calls that the log keeps; the oldest goes first.
 pub(crate) const CALLS_MAX: usize = 1_000;
 /// A text as kept in the call log.

@@ -56,9 +56,9 @@ fn known(name: &str) -> &str {
 }
 
 /// A call as Claude Code's tools take it.
-fn translated(call: &ToolCall) -> (&'static str, Value) {
+fn translated(call: &ToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
-    match call.name {
+    match call.name.as_str() {
         "bash" => {
             // Claude Code asks before any command that changes something.
             let command = arguments["command"].as_str().unwrap_or_default();

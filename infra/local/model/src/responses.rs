@@ -48,9 +48,9 @@ fn result(item: &Value) -> Option<String> {
 }
 
 /// A call as Codex's tools take it: it writes files by its shell.
-fn translated(call: &ToolCall) -> (&'static str, Value) {
+fn translated(call: &ToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
-    match call.name {
+    match call.name.as_str() {
         "bash" => {
             let command = arguments["command"].as_str().unwrap_or_default();
             let mut input = json!({ "cmd": command });

@@ -23,6 +23,11 @@ pub(crate) enum Action {
     Fail(u16),
     /// Write the plan down with the `todowrite` tool: what is to be done, and how it stands.
     Plan(Vec<(String, &'static str)>),
+    /// Call the tool of this name with these arguments.
+    Call {
+        tool: String,
+        arguments: serde_json::Value,
+    },
     /// Say which images came with the message.
     NameImages,
     /// End the stream without a finish reason.
@@ -42,7 +47,7 @@ pub(crate) struct Question {
 }
 
 /// How each action is written, with an example, as shown to a person.
-pub(crate) const USAGES: [&str; 11] = [
+pub(crate) const USAGES: [&str; 12] = [
     "echo: TEXT, for example `echo: hello`",
     "slow: SECONDS TEXT, for example `slow: 5 one two three`",
     "run: COMMAND, for example `run: ls -la`",
@@ -55,6 +60,7 @@ pub(crate) const USAGES: [&str; 11] = [
     "cut, alone on its line",
     "plan: TASK | TASK, for example `plan: [x] read it | [>] fix it | test it`",
     "look, alone on its line",
+    "call: TOOL ARGUMENTS, for example `call: sandbox_read_file {\"path\": \"notes.txt\"}`",
 ];
 
 /// Reads the actions of a message. Empty when no line is one.
@@ -86,6 +92,7 @@ fn parse_line(line: &str) -> Option<Action> {
         "long" => (long(rest), USAGES[6]),
         "fail" => (fail(rest), USAGES[7]),
         "plan" => (plan(rest), USAGES[9]),
+        "call" => (call(rest), USAGES[11]),
         _ => return None,
     };
     Some(action.unwrap_or_else(|| Action::Unreadable {
@@ -168,6 +175,15 @@ fn plan(rest: &str) -> Option<Action> {
     todos.map(Action::Plan)
 }
 
+fn call(rest: &str) -> Option<Action> {
+    let (tool, arguments) = rest.split_once(char::is_whitespace)?;
+    let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    arguments.is_object().then(|| Action::Call {
+        tool: tool.to_owned(),
+        arguments,
+    })
+}
+
 fn fail(rest: &str) -> Option<Action> {
     let status: u16 = rest.parse().ok()?;
     (400..=599)
@@ -183,7 +199,8 @@ mod tests {
     fn every_action_is_read_from_its_line() {
         let script = parse(
             "echo: hi: there\nslow: 0.5 one two\nrun: ls | wc -l\nwrite: a/b.txt x\\ny\nask: date\n\
-             question: Which? | red | dark blue\nlong: 5000\nfail: 503\nplan: [x] a | [>] b | c\nLook\ncut",
+             question: Which? | red | dark blue\nlong: 5000\nfail: 503\nplan: [x] a | [>] b | c\n\
+             call: x_y {\"a\": 1}\nLook\ncut",
         );
         assert_eq!(
             script,
@@ -215,6 +232,10 @@ mod tests {
                     ("b".into(), "in_progress"),
                     ("c".into(), "pending")
                 ]),
+                Action::Call {
+                    tool: "x_y".into(),
+                    arguments: serde_json::json!({"a": 1})
+                },
                 Action::NameImages,
                 Action::Cut,
             ]

@@ -31,6 +31,8 @@ pub enum Sandbox {
     Connect(Connect),
     /// Show the keys of a server's or workspace's own, have one entered, take one away
     Setup(Setup),
+    /// Tell what an agent that runs elsewhere needs to work in a sandbox: an address, a bearer, a configuration
+    Tools(Tools),
     /// Show the log of the OpenCode server in a thread's sandbox
     Log(Log),
     /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
@@ -114,6 +116,16 @@ pub struct Act {
     /// Wait for the result for so long (0s: not at all)
     #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
     pub wait_ms: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct Tools {
+    /// Its name, or a thread that works in it, as `bobbin thread list` shows it
+    #[arg(value_name = "NAME|THREAD")]
+    pub sandbox: Which,
+    /// Whose it is, where several servers or workspaces have one of this name
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<Tenant>,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,7 @@
-//! The providers, with the keys as they stand in their secret: made again when a key has been replaced. The secret is read
-//! once in many ticks, and at once when a provider does not answer as it should.
+//! The providers, with the keys as they stand in their secret: made again when a key has been replaced.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_app::providers::{self, ProviderSettings, Providers};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::{Config, required};
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
@@ -12,15 +10,15 @@ use bobbin_core::keys::Key;
 use bobbin_core::secret::Secret;
 use bobbin_sandbox::Provider;
 
+use crate::providers::{self, ProviderSettings, Providers};
+
 /// Longest time for reading the secret.
 const READ_MS_MAX: u64 = 5_000;
-/// So many times as old as the worker's copy of a secret may ours be: nobody waits for a sweep.
-const AGES: u64 = 10;
 
 /// Providers by their names.
 pub type Named = Vec<(&'static str, Arc<dyn Provider>)>;
 
-/// The providers that have keys, and the secret behind them, which the first tick reads.
+/// The providers that have keys, and the secret behind them, which the first use reads.
 pub struct KeyedProviders {
     secret: CachedSecret<ProviderSecret>,
     config: Config,
@@ -29,18 +27,13 @@ pub struct KeyedProviders {
 }
 
 impl KeyedProviders {
-    /// From the function's environment.
+    /// From the function's environment; a copy of the secret that is no older than so many milliseconds is used.
     ///
     /// # Errors
     /// A sentence that names the variable that is missing.
-    pub fn new(aws: &Aws, config: &Config) -> Result<Self, String> {
+    pub fn new(aws: &Aws, config: &Config, age_ms: u64) -> Result<Self, String> {
         Ok(Self {
-            secret: CachedSecret::new(
-                aws,
-                required("PROVIDER_SECRET_ID")?,
-                config.limits.secrets_ms.saturating_mul(AGES),
-                READ_MS_MAX,
-            ),
+            secret: CachedSecret::new(aws, required("PROVIDER_SECRET_ID")?, age_ms, READ_MS_MAX),
             config: config.clone(),
             made: Mutex::new(None),
         })

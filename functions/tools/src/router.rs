@@ -1,0 +1,161 @@
+//! Which request is which, and who may call.
+
+use bobbin_app::keyed::KeyedProviders;
+use bobbin_cloud::aws::Aws;
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::queue::Queues;
+use bobbin_cloud::secrets::{CachedSecret, StackKey};
+use bobbin_cloud::store::Store;
+use bobbin_core::bearer::Bearer;
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_mcp::Answer;
+use lambda_http::{Body, Request, RequestExt as _, Response};
+use serde_json::json;
+
+use crate::place::Recorded;
+
+/// Longest time for reading the stack's key.
+const READ_MS_MAX: u64 = 5_000;
+/// Where the protocol is spoken.
+const PATH: &str = "/mcp";
+
+/// Everything that an answer needs.
+pub struct Router {
+    pub config: Config,
+    pub store: Store,
+    pub queues: Queues,
+    pub providers: KeyedProviders,
+    key: CachedSecret<StackKey>,
+}
+
+/// A request that is not answered by the protocol.
+struct Refused {
+    status: u16,
+    why: String,
+}
+
+impl Router {
+    /// From configuration.
+    ///
+    /// # Errors
+    /// A sentence that names the parameter or variable that is wrong.
+    pub fn new(config: Config, aws: &Aws) -> Result<Self, String> {
+        Ok(Self {
+            store: Store::new(aws, &config.table),
+            queues: Queues::new(aws, &config),
+            providers: KeyedProviders::new(aws, &config, config.limits.secrets_ms)?,
+            key: CachedSecret::named_by("STACK_KEY_ID", aws, &config, READ_MS_MAX)?,
+            config,
+        })
+    }
+
+    /// Always an answer.
+    pub async fn answer(&self, request: &Request) -> Response<Body> {
+        match (request.method().as_str(), request.raw_http_path()) {
+            ("GET" | "HEAD", "/health") => {
+                let health = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});
+                responded(200, Some(health.to_string()), None)
+            }
+            ("POST", PATH) => match self.spoken(request).await {
+                Ok(answer) => responded(answer.status, answer.body, answer.session.as_deref()),
+                Err(refused) => self.refuse(&refused),
+            },
+            // No stream is opened from here, and there is nothing to end.
+            (_, PATH) => self.refuse(&Refused {
+                status: 405,
+                why: "Only POST is answered here.".to_owned(),
+            }),
+            _ => self.refuse(&Refused {
+                status: 404,
+                why: format!("Nothing is here. The tools are at {PATH}."),
+            }),
+        }
+    }
+
+    async fn spoken(&self, request: &Request) -> Result<Answer, Refused> {
+        // A page of a browser has no business here (Model Context Protocol, "Streamable HTTP", security warning).
+        if request.headers().contains_key("origin") {
+            return Err(Refused {
+                status: 403,
+                why: "Requests of web pages are not taken.".to_owned(),
+            });
+        }
+        let (bearer, record) = self.admitted(request).await?;
+        let context = request.lambda_context_ref();
+        let place = Recorded {
+            router: self,
+            bearer,
+            record,
+        };
+        let asked = bobbin_mcp::Request {
+            body: request.body().as_ref(),
+            session: header(request, "mcp-session-id"),
+            version: header(request, "mcp-protocol-version"),
+            nonce: context.map_or("", |context| &context.request_id),
+        };
+        Ok(bobbin_mcp::answer(&asked, &place).await)
+    }
+
+    /// Whose tools may be used, and that sandbox's record.
+    async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), Refused> {
+        let later = |why: String| Refused { status: 503, why };
+        let refused = |why: &str| Refused {
+            status: 401,
+            why: why.to_owned(),
+        };
+        let said = header(request, "authorization").unwrap_or_default();
+        let text = said
+            .split_once(' ')
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, text)| text.trim())
+            .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
+        let key = self.key.known(now_ms()).await.map_err(later)?;
+        let key = key.stack_key.expose();
+        // With an empty key anybody could sign.
+        let bearer = (!key.is_empty()).then(|| Bearer::read(key, text)).flatten();
+        let bearer = bearer.ok_or_else(|| refused("This bearer is none of this stack's."))?;
+        let read = self.store.sandboxes(&[bearer.sandbox.clone()].into()).await;
+        let read = read.map_err(|error| later(error.to_string()))?;
+        let record = read.into_values().next().transpose();
+        let record = record.map_err(|error| later(error.to_string()))?.flatten();
+        let record =
+            record.ok_or_else(|| refused("The sandbox of this bearer is not known any more."))?;
+        if record.generation != bearer.generation {
+            return Err(refused(&format!(
+                "This bearer is for generation {} of its sandbox, which was made anew since and is generation {} now. `bobbin sandbox tools NAME` tells the new one.",
+                bearer.generation, record.generation
+            )));
+        }
+        Ok((bearer, record))
+    }
+
+    fn refuse(&self, refused: &Refused) -> Response<Body> {
+        let Refused { status, why } = refused;
+        tracing::info!(event = "tools.refused", status, "{why}");
+        responded(*status, Some(json!({"error": why}).to_string()), None)
+    }
+}
+
+fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    request.headers().get(name)?.to_str().ok()
+}
+
+fn responded(status: u16, body: Option<String>, session: Option<&str>) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    if body.is_some() {
+        response = response.header("content-type", "application/json");
+    }
+    if let Some(session) = session {
+        response = response.header("mcp-session-id", session);
+    }
+    match status {
+        401 => response = response.header("www-authenticate", "Bearer error=\"invalid_token\""),
+        405 => response = response.header("allow", "POST"),
+        _ => {}
+    }
+    let body = body.map_or(Body::Empty, Body::from);
+    response
+        .body(body)
+        .unwrap_or_else(|_| Response::new(Body::Empty))
+}

@@ -1,0 +1,77 @@
+//! `sandbox tools`: what an agent that runs elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
+//! present generation, and a configuration of `OpenCode` that has them and no tool of its own.
+
+use bobbin_core::bearer::Bearer;
+use bobbin_core::ids::SandboxKey;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::arguments::Tools;
+use super::super::stack::Stack;
+use super::chosen;
+use crate::output::{CommandError, Output, Status};
+
+/// Milliseconds that an agent waits for a call: longer than any call waits for a command.
+const CALL_MS: u64 = 640_000;
+const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
+
+/// What is told to programs.
+#[derive(Serialize)]
+struct Answer {
+    sandbox: SandboxKey,
+    name: Option<String>,
+    /// The generation that the bearer is for.
+    generation: u32,
+    url: String,
+    bearer: String,
+    /// An `opencode.json`.
+    opencode: Value,
+}
+
+pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
+    let address = stack.tools().ok_or(NOT_ON)?;
+    let chosen = chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
+    let record = &chosen.record;
+    if !record.is_alive() {
+        return Err(CommandError::not_found(format!(
+            "{} has no sandbox now ({}), so there is nothing to work in.",
+            chosen.said,
+            record.phase.word()
+        )));
+    }
+    let bearer = Bearer {
+        sandbox: chosen.key.clone(),
+        generation: record.generation,
+    };
+    let bearer = bearer.signed(stack.stack_key().await?.expose());
+    let url = format!("{}/mcp", address.trim_end_matches('/'));
+    let opencode = opencode(&url, &bearer);
+    let text = format!(
+        "The tools of {} are at {url}, with this bearer:\n{bearer}\nIt lets whoever has it do anything in this sandbox, until it is made anew (this is generation {}). In OpenCode, as opencode.json:\n{opencode:#}",
+        chosen.said, record.generation
+    );
+    let answer = Answer {
+        sandbox: chosen.key,
+        name: record.name.as_ref().map(ToString::to_string),
+        generation: record.generation,
+        url,
+        bearer,
+        opencode,
+    };
+    Output::new(text, &answer, Status::Done)
+}
+
+/// The tools and no other: built-in ones would work where the agent runs.
+fn opencode(url: &str, bearer: &str) -> Value {
+    json!({
+        "$schema": "https://opencode.ai/config.json",
+        "mcp": {"sandbox": {
+            "type": "remote",
+            "url": url,
+            "headers": {"Authorization": format!("Bearer {bearer}")},
+            "oauth": false,
+            "timeout": CALL_MS,
+        }},
+        "permission": {"*": "deny", "sandbox_*": "allow"},
+    })
+}

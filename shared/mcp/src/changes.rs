@@ -1,0 +1,130 @@
+//! What changes a file: laid ready first, and put into its place once under the call's name.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::bounds::{UPLOAD_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::files::bytes;
+use crate::tools::{Came, Opened, Place, Shown, located, script, trouble, variables};
+
+const WRITE: &str = include_str!("scripts/write.sh");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Write {
+    path: String,
+    content: String,
+    mode: Option<String>,
+}
+
+/// `write_file`.
+pub(crate) async fn write(wanted: Write, key: &str, place: &dyn Place) -> Came {
+    let Write {
+        path,
+        content,
+        mode,
+    } = wanted;
+    let (path, mode) = (located(&path)?, checked(mode)?);
+    fits(content.len(), WRITE_BYTES_MAX)?;
+    put(
+        &place.open().await?,
+        key,
+        (&path, mode),
+        content.into_bytes(),
+    )
+    .await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Upload {
+    path: String,
+    data: String,
+    mode: Option<String>,
+}
+
+/// `upload_file`.
+pub(crate) async fn upload(wanted: Upload, key: &str, place: &dyn Place) -> Came {
+    let (path, mode) = (located(&wanted.path)?, checked(wanted.mode)?);
+    let data = STANDARD.decode(wanted.data);
+    let data = data.map_err(|_| "`data` is not base64.".to_owned())?;
+    fits(data.len(), UPLOAD_BYTES_MAX)?;
+    put(&place.open().await?, key, (&path, mode), data).await
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    path: String,
+    old: String,
+    new: String,
+}
+
+/// `edit_file`.
+pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn Place) -> Came {
+    let Edit { path, old, new } = wanted;
+    let path = located(&path)?;
+    if old.is_empty() {
+        return Err("`old` is empty: a new file is written with write_file.".to_owned());
+    }
+    let opened = place.open().await?;
+    let text = String::from_utf8(bytes(&opened, &path).await?);
+    let text = text.map_err(|_| "This file is not text.".to_owned())?;
+    match text.matches(&old).count() {
+        1 => {}
+        0 => {
+            return Err(format!(
+                "The old text is not in {path}: read the file and take it from there, exactly. If this call was made before, its change may be there already."
+            ));
+        }
+        n => {
+            return Err(format!(
+                "The old text is in {path} {n} times: take more around it, so that it is there once."
+            ));
+        }
+    }
+    let changed = text.replacen(&old, &new, 1);
+    fits(changed.len(), WRITE_BYTES_MAX)?;
+    put(&opened, key, (&path, String::new()), changed.into_bytes()).await
+}
+
+fn fits(bytes: usize, most: usize) -> Result<(), String> {
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "The file would have {bytes} bytes, and {most} are taken at the most: have it made in the sandbox, by run_command."
+    ))
+}
+
+/// Three octal digits, or nothing.
+fn checked(mode: Option<String>) -> Result<String, String> {
+    let mode = mode.unwrap_or_default();
+    let is_mode = mode.len() == 3 && mode.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    if mode.is_empty() || is_mode {
+        return Ok(mode);
+    }
+    Err("`mode` is three octal digits, as 755.".to_owned())
+}
+
+async fn put(opened: &Opened, key: &str, (path, mode): (&str, String), data: Vec<u8>) -> Came {
+    let count = data.len();
+    let ready = vec![(format!(".bobbin/ready/{key}"), data)];
+    let laid = opened.provider.put_files(&opened.sandbox, ready).await;
+    laid.map_err(|error| trouble(&error))?;
+    let env = variables([
+        ("CALL", key.to_owned()),
+        ("PATH", path.to_owned()),
+        ("MODE", mode),
+    ]);
+    let output = script(opened, WRITE, &env, 0).await?;
+    match output.text.trim() {
+        "written" => Ok(Shown::Text(format!("{path} is written, {count} bytes."))),
+        "again" => Err(format!(
+            "This very call arrived before, so it is not done again. Read {path} to see how it stands."
+        )),
+        "folder" => Err(format!("{path} is a folder.")),
+        other => Err(format!("{path} could not be written: {other}")),
+    }
+}

@@ -1,0 +1,220 @@
+//! What only looks: files, folders, what is in them, and how a port is reached.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_sandbox::ErrorKind;
+use serde::Deserialize;
+
+use crate::bounds::{
+    DEPTH_MAX, ENTRIES_MAX, IMAGE_BYTES_MAX, MATCHES_MAX, OUTPUT_BYTES_MAX, TEXT_BYTES_MAX,
+    TEXT_LINES_MAX,
+};
+use crate::tools::{Came, Opened, Place, Shown, located, script, trouble, variables};
+
+const LIST: &str = include_str!("scripts/list.sh");
+const SEARCH: &str = include_str!("scripts/search.sh");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Read {
+    path: String,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+/// The bytes of a file.
+pub(crate) async fn bytes(opened: &Opened, path: &str) -> Result<Vec<u8>, String> {
+    let read = opened.provider.get_file(&opened.sandbox, path).await;
+    read.map_err(|error| match error.kind {
+        ErrorKind::NotFound => format!("There is no file {path} in the sandbox."),
+        _ => trouble(&error),
+    })
+}
+
+/// `read_file`.
+pub(crate) async fn read(wanted: Read, place: &dyn Place) -> Came {
+    let path = located(&wanted.path)?;
+    let opened = place.open().await?;
+    let bytes = bytes(&opened, &path).await?;
+    if let Some(kind) = image(&bytes) {
+        if bytes.len() > IMAGE_BYTES_MAX {
+            return Err(format!(
+                "This image has {} bytes, and {IMAGE_BYTES_MAX} are shown at the most: make it smaller first.",
+                bytes.len()
+            ));
+        }
+        return Ok(Shown::Image(STANDARD.encode(bytes), kind));
+    }
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err("This file is not text: look at it with run_command.".to_owned());
+    };
+    Ok(Shown::Text(part(&text, wanted.offset, wanted.limit)))
+}
+
+/// What the bytes begin with, if that is an image that models take.
+fn image(bytes: &[u8]) -> Option<&'static str> {
+    let begins = |with: &[u8]| bytes.starts_with(with);
+    if begins(b"\x89PNG\r\n\x1a\n") {
+        Some("image/png")
+    } else if begins(b"\xff\xd8\xff") {
+        Some("image/jpeg")
+    } else if begins(b"GIF8") {
+        Some("image/gif")
+    } else if begins(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        Some("image/webp")
+    } else {
+        None
+    }
+}
+
+/// Some lines of a text, and where to go on.
+fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
+    let first = offset.unwrap_or(1).max(1);
+    // What is said beside them takes some.
+    let most = limit
+        .unwrap_or(TEXT_LINES_MAX)
+        .clamp(1, TEXT_LINES_MAX - 10);
+    let all = text.lines().count();
+    let mut shown = String::new();
+    let mut count = 0;
+    for line in text.split_inclusive('\n').skip(first - 1).take(most) {
+        if shown.len() + line.len() > TEXT_BYTES_MAX - 512 {
+            break;
+        }
+        shown.push_str(line);
+        count += 1;
+    }
+    if count == 0 && first <= all {
+        return format!(
+            "[Line {first} alone is longer than is shown here: look at a part of it with run_command.]"
+        );
+    }
+    let last = first - 1 + count;
+    if (first, last) == (1, all) {
+        return shown;
+    }
+    let on = if last < all {
+        format!("; go on with offset {}", last + 1)
+    } else {
+        String::new()
+    };
+    format!(
+        "{}\n[lines {first} to {last} of {all}{on}]",
+        shown.trim_end_matches('\n')
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    path: String,
+    depth: Option<u32>,
+}
+
+/// `list_files`.
+pub(crate) async fn list(wanted: List, place: &dyn Place) -> Came {
+    let path = located(&wanted.path)?;
+    let opened = place.open().await?;
+    let env = variables([
+        ("PATH", path.clone()),
+        (
+            "DEPTH",
+            wanted.depth.unwrap_or(1).clamp(1, DEPTH_MAX).to_string(),
+        ),
+        ("LINES", (ENTRIES_MAX + 1).to_string()),
+        ("BYTES", OUTPUT_BYTES_MAX.to_string()),
+    ]);
+    let output = script(&opened, LIST, &env, 0).await?;
+    listed(&output.text, ENTRIES_MAX, "The folder is empty.")
+        .ok_or_else(|| format!("There is no folder {path} in the sandbox."))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Search {
+    pattern: String,
+    path: Option<String>,
+}
+
+/// `search`.
+pub(crate) async fn search(wanted: Search, place: &dyn Place) -> Came {
+    let path = located(wanted.path.as_deref().unwrap_or("."))?;
+    if wanted.pattern.contains('\0') || wanted.pattern.len() > OUTPUT_BYTES_MAX {
+        return Err("The pattern is too long, or has a zero byte.".to_owned());
+    }
+    let opened = place.open().await?;
+    let env = variables([
+        ("PATH", path.clone()),
+        ("PATTERN", wanted.pattern),
+        ("LINES", (MATCHES_MAX + 2).to_string()),
+        ("BYTES", OUTPUT_BYTES_MAX.to_string()),
+    ]);
+    let output = script(&opened, SEARCH, &env, 0).await?;
+    listed(&output.text, MATCHES_MAX, "Nothing matches.")
+        .ok_or_else(|| format!("There is no {path} in the sandbox."))
+}
+
+/// The lines behind the script's first one, which says whether there was anything to look at.
+fn listed(text: &str, most: usize, nothing: &str) -> Option<Shown> {
+    let (head, lines) = text.split_once('\n').unwrap_or((text, ""));
+    if !["folder", "there"].contains(&head.trim()) {
+        return None;
+    }
+    let all: Vec<&str> = lines.lines().collect();
+    Some(Shown::Text(if all.is_empty() {
+        nothing.to_owned()
+    } else if all.len() > most || lines.len() >= OUTPUT_BYTES_MAX {
+        format!(
+            "{}\n[There is more: ask for less at once.]",
+            all[..all.len().min(most)].join("\n")
+        )
+    } else {
+        all.join("\n")
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Port {
+    port: u16,
+}
+
+/// `get_url`.
+pub(crate) async fn url(wanted: &Port, place: &dyn Place) -> Came {
+    let opened = place.open().await?;
+    let name = &opened.sandbox.name;
+    let endpoint = opened.provider.endpoint(name, wanted.port).await;
+    let endpoint = endpoint.map_err(|error| {
+        format!(
+            "Port {} of the sandbox cannot be reached from outside: {error}",
+            wanted.port
+        )
+    })?;
+    let mut text = endpoint.url;
+    for (name, value) in endpoint.headers {
+        text.push_str(&format!("\nwith the header {name}: {value}"));
+    }
+    Ok(Shown::Text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_file_says_which_it_is_and_how_to_go_on() {
+        assert_eq!(part("a\nb\n", None, None), "a\nb\n");
+        assert_eq!(part("", None, None), "");
+        assert_eq!(
+            part("a\nb\nc\n", Some(2), Some(1)),
+            "b\n[lines 2 to 2 of 3; go on with offset 3]"
+        );
+        assert_eq!(part("a\nb\nc", Some(3), None), "c\n[lines 3 to 3 of 3]");
+        let long = "x".repeat(TEXT_BYTES_MAX + 1);
+        assert!(part(&long, None, None).starts_with("[Line 1 alone is longer"));
+        let many = "line\n".repeat(3_000);
+        assert!(
+            part(&many, None, None).ends_with("[lines 1 to 1990 of 3000; go on with offset 1991]")
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! The protocol: JSON-RPC 2.0 in single POSTs, each answered by itself (modelcontextprotocol.io, "Streamable HTTP").
+
+use bobbin_core::ids::digest;
+use serde_json::{Value, json};
+
+use crate::bounds::SESSION_BYTES_MAX;
+use crate::tools::{self, Called, Place};
+
+/// The revisions that are spoken, the newest first.
+const VERSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
+/// What an agent is told of the tools beside their own descriptions.
+const INSTRUCTIONS: &str = "These tools work in a sandbox, a Linux machine of its own: files and commands of other tools are elsewhere. \
+Relative paths are in its checkout, the folder `project`. Where a tool says that the sandbox is not ready, wait and call it again. \
+What takes long goes on in the sandbox: run_command then answers with an id, and is called with that id to go on waiting.";
+/// Hexadecimal digits of a call's name and of a session's.
+const NAME_DIGITS: usize = 24;
+
+const PARSE_ERROR: i32 = -32_700;
+const INVALID_REQUEST: i32 = -32_600;
+const METHOD_NOT_FOUND: i32 = -32_601;
+const INVALID_PARAMS: i32 = -32_602;
+
+/// A POST, as far as the protocol looks at it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The body, unread.
+    pub body: &'a [u8],
+    /// `Mcp-Session-Id`, where the client sends one.
+    pub session: Option<&'a str>,
+    /// `MCP-Protocol-Version`, where the client sends one.
+    pub version: Option<&'a str>,
+    /// What no other request has: the invocation's id.
+    pub nonce: &'a str,
+}
+
+/// What a POST is answered with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// A JSON object; none: the answer has no body.
+    pub body: Option<String>,
+    /// `Mcp-Session-Id`: a word that the client sends along from then on. Nothing is kept of it here; it tells calls of the
+    /// same number of two connections apart.
+    pub session: Option<String>,
+}
+
+impl Answer {
+    fn json(status: u16, body: &Value) -> Self {
+        Self {
+            status,
+            body: Some(body.to_string()),
+            session: None,
+        }
+    }
+
+    fn error(status: u16, id: &Value, code: i32, message: &str) -> Self {
+        let error = json!({"code": code, "message": message});
+        Self::json(status, &json!({"jsonrpc": "2.0", "id": id, "error": error}))
+    }
+
+    fn result(id: &Value, result: &Value) -> Self {
+        Self::json(200, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    }
+}
+
+/// Answers one request. Whoever sent it has been let in.
+pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
+    let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
+        let message = "the body is no JSON";
+        return Answer::error(400, &Value::Null, PARSE_ERROR, message);
+    };
+    if request
+        .session
+        .is_some_and(|id| id.len() > SESSION_BYTES_MAX)
+    {
+        let message = "the session's id is too long";
+        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+    }
+    if let Some(version) = request.version
+        && !VERSIONS.contains(&version)
+    {
+        let message = format!("this server speaks {}", VERSIONS.join(" and "));
+        return Answer::error(400, &Value::Null, INVALID_REQUEST, &message);
+    }
+    if body["jsonrpc"] != "2.0" {
+        let message = "the body is no single message of JSON-RPC 2.0";
+        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+    }
+    let (Some(method), Some(id)) = (body["method"].as_str(), body.get("id")) else {
+        // A notification, or an answer to something that was never asked.
+        return Answer {
+            status: 202,
+            body: None,
+            session: None,
+        };
+    };
+    if !id.is_string() && !id.is_number() {
+        let message = "an id is a text or a number";
+        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+    }
+    match method {
+        "initialize" => {
+            let wanted = body["params"]["protocolVersion"].as_str();
+            let session = &digest(&["mcp-session", request.nonce])[..NAME_DIGITS];
+            Answer {
+                session: Some(session.to_owned()),
+                ..Answer::result(id, &initialized(wanted))
+            }
+        }
+        "ping" => Answer::result(id, &json!({})),
+        "tools/list" => Answer::result(id, &json!({"tools": tools::list()})),
+        "tools/call" => {
+            let (name, given) = (&body["params"]["name"], &body["params"]["arguments"]);
+            let call = Called {
+                name: name.as_str().unwrap_or_default(),
+                arguments: if given.is_null() {
+                    json!({})
+                } else {
+                    given.clone()
+                },
+                key: call_key(request, id, &body["params"]),
+            };
+            match tools::call(call, place).await {
+                Some(result) => Answer::result(id, &result),
+                None => {
+                    let message = format!("there is no tool {name}");
+                    Answer::error(200, id, INVALID_PARAMS, &message)
+                }
+            }
+        }
+        other => Answer::error(200, id, METHOD_NOT_FOUND, &format!("there is no {other}")),
+    }
+}
+
+/// The revision that was asked for, where it is spoken, else the newest: then it is for the client to go or stay.
+fn initialized(wanted: Option<&str>) -> Value {
+    let spoken = VERSIONS.into_iter().find(|one| Some(*one) == wanted);
+    json!({
+        "protocolVersion": spoken.unwrap_or(VERSIONS[0]),
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "bobbin", "version": env!("CARGO_PKG_VERSION")},
+        "instructions": INSTRUCTIONS,
+    })
+}
+
+/// The name of a call, which a repeat of its request has too: within a session a client uses no id twice. Without a session
+/// a repeat cannot be told from another call of the same number, and each is one of its own.
+fn call_key(request: &Request<'_>, id: &Value, params: &Value) -> String {
+    let (name, arguments) = (params["name"].to_string(), params["arguments"].to_string());
+    let key = match request.session {
+        Some(session) => digest(&["mcp-call", session, &id.to_string(), &name, &arguments]),
+        None => digest(&["mcp-call", request.nonce]),
+    };
+    key[..NAME_DIGITS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::tools::Opened;
+
+    struct Nowhere;
+
+    #[async_trait]
+    impl Place for Nowhere {
+        async fn open(&self) -> Result<Opened, String> {
+            Err("The sandbox is being brought back. Call again in 20 s.".to_owned())
+        }
+    }
+
+    fn request(body: &str) -> Request<'_> {
+        Request {
+            body: body.as_bytes(),
+            session: None,
+            version: None,
+            nonce: "n",
+        }
+    }
+
+    async fn told(request: Request<'_>) -> (u16, Value) {
+        let answer = answer(&request, &Nowhere).await;
+        let body = answer.body.map_or(Value::Null, |body| {
+            serde_json::from_str(&body).expect("JSON")
+        });
+        (answer.status, body)
+    }
+
+    #[tokio::test]
+    async fn a_client_is_given_the_revision_it_asks_for_or_else_the_newest_and_a_session_of_its_own()
+     {
+        for (wanted, spoken) in [
+            ("2025-11-25", "2025-11-25"),
+            ("2025-06-18", "2025-06-18"),
+            ("2026-07-28", "2025-11-25"),
+            ("2024-11-05", "2025-11-25"),
+        ] {
+            let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": wanted}});
+            let (status, body) = told(request(&body.to_string())).await;
+            assert_eq!((status, &body["id"]), (200, &json!(0)));
+            assert_eq!(body["result"]["protocolVersion"], spoken);
+            assert_eq!(body["result"]["capabilities"], json!({"tools": {}}));
+        }
+        let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+        let one = answer(&request(body), &Nowhere).await.session;
+        let other = Request {
+            nonce: "m",
+            ..request(body)
+        };
+        let other = answer(&other, &Nowhere).await.session;
+        assert!(one.is_some() && other.is_some() && one != other);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_request_is_taken_or_refused_as_the_protocol_says() {
+        for body in [
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
+        ] {
+            assert_eq!(told(request(body)).await, (202, Value::Null), "{body}");
+        }
+        for (body, code) in [
+            ("{", PARSE_ERROR),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+                INVALID_REQUEST,
+            ),
+            (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+                INVALID_REQUEST,
+            ),
+        ] {
+            let (status, told) = told(request(body)).await;
+            assert_eq!(
+                (status, &told["error"]["code"]),
+                (400, &json!(code)),
+                "{body}"
+            );
+        }
+        let ping = request(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
+        assert_eq!(
+            told(ping).await,
+            (200, json!({"jsonrpc": "2.0", "id": "a", "result": {}}))
+        );
+        let old = Request {
+            version: Some("1999-01-01"),
+            ..ping
+        };
+        assert_eq!(told(old).await.0, 400);
+        let unknown = request(r#"{"jsonrpc":"2.0","id":2,"method":"resources/list"}"#);
+        assert_eq!(told(unknown).await.1["error"]["code"], METHOD_NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn what_a_tool_cannot_do_is_a_text_for_the_agent_and_an_unknown_tool_an_error() {
+        let call = |name: &str, arguments: Value| {
+            let params = json!({"name": name, "arguments": arguments});
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+        };
+        for (name, arguments, text) in [
+            (
+                "read_file",
+                json!({"path": "a"}),
+                "The sandbox is being brought back. Call again in 20 s.",
+            ),
+            (
+                "read_file",
+                json!({}),
+                "read_file was called wrongly: missing field `path`",
+            ),
+            (
+                "run_command",
+                json!({"cmd": "ls", "id": "1"}),
+                "Say either `cmd`, to begin a command, or `id`, to go on waiting for one.",
+            ),
+            (
+                "write_file",
+                json!({"path": "a\nb", "content": ""}),
+                "A path has 1 to 4096 bytes and no control characters.",
+            ),
+            (
+                "run_command",
+                json!({"cmd": "x", "env": {"A B": "1"}}),
+                "\"A B\" cannot be the name of a variable.",
+            ),
+            (
+                "list_files",
+                json!({"path": ".", "deep": 2}),
+                "list_files was called wrongly: unknown field `deep`, expected `path` or `depth`",
+            ),
+        ] {
+            let (status, told) = told(request(&call(name, arguments))).await;
+            let expected = json!({"content": [{"type": "text", "text": text}], "isError": true});
+            assert_eq!((status, &told["result"]), (200, &expected), "{name}");
+        }
+        let (_, told) = told(request(&call("rm", json!({})))).await;
+        assert_eq!(told["error"]["code"], INVALID_PARAMS);
+    }
+
+    #[test]
+    fn a_repeat_of_a_request_has_its_calls_name_and_another_connection_another() {
+        let key = |session, nonce, id: u64| {
+            let request = Request {
+                session,
+                nonce,
+                ..request("")
+            };
+            call_key(
+                &request,
+                &json!(id),
+                &json!({"name": "run_command", "arguments": {"cmd": "x"}}),
+            )
+        };
+        assert_eq!(key(Some("s"), "a", 1), key(Some("s"), "b", 1));
+        assert_ne!(key(Some("s"), "a", 1), key(Some("s"), "a", 2));
+        assert_ne!(key(Some("s"), "a", 1), key(Some("t"), "a", 1));
+        assert_ne!(key(None, "a", 1), key(None, "b", 1));
+    }
+}

@@ -1,0 +1,281 @@
+//! The tools: how each is called, and what becomes of a call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::workspace::COMMON_FOLDER;
+use bobbin_sandbox::{Output, Provider, ProviderError, Sandbox};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::bounds::{
+    COMMAND_MS, COMMAND_MS_MAX, DEPTH_MAX, ENTRIES_MAX, PATH_BYTES_MAX, SCRIPT_MS_MAX,
+    TEXT_LINES_MAX, WAIT_MS, WAIT_MS_MAX,
+};
+use crate::{changes, command, files};
+
+/// What the tools are called, in the order in which they are told. An agent puts the server's name before each.
+pub const NAMES: [&str; 8] = [
+    "run_command",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search",
+    "get_url",
+    "upload_file",
+];
+
+/// The sandbox that the tools work in.
+#[async_trait]
+pub trait Place: Sync {
+    /// The sandbox, running.
+    ///
+    /// # Errors
+    /// A text for the agent: why it does not run, and what to do.
+    async fn open(&self) -> Result<Opened, String>;
+}
+
+/// A sandbox that runs, and who runs it.
+pub struct Opened {
+    /// What is asked to run scripts and move files.
+    pub provider: Arc<dyn Provider>,
+    /// The sandbox, as it was found a moment ago.
+    pub sandbox: Sandbox,
+}
+
+/// A call of a tool.
+pub(crate) struct Called<'a> {
+    pub name: &'a str,
+    pub arguments: Value,
+    /// Its name: what it changes is done once under it.
+    pub key: String,
+}
+
+/// What an agent sees of a call that came to something.
+pub(crate) enum Shown {
+    Text(String),
+    /// Bytes in base64, and their media type.
+    Image(String, &'static str),
+}
+
+/// A call's content, or the text that says why there is none.
+pub(crate) type Came = Result<Shown, String>;
+
+/// Does what is called for; none: there is no such tool.
+pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
+    let Called {
+        name,
+        arguments,
+        key,
+    } = call;
+    let came = match name {
+        "run_command" => match read(name, arguments).and_then(command::checked) {
+            Ok(run) => command::run(run, &key, place).await,
+            Err(why) => Err(why),
+        },
+        "read_file" => match read(name, arguments) {
+            Ok(wanted) => files::read(wanted, place).await,
+            Err(why) => Err(why),
+        },
+        "list_files" => match read(name, arguments) {
+            Ok(wanted) => files::list(wanted, place).await,
+            Err(why) => Err(why),
+        },
+        "search" => match read(name, arguments) {
+            Ok(wanted) => files::search(wanted, place).await,
+            Err(why) => Err(why),
+        },
+        "get_url" => match read(name, arguments) {
+            Ok(wanted) => files::url(&wanted, place).await,
+            Err(why) => Err(why),
+        },
+        "write_file" => match read(name, arguments) {
+            Ok(wanted) => changes::write(wanted, &key, place).await,
+            Err(why) => Err(why),
+        },
+        "edit_file" => match read(name, arguments) {
+            Ok(wanted) => changes::edit(wanted, &key, place).await,
+            Err(why) => Err(why),
+        },
+        "upload_file" => match read(name, arguments) {
+            Ok(wanted) => changes::upload(wanted, &key, place).await,
+            Err(why) => Err(why),
+        },
+        _ => return None,
+    };
+    let text = |text: String| json!({"type": "text", "text": text});
+    Some(match came {
+        Ok(Shown::Text(said)) => json!({"content": [text(said)], "isError": false}),
+        Ok(Shown::Image(data, kind)) => {
+            json!({"content": [{"type": "image", "data": data, "mimeType": kind}], "isError": false})
+        }
+        Err(why) => json!({"content": [text(why)], "isError": true}),
+    })
+}
+
+/// The arguments, which no agent checks before it sends them.
+fn read<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|why| format!("{name} was called wrongly: {why}"))
+}
+
+/// A path as the sandbox takes it: absolute, or in its working directory.
+pub(crate) fn located(path: &str) -> Result<String, String> {
+    let usable = (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control);
+    if !usable {
+        return Err(format!(
+            "A path has 1 to {PATH_BYTES_MAX} bytes and no control characters."
+        ));
+    }
+    Ok(if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{COMMON_FOLDER}/{path}")
+    })
+}
+
+/// Runs one of the scripts of this crate.
+pub(crate) async fn script(
+    opened: &Opened,
+    script: &str,
+    env: &BTreeMap<String, String>,
+    wait_ms: u64,
+) -> Result<Output, String> {
+    let within = Duration::from_millis(SCRIPT_MS_MAX + wait_ms);
+    let ran = opened
+        .provider
+        .exec(&opened.sandbox, script, env, within)
+        .await;
+    ran.map_err(|error| trouble(&error))
+}
+
+/// What an agent is told of a call to the provider that failed.
+pub(crate) fn trouble(error: &ProviderError) -> String {
+    format!(
+        "The sandbox did not do it: {error}. It may have had an effect all the same: look before you repeat it, and wait 20 s."
+    )
+}
+
+/// Variables of a script.
+pub(crate) fn variables<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
+    pairs
+        .map(|(name, value)| (format!("BOBBIN_{name}"), value))
+        .into()
+}
+
+/// The tools as `tools/list` tells them.
+pub(crate) fn list() -> Value {
+    let path = |about: &str| json!({"type": "string", "description": about});
+    let tool = |name: &str, about: String, properties: Value, required: &[&str]| {
+        json!({
+            "name": name,
+            "description": about,
+            "inputSchema": {"type": "object", "properties": properties, "required": required, "additionalProperties": false},
+        })
+    };
+    json!([
+        tool(
+            NAMES[0],
+            "Run a shell command in the sandbox. Answers with its exit code and output, head and tail where that is long. A command that is not over within wait_ms goes on: the answer has an id, and a call with that id alone goes on waiting. It is never begun twice by a repeat of a call.".to_owned(),
+            json!({
+                "cmd": {"type": "string", "description": "The command, for bash"},
+                "cwd": path("Folder that it runs in; without it the checkout"),
+                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables of its environment"},
+                "wait_ms": {"type": "integer", "minimum": 0, "maximum": WAIT_MS_MAX, "description": format!("How long the answer waits for its end, in ms; {WAIT_MS} by default")},
+                "timeout_ms": {"type": "integer", "minimum": 1000, "maximum": COMMAND_MS_MAX, "description": format!("It is ended after this, in ms; {COMMAND_MS} by default")},
+                "background": {"type": "boolean", "description": "Answer at once, with its id"},
+                "id": {"type": "string", "description": "Go on waiting for the command of this id, in place of cmd"},
+            }),
+            &[]
+        ),
+        tool(
+            NAMES[1],
+            format!("Read a file of the sandbox: {TEXT_LINES_MAX} lines at the most, from offset on. An image is shown as one."),
+            json!({
+                "path": path("Its path; a relative one is in the checkout"),
+                "offset": {"type": "integer", "minimum": 1, "description": "The first line, counted from 1"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": TEXT_LINES_MAX, "description": "Lines"},
+            }),
+            &["path"]
+        ),
+        tool(
+            NAMES[2],
+            "Write a text file of the sandbox, whole; folders above it are made. To change a part of one use edit_file.".to_owned(),
+            json!({
+                "path": path("Its path; a relative one is in the checkout"),
+                "content": {"type": "string", "description": "All of its text"},
+                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, as 755; without it they stay, or are 644"},
+            }),
+            &["path", "content"]
+        ),
+        tool(
+            NAMES[3],
+            "Replace a text in a file of the sandbox. The old text has to be there exactly once.".to_owned(),
+            json!({
+                "path": path("Its path; a relative one is in the checkout"),
+                "old": {"type": "string", "description": "The text to be replaced, with as much around it as makes it unique"},
+                "new": {"type": "string", "description": "The text in its place"},
+            }),
+            &["path", "old", "new"]
+        ),
+        tool(
+            NAMES[4],
+            format!("List a folder of the sandbox: kind (f, d, l), bytes and path, a line each, {ENTRIES_MAX} at the most."),
+            json!({
+                "path": path("The folder; a relative one is in the checkout, and . is the checkout"),
+                "depth": {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX, "description": "Levels; 1 by default"},
+            }),
+            &["path"]
+        ),
+        tool(
+            NAMES[5],
+            "Search the files of the sandbox for a regular expression; answers with path:line:text.".to_owned(),
+            json!({
+                "pattern": {"type": "string", "description": "The regular expression"},
+                "path": path("Where to search; without it the checkout"),
+            }),
+            &["pattern"]
+        ),
+        tool(
+            NAMES[6],
+            "Tell how a port of the sandbox is reached from outside: an address, and headers that each request needs.".to_owned(),
+            json!({"port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "The port that a server in the sandbox listens on"}}),
+            &["port"]
+        ),
+        tool(
+            NAMES[7],
+            "Write a file of the sandbox that is not text, such as an image.".to_owned(),
+            json!({
+                "path": path("Its path; a relative one is in the checkout"),
+                "data": {"type": "string", "description": "Its bytes, in base64"},
+                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, as 755; without it they stay, or are 644"},
+            }),
+            &["path", "data"]
+        ),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_tells_every_tool_once_and_each_required_argument_is_described() {
+        let told = list();
+        let told = told.as_array().expect("a list");
+        let names: Vec<&str> = told
+            .iter()
+            .filter_map(|tool| tool["name"].as_str())
+            .collect();
+        assert_eq!(names, NAMES);
+        for tool in told {
+            let schema = &tool["inputSchema"];
+            for name in schema["required"].as_array().expect("a list") {
+                let name = name.as_str().expect("a name");
+                assert!(schema["properties"][name].is_object(), "{tool}");
+            }
+        }
+    }
+}
