@@ -216,14 +216,18 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
     assert_eq!(before.1, after.1, "somebody left a mark");
 }
 
-/// The items of a thread beside its session: marks and whatever else is kept.
+/// The items of a thread beside its session and what a look leaves for the next: marks and whatever else is kept.
 async fn marks(world: &World, thread: &ThreadKey) -> Vec<String> {
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
     let own = items
         .iter()
         .filter(|item| item["thread"]["S"] == thread.to_string());
     let mut names: Vec<String> = own
-        .filter(|item| item["item"]["S"] != "session")
+        .filter(|item| {
+            !["session", "parked"]
+                .iter()
+                .any(|own| item["item"]["S"] == **own)
+        })
         .map(ToString::to_string)
         .collect();
     names.sort();
