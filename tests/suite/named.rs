@@ -88,7 +88,7 @@ async fn lived(world: World, platform: Platform) {
     let tenant = made.json()["tenant"].as_str().unwrap().to_owned();
     assert_eq!(
         made.json(),
-        json!({"sandbox": key, "name": name, "tenant": tenant, "provider": null, "repo": null, "snapshot": null,
+        json!({"sandbox": key, "name": name, "tenant": tenant, "provider": null, "runtime": null, "repo": null, "snapshot": null,
             "result": "done", "trouble": null, "phase": "active"})
     );
     let taken = operate(&world, &["sandbox", "create", &name, "--tenant", &tenant]).await;

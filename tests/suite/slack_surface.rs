@@ -316,6 +316,8 @@ async fn home() {
   <Choose a default agent>
   *Sandbox provider:* none, as its operator has set it up
   <Choose a default sandbox provider>
+  *Runtime:* none, as its operator has set it up
+  <Choose a default runtime>
   (Channels have defaults of their own: /bobbin config help.)
 ",
     );

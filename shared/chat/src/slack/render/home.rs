@@ -145,7 +145,7 @@ fn defaults(picture: &Picture) -> Vec<Value> {
     if !picture.manages {
         let lines = kinds.map(|(_, name, value)| said(name, value));
         let who = "Who manages this workspace can change them here. For one task: `repo:owner/name`, \
-`model:provider/model`, `agent:plan` or `provider:name` before its words.";
+`model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its words.";
         return vec![section(&lines.join("\n")), context(who)];
     }
     let mut blocks = Vec::new();

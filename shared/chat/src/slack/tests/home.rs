@@ -107,7 +107,8 @@ fn a_member_sees_their_runs_what_waits_for_them_and_the_defaults() {
          *Model:* none, as its operator has set it up\n\
          *Agent:* none, as its operator has set it up\n\
          *Sandbox provider:* none, as its operator has set it up\n\
-         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model`, `agent:plan` or `provider:name` before its words.)"
+         *Runtime:* none, as its operator has set it up\n\
+         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its words.)"
     );
 }
 
@@ -200,7 +201,9 @@ fn every_element_of_a_home_is_understood_when_it_is_pressed() {
     }
     assert_eq!(
         understood,
-        ["stop", "config", "config", "config", "config", "config"]
+        [
+            "stop", "config", "config", "config", "config", "config", "config"
+        ]
     );
 }
 
