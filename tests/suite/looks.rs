@@ -165,9 +165,12 @@ async fn decided() {
     stack.end().unwrap();
 }
 
-/// A stack of its own: its workers are killed.
+/// A stack of its own: its workers are killed, and who dies between its word and the giving back costs six seconds.
 async fn killed() {
     let mut limits = seldom();
+    limits["visibility_ms"] = json!(6_000);
+    limits["heartbeat_ms"] = json!(2_000);
+    limits["lifecycle_call_ms"] = json!(5_000);
     limits["look_ms_min"] = json!(8_000);
     limits["look_ms_max"] = json!(20_000);
     let stack = Stack::start(&Options {
