@@ -2,15 +2,16 @@
 //! as who runs the stack would ask.
 
 use async_trait::async_trait;
+use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::queue::Queues;
 use bobbin_core::bearer::Bearer;
 use bobbin_core::ids::{TurnId, sandbox_name};
 use bobbin_core::message::{Body, Message, Operation, Work};
 use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState};
 use bobbin_mcp::{Opened, Place};
 use bobbin_sandbox::{ErrorKind, ProviderError};
-
-use crate::router::Router;
 
 /// One wish to have it back is sent in so long, however many calls want it.
 const WISH_MS: u64 = 30_000;
@@ -20,7 +21,9 @@ const AGAIN: &str = "Wait 20 s and call this again";
 
 /// The sandbox of a bearer, as its record stood when the request came.
 pub struct Recorded<'a> {
-    pub router: &'a Router,
+    pub config: &'a Config,
+    pub queues: &'a Queues,
+    pub providers: &'a KeyedProviders,
     pub bearer: Bearer,
     pub record: SandboxRecord,
 }
@@ -46,9 +49,9 @@ impl Place for Recorded<'_> {
         if record.credentials.is_some() {
             return Err("This sandbox is in an account of its server's or workspace's own, whose key the tools do not have. They cannot be used there.".to_owned());
         }
-        let config = &self.router.config;
+        let config = self.config;
         let name = record.provider.as_deref().unwrap_or(&config.provider);
-        let providers = self.router.providers.get(now_ms()).await?;
+        let providers = self.providers.get(now_ms()).await?;
         let provider = providers.into_iter().find(|(of, _)| *of == name);
         let (_, provider) =
             provider.ok_or_else(|| format!("The stack has no key for the provider {name}."))?;
@@ -110,7 +113,7 @@ impl Recorded<'_> {
     /// Its idle time begins anew, now and then: else it would be stopped under whoever uses its tools.
     async fn used(&self, name: &str, provider: &dyn bobbin_sandbox::Provider) {
         let now_ms = now_ms();
-        let every_ms = self.router.config.limits.idle_pause_ms / USE_SHARE;
+        let every_ms = self.config.limits.idle_pause_ms / USE_SHARE;
         if now_ms.saturating_sub(self.record.last_activity_ms) < every_ms {
             return;
         }
@@ -138,7 +141,7 @@ impl Recorded<'_> {
                 by: None,
             },
         };
-        let sent = self.router.queues.send(&Body::Message(message)).await;
+        let sent = self.queues.send(&Body::Message(message)).await;
         sent.map_err(|error| error.to_string())
     }
 }

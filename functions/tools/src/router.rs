@@ -22,10 +22,10 @@ const PATH: &str = "/mcp";
 
 /// Everything that an answer needs.
 pub struct Router {
-    pub config: Config,
-    pub store: Store,
-    pub queues: Queues,
-    pub providers: KeyedProviders,
+    config: Config,
+    store: Store,
+    queues: Queues,
+    providers: KeyedProviders,
     key: CachedSecret<StackKey>,
 }
 
@@ -84,7 +84,9 @@ impl Router {
         let (bearer, record) = self.admitted(request).await?;
         let context = request.lambda_context_ref();
         let place = Recorded {
-            router: self,
+            config: &self.config,
+            queues: &self.queues,
+            providers: &self.providers,
             bearer,
             record,
         };

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::bounds::{UPLOAD_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::files::bytes;
-use crate::tools::{Came, Opened, Place, Shown, located, script, trouble, variables};
+use crate::place::{Came, Opened, Place, Shown, located, script, trouble, variables};
 
 const WRITE: &str = include_str!("scripts/write.sh");
 

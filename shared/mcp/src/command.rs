@@ -9,7 +9,7 @@ use crate::bounds::{
     CALLS_KEPT, COMMAND_BYTES_MAX, COMMAND_MS, COMMAND_MS_MAX, LOOK_MS_MAX, LOOKS_A_SECOND,
     OUTPUT_BYTES_MAX, TEXT_LINES_MAX, VARIABLE_BYTES_MAX, VARIABLES_MAX, WAIT_MS, WAIT_MS_MAX,
 };
-use crate::tools::{Came, Place, Shown, located, script, variables};
+use crate::place::{Came, Place, Shown, located, script, variables};
 
 const RUN: &str = include_str!("scripts/run.sh");
 /// What `timeout` ends with when it has ended the command.

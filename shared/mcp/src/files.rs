@@ -9,7 +9,7 @@ use crate::bounds::{
     DEPTH_MAX, ENTRIES_MAX, IMAGE_BYTES_MAX, MATCHES_MAX, OUTPUT_BYTES_MAX, TEXT_BYTES_MAX,
     TEXT_LINES_MAX,
 };
-use crate::tools::{Came, Opened, Place, Shown, located, script, trouble, variables};
+use crate::place::{Came, Opened, Place, Shown, located, script, trouble, variables};
 
 const LIST: &str = include_str!("scripts/list.sh");
 const SEARCH: &str = include_str!("scripts/search.sh");

@@ -10,8 +10,10 @@ mod bounds;
 mod changes;
 mod command;
 mod files;
+mod place;
 mod rpc;
 mod tools;
 
+pub use place::{Opened, Place};
 pub use rpc::{Answer, Request, answer};
-pub use tools::{NAMES, Opened, Place};
+pub use tools::NAMES;

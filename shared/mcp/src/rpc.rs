@@ -4,7 +4,8 @@ use bobbin_core::ids::digest;
 use serde_json::{Value, json};
 
 use crate::bounds::SESSION_BYTES_MAX;
-use crate::tools::{self, Called, Place};
+use crate::place::Place;
+use crate::tools::{self, Called};
 
 /// The revisions that are spoken, the newest first.
 const VERSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
@@ -160,7 +161,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::tools::Opened;
+    use crate::place::Opened;
 
     struct Nowhere;
 
