@@ -14,10 +14,11 @@ use flate2::write::DeflateEncoder;
 const ZIP_BYTES: u64 = 30 + 46 + 22;
 
 /// What is deployed, built in the release profile.
-const DEPLOYED: [&str; 3] = ["ingress", "worker", "sweeper"];
+const DEPLOYED: [&str; 4] = ["ingress", "worker", "sweeper", "tools"];
 /// What stands around them, by package: built to be quick in less time.
-const AROUND: [(&str, &str); 4] = [
+const AROUND: [(&str, &str); 5] = [
     ("bobbin-local", "bobbin-local"),
+    ("bobbin-agentd", "bobbin-agentd"),
     ("bobbin-tests", "stand-in-agent"),
     ("bobbin-bench-load", "load"),
     ("bobbin-bench-table", "table"),
