@@ -40,16 +40,6 @@ impl Selection {
         *self == Self::default()
     }
 
-    /// Whether it says more of the sandbox than its repository.
-    #[must_use]
-    pub const fn names_a_sandbox(&self) -> bool {
-        self.sandbox.is_some()
-            || self.provider.is_some()
-            || self.runtime.is_some()
-            || self.snapshot.is_some()
-            || self.in_common
-    }
-
     /// This, and where nothing was chosen what `other` says.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {

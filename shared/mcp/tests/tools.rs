@@ -187,6 +187,12 @@ async fn a_long_output_keeps_its_head_and_tail_and_the_whole_of_it_lies_in_the_s
     assert!(counted.ends_with("\n100000"), "{counted}");
 }
 
+/// The id by which a command that still runs is asked for again.
+fn id_of(told: &str) -> String {
+    let behind = told.split("with the id ").nth(1).unwrap();
+    behind.split(' ').next().unwrap().to_owned()
+}
+
 async fn a_command_that_takes_long_goes_on_and_is_asked_for_again(client: &Client) {
     let cmd = "echo began; while [ ! -f go ]; do sleep 0.1; done; echo ended";
     let told = client
@@ -194,14 +200,7 @@ async fn a_command_that_takes_long_goes_on_and_is_asked_for_again(client: &Clien
         .await
         .unwrap();
     assert!(told.starts_with("It still runs, for "), "{told}");
-    let id = told
-        .split("with the id ")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = id_of(&told);
     let told = client
         .call("run_command", json!({"id": id, "wait_ms": 400}))
         .await
@@ -393,14 +392,7 @@ async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client:
         )
         .await;
     let told = told.unwrap();
-    let id = told
-        .split("with the id ")
-        .nth(1)
-        .unwrap()
-        .split(' ')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = id_of(&told);
     let latest = tokio::time::Instant::now() + Duration::from_millis(STEP_MS_MAX);
     let mut seen = client.provider.stop(&client.name, latest).await.unwrap();
     while seen != SandboxState::Stopped {

@@ -204,16 +204,17 @@ impl Agent {
 
     /// How the run of these prompts stands, as the daemon says it.
     fn standing(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
-        let all = std::iter::once(message).chain(further.iter().map(String::as_str));
-        let states: Vec<TurnState> = all.map(|one| self.state(one, now_ms)).collect();
+        let all: Vec<&str> = std::iter::once(message)
+            .chain(further.iter().map(String::as_str))
+            .collect();
+        let states: Vec<TurnState> = all.iter().map(|one| self.state(one, now_ms)).collect();
         match Standing::of(&states) {
             Standing::Works => return RunState::Busy,
             Standing::Cut => return RunState::Lost,
             Standing::Unseen => return RunState::Pending,
             Standing::Over => {}
         }
-        let runs = std::iter::once(message).chain(further.iter().map(String::as_str));
-        let runs: Vec<&Run> = runs.filter_map(|one| self.runs.get(one)).collect();
+        let runs: Vec<&Run> = all.iter().filter_map(|one| self.runs.get(*one)).collect();
         let end = if runs.iter().any(|run| run.aborted) {
             RunEnd::Aborted
         } else if runs.iter().any(|run| run.error) {

@@ -34,7 +34,8 @@ pub(super) fn selection(
         }
     }
     let mut chosen = asked_for(prompt, context);
-    let has_agents = mode(session, prompt, context).is_ok_and(RuntimeMode::has_agents);
+    let mode = mode(session, &chosen, context);
+    let has_agents = mode.as_ref().is_ok_and(|mode| mode.has_agents());
     if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.agent) {
         chosen.agent = Some(kept.clone());
     }
@@ -45,7 +46,7 @@ pub(super) fn selection(
     {
         return Err(words::no_key(model, provider, context.delivery.providers));
     }
-    if let (Some(wanted), Ok(there)) = (&wants.runtime, mode(session, prompt, context))
+    if let (Some(wanted), Ok(there)) = (&wants.runtime, mode)
         && RuntimeMode::named(wanted) != Ok(there)
     {
         return Err(words::other_runtime(wanted, there.name()));
@@ -66,15 +67,14 @@ pub(super) fn selection(
     Ok(Selection { repo, ..chosen })
 }
 
-/// How agents are run in the thread's sandbox, or in the one that it would get now.
+/// How agents are run in the thread's sandbox, or in the one that it would get now for this choice.
 fn mode(
     session: &Session,
-    prompt: &Prompt,
+    chosen: &Selection,
     context: &Context<'_>,
 ) -> Result<RuntimeMode, UnknownMode> {
     let of_stack = context.delivery.runtime;
-    let chosen = asked_for(prompt, context).runtime;
-    let recorded = match (is_over(session), &chosen) {
+    let recorded = match (is_over(session), &chosen.runtime) {
         (true, Some(name)) => Some(name.as_str()),
         (true, None) => of_stack.recorded(),
         (false, _) => session.sandbox.runtime.as_deref(),
@@ -93,7 +93,7 @@ const fn is_over(session: &Session) -> bool {
 /// Notes the agent that a turn's author chose for the thread.
 pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     if let Some(agent) = &prompt.wants.agent
-        && mode(session, prompt, context).is_ok_and(RuntimeMode::has_agents)
+        && mode(session, &asked_for(prompt, context), context).is_ok_and(RuntimeMode::has_agents)
     {
         session.agent = Some(agent.trim().to_owned());
     }
