@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(
             configured("Compat"),
             Err(
-                "SANDBOX_RUNTIME_MODE: \"Compat\" is no way to run agents; there are opencode, compat and native"
+                "SANDBOX_RUNTIME_MODE: \"Compat\" is no way to run agents; there are opencode, compat, native and outside"
                     .to_owned()
             )
         );

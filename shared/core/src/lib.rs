@@ -35,6 +35,7 @@ pub mod overview;
 pub mod own_keys;
 pub mod parked;
 pub mod person;
+pub mod outside;
 pub mod ports;
 pub mod reply;
 pub mod run;

@@ -14,16 +14,21 @@ pub enum RuntimeMode {
     Compat,
     /// Agents of any kind, in the daemon's own sessions.
     Native,
+    /// OpenCode's server in a sandbox that holds nothing else: it works by tools in a second sandbox, which has the code and
+    /// neither model key nor conversation.
+    Outside,
+    /// No agent at all: what is worked in by tools. Nobody chooses it; sandboxes of [`Self::Outside`] have one of this way each.
+    Bare,
 }
 
 /// A name that is none of a way's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to run agents; there are opencode, compat and native")]
+#[error("{0:?} is no way to run agents; there are opencode, compat, native and outside")]
 pub struct UnknownMode(String);
 
 impl RuntimeMode {
-    /// All, the first one first.
-    pub const ALL: [Self; 3] = [Self::OpenCode, Self::Compat, Self::Native];
+    /// All that can be chosen, the first one first.
+    pub const ALL: [Self; 4] = [Self::OpenCode, Self::Compat, Self::Native, Self::Outside];
 
     /// The name that settings and records know it by.
     #[must_use]
@@ -32,6 +37,8 @@ impl RuntimeMode {
             Self::OpenCode => "opencode",
             Self::Compat => "compat",
             Self::Native => "native",
+            Self::Outside => "outside",
+            Self::Bare => "bare",
         }
     }
 
@@ -51,10 +58,23 @@ impl RuntimeMode {
     /// [`UnknownMode`].
     pub fn of(stack: Self, recorded: Option<&str>) -> Result<Self, UnknownMode> {
         match (recorded, stack) {
-            (Some(name), _) => Self::named(name),
-            (None, Self::Native) => Ok(Self::OpenCode),
-            (None, mode) => Ok(mode),
+            (Some(name), _) => Self::read(name),
+            (None, mode @ (Self::OpenCode | Self::Compat)) => Ok(mode),
+            (None, _) => Ok(Self::OpenCode),
         }
+    }
+
+    /// The mode that a record names; none: it names none, or one that this build does not know.
+    #[must_use]
+    pub fn recorded_as(name: Option<&str>) -> Option<Self> {
+        Self::read(name?).ok()
+    }
+
+    fn read(name: &str) -> Result<Self, UnknownMode> {
+        if name == Self::Bare.name() {
+            return Ok(Self::Bare);
+        }
+        Self::named(name)
     }
 
     /// What the record of a sandbox says that begins in a stack of this mode, where nobody chose.
@@ -62,7 +82,7 @@ impl RuntimeMode {
     pub const fn recorded(self) -> Option<&'static str> {
         match self {
             Self::OpenCode | Self::Compat => None,
-            Self::Native => Some(self.name()),
+            Self::Native | Self::Outside | Self::Bare => Some(self.name()),
         }
     }
 
@@ -70,6 +90,12 @@ impl RuntimeMode {
     #[must_use]
     pub const fn has_agents(self) -> bool {
         matches!(self, Self::Native)
+    }
+
+    /// Whether its agent works in another sandbox than its own.
+    #[must_use]
+    pub const fn works_elsewhere(self) -> bool {
+        matches!(self, Self::Outside)
     }
 }
 
@@ -84,15 +110,24 @@ mod tests {
         assert_eq!(
             told,
             Err(
-                "\"Compat\" is no way to run agents; there are opencode, compat and native"
+                "\"Compat\" is no way to run agents; there are opencode, compat, native and outside"
                     .to_owned()
             )
         );
     }
 
     #[test]
+    fn nobody_chooses_a_sandbox_without_an_agent() {
+        assert!(RuntimeMode::named("bare").is_err());
+        assert_eq!(
+            RuntimeMode::recorded_as(Some("bare")),
+            Some(RuntimeMode::Bare)
+        );
+    }
+
+    #[test]
     fn a_sandbox_goes_on_with_what_it_began_with_and_the_two_ways_to_one_server_follow_the_stack() {
-        use RuntimeMode::{Compat, Native, OpenCode};
+        use RuntimeMode::{Bare, Compat, Native, OpenCode, Outside};
         for (stack, recorded, mode) in [
             (OpenCode, None, OpenCode),
             (Compat, None, Compat),
@@ -101,6 +136,9 @@ mod tests {
             (OpenCode, Some("native"), Native),
             (Compat, Some("opencode"), OpenCode),
             (Native, Some("compat"), Compat),
+            (Outside, None, OpenCode),
+            (OpenCode, Some("outside"), Outside),
+            (OpenCode, Some("bare"), Bare),
         ] {
             assert_eq!(
                 RuntimeMode::of(stack, recorded),

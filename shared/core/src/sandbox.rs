@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Ms, SandboxName, ThreadKey, TurnId};
 use crate::message::Operation;
 use crate::person::Person;
+use crate::runtime_mode::RuntimeMode;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 
 /// The phase of a sandbox.
@@ -88,6 +89,9 @@ pub struct SandboxRecord {
     /// The snapshot that a generation begins with; none: the stack's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+    /// The provider of the sandbox that its agent works in by tools, where it works in another one; none: the stack's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_provider: Option<String>,
     /// The snapshots that were made of it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<KeptSnapshot>,
@@ -151,6 +155,12 @@ impl SandboxRecord {
     #[must_use]
     pub const fn is_alive(&self) -> bool {
         !matches!(self.phase, Phase::Destroyed | Phase::Error)
+    }
+
+    /// Whether its agent works in a sandbox of its own for tools ([`crate::outside`]).
+    #[must_use]
+    pub fn works_elsewhere(&self) -> bool {
+        RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
     }
 
     /// Whether people share it.

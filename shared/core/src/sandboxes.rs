@@ -477,7 +477,7 @@ impl SandboxOption {
             ),
             Self::Runtime => (
                 Kind::Runtime.usable(typed).ok(),
-                "a way to run agents: there are opencode, compat and native",
+                "a way to run agents: there are opencode, compat, native and outside",
             ),
             Self::Snapshot => (
                 ((1..=SNAPSHOT_BYTES_MAX).contains(&typed.len()) && typed.chars().all(of_name))

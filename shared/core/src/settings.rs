@@ -370,7 +370,7 @@ impl Kind {
             Self::Model => "a model: name it as provider/model",
             Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
             Self::Provider => "a provider: name one that is set up here, for example daytona",
-            Self::Runtime => "a way to run agents: there are opencode, compat and native",
+            Self::Runtime => "a way to run agents: there are opencode, compat, native and outside",
         }
     }
 

@@ -46,6 +46,9 @@ pub(super) fn selection(
     {
         return Err(words::no_key(model, provider, context.delivery.providers));
     }
+    if mode == Ok(RuntimeMode::Bare) {
+        return Err(words::NO_AGENT_THERE.to_owned());
+    }
     if let (Some(wanted), Ok(there)) = (&wants.runtime, mode)
         && RuntimeMode::named(wanted) != Ok(there)
     {

@@ -101,7 +101,8 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     if context.delivery.receive > context.delivery.limits.attempts + 1 {
         return end(session, want, Some("it kept failing"), context);
     }
-    if session.sandbox.name.as_ref() != Some(&new.name) {
+    // What has ended is made anew as it is wanted now.
+    if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
         match &session.observed.name_found {
             None => {
                 return Next::Do(Effect::FindName {

@@ -50,7 +50,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             }
             (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create {
                 generation,
-                snapshot: session.sandbox.snapshot.clone(),
+                snapshot: own_snapshot(session),
             })),
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.create_ms) =>
@@ -155,8 +155,11 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &session.turn {
         let chosen = &turn.selection;
         session.sandbox.repo.clone_from(&chosen.repo);
-        // Where it is made belongs to the sandbox: somebody's choice for a later turn does not move it.
-        if session.sandbox.provider.is_none() {
+        // Where it is made belongs to the sandbox: somebody's choice for a later turn does not move it. Of a choice for an agent
+        // that works elsewhere it says where the code is.
+        if session.sandbox.works_elsewhere() {
+            session.sandbox.tools_provider.clone_from(&chosen.provider);
+        } else if session.sandbox.provider.is_none() {
             session.sandbox.provider.clone_from(&chosen.provider);
         }
         if chosen.snapshot.is_some() {
@@ -168,6 +171,13 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
     let note = format!("sandbox {}", session.sandbox.generation);
     record::enter(session, Phase::Creating, &note, context);
     record::lease_to_bring_up(session, context);
+}
+
+/// What it begins with; what somebody chose for the code is not for the agent beside it.
+fn own_snapshot(session: &Session) -> Option<String> {
+    let sandbox = &session.sandbox;
+    let of_code = || sandbox.snapshot.clone();
+    (!sandbox.works_elsewhere()).then(of_code).flatten()
 }
 
 /// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
@@ -213,7 +223,8 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
 /// A new sandbox gets its repository before its server starts in it. What was active once has it.
 fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.repo.as_ref()?;
-    if session.sandbox.phase != Phase::Creating
+    if session.sandbox.works_elsewhere()
+        || session.sandbox.phase != Phase::Creating
         || session.observed.cloned
         || session.observed.healthy
     {

@@ -361,6 +361,9 @@ pub fn other_runtime(wanted: &str, there: &str) -> String {
     )
 }
 
+/// A sandbox that was made to be worked in by tools alone.
+pub const NO_AGENT_THERE: &str = "No agent runs in this sandbox: it is worked in by tools. Disconnect the thread from it, or take another one.";
+
 /// There is no key for the model's provider.
 #[must_use]
 pub fn no_key(model: &str, provider: &str, providers: &[String]) -> String {

@@ -272,9 +272,50 @@ fn how_agents_are_run_is_chosen_with_a_sandbox_and_stays_until_it_is_made_anew()
     deliver_until_done(&world, &asked("m1", wish("docker")), 1);
     assert_eq!(
         reason(&world),
-        "`docker` cannot be used as a way to run agents: there are opencode, compat and native."
+        "`docker` cannot be used as a way to run agents: there are opencode, compat, native and outside."
     );
     nothing_ran(&world);
+}
+
+#[test]
+fn an_agent_that_works_elsewhere_has_a_sandbox_without_the_code() {
+    let world = Fake::new();
+    let wanted = Selection {
+        repo: Some("acme/api".to_owned()),
+        provider: Some("vercel".to_owned()),
+        snapshot: Some("of-code".to_owned()),
+        runtime: Some("outside".to_owned()),
+        ..Selection::default()
+    };
+    deliver_until_done(&world, &asked("m1", wanted), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!(sandbox.runtime.as_deref(), Some("outside"));
+    // What was chosen is for the code: nothing of it is in the agent's own.
+    assert_eq!(
+        (sandbox.provider.as_deref(), sandbox.tools_provider.as_deref()),
+        (None, Some("vercel"))
+    );
+    assert_eq!(sandbox.repo.as_deref(), Some("acme/api"));
+    world.with(|s| {
+        assert!(s.clones.is_empty(), "{:?}", s.clones);
+        assert_eq!(s.ran_with.len(), 1);
+    });
+}
+
+#[test]
+fn no_turn_runs_in_a_sandbox_that_is_for_tools_alone() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    world.with(|s| {
+        s.record.as_mut().unwrap().sandbox.runtime = Some("bare".to_owned());
+    });
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert!(
+        reason(&world).starts_with("No agent runs in this sandbox"),
+        "{}",
+        reason(&world)
+    );
+    assert_eq!(world.with(|s| s.ran_with.len()), 1);
 }
 
 #[test]

@@ -400,6 +400,37 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
 }
 
 #[test]
+fn what_is_made_once_more_under_its_name_is_made_as_it_is_wanted_then() {
+    let world = Fake::new();
+    let key = SandboxKey::without_thread(&thread().tenant(), &"k1".into());
+    let create = |id: &str, snapshot: Option<&str>| {
+        let new = NewSandbox {
+            name: name("front"),
+            provider: None,
+            runtime: None,
+            repo: Some("acme/api".to_owned()).filter(|_| snapshot.is_none()),
+            snapshot: snapshot.map(str::to_owned),
+        };
+        in_thread(&key.group(), work(id, Work::Create(new)))
+    };
+    let stands = || world.with(|s| s.sandbox_record(&key).unwrap());
+    deliver_until_done(&world, &create("k1", None), 1);
+    // While it is there it stays as it is.
+    deliver_until_done(&world, &create("k2", Some("kept")), 1);
+    assert_eq!((stands().generation, stands().snapshot), (1, None));
+    world.with(|s| {
+        let mut gone = s.sandbox_record(&key).unwrap();
+        gone.phase = Phase::Destroyed;
+        s.apart.insert(key.clone(), gone);
+    });
+    deliver_until_done(&world, &create("k3", Some("kept")), 1);
+    let anew = stands();
+    assert_eq!((anew.phase, anew.generation), (Phase::Active, 2));
+    assert_eq!((anew.snapshot.as_deref(), anew.repo), (Some("kept"), None));
+    assert_eq!(anew.name, Some(name("front")));
+}
+
+#[test]
 fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
     let world = shared(None);
     let key = thread().sandbox();
