@@ -45,7 +45,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Names of all files that the bot has put into the thread, oldest first.
-async fn names(talk: &Talk<'_>) -> Vec<String> {
+pub async fn names(talk: &Talk<'_>) -> Vec<String> {
     let seen = talk.messages().await.unwrap();
     let ours = seen.into_iter().filter(|one| one.by_bot);
     ours.flat_map(|one| one.files)
@@ -224,7 +224,7 @@ pub async fn images(world: World, platform: Platform) {
         Platform::Slack => &broken,
     };
     let text = "look\nrun: cat .bobbin/attachments/*/notes.txt";
-    let (talk, turn) = begin_with_files(&world, platform, None, text, files).await;
+    let (talk, turn) = begin_with_files(&world, platform, &[], text, files).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     match platform {
@@ -252,7 +252,7 @@ pub async fn images(world: World, platform: Platform) {
 pub async fn image_with(world: &World, platform: Platform, agent: &str) {
     let png = hex::decode(PNG).unwrap();
     let files = [("dot.png", "image/png", &png[..])];
-    let (talk, turn) = begin_with_files(world, platform, Some(agent), "look", &files).await;
+    let (talk, turn) = begin_with_files(world, platform, &[("agent", agent)], "look", &files).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     assert!(answer.contains("I see 1 image: image/png."), "{answer}");
@@ -260,10 +260,10 @@ pub async fn image_with(world: &World, platform: Platform, agent: &str) {
 }
 
 /// Begins a thread with files: names, media types, bytes. Discord has one file to a command.
-async fn begin_with_files<'w>(
+pub async fn begin_with_files<'w>(
     world: &'w World,
     platform: Platform,
-    agent: Option<&str>,
+    choices: &[(&str, &str)],
     lines: &str,
     files: &[(&str, &str, &[u8])],
 ) -> (Talk<'w>, String) {
@@ -274,8 +274,8 @@ async fn begin_with_files<'w>(
             let discord = &world.discord;
             let id = discord.upload(name, media_type, bytes).await.unwrap();
             let mut options = json!({"prompt": text, "file": id});
-            if let Some(agent) = agent {
-                options["agent"] = json!(agent);
+            for (name, value) in choices {
+                options[*name] = json!(value);
             }
             let act = json!({"type": "command", "name": "sandbox", "options": options});
             discord.act(&act).await.unwrap().interaction
@@ -287,7 +287,10 @@ async fn begin_with_files<'w>(
                 uploads.push(slack.upload(name, media_type, bytes).await.unwrap());
             }
             let bot = &world.ready.slack_bot_user_id;
-            let chosen = agent.map_or_else(String::new, |agent| format!("agent:{agent} "));
+            let chosen = choices
+                .iter()
+                .map(|(name, value)| format!("{name}:{value} "));
+            let chosen: String = chosen.collect();
             let text = format!("<@{bot}> {chosen}{text}");
             let act = json!({"type": "message", "text": text, "uploads": uploads});
             let done = slack.act(&act).await.unwrap();

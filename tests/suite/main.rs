@@ -21,6 +21,7 @@ mod named;
 mod native;
 mod observe;
 mod operate;
+mod outside;
 mod own_keys;
 mod places;
 mod promises;
@@ -96,6 +97,7 @@ fn main() -> ExitCode {
         setup::trials(),
         share::trials(),
         tools::trials(),
+        outside::trials(),
         // Begun first, and waited for last.
         protocol::trials(),
         fuzz::trials(),

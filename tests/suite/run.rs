@@ -99,6 +99,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("seldom", &SELDOM),
         ("compat", &crate::modes::COMPAT),
         ("native", &crate::modes::NATIVE),
+        ("asking", &crate::outside::ASKING),
         ("operated", &crate::operate::OPERATED),
         ("kept", &crate::places::KEPT),
         ("brief", &crate::places::BRIEF),

@@ -1,17 +1,20 @@
-//! Whether the sandbox runs, by its record; where it does not, that it is to be brought back is asked for in its own group,
-//! as who runs the stack would ask.
+//! Whether the sandbox runs, by its record; where it does not, that it is to be brought back, or made, is asked for in its own
+//! group, as who runs the stack would ask.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::bearer::Bearer;
-use bobbin_core::ids::{TurnId, sandbox_name};
+use bobbin_core::ids::{SandboxKey, TurnId, sandbox_name};
 use bobbin_core::message::{Body, Message, Operation, Work};
+use bobbin_core::outside;
 use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState};
+use bobbin_core::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
 use bobbin_mcp::{Opened, Place};
-use bobbin_sandbox::{ErrorKind, ProviderError};
+use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
 /// One wish to have it back is sent in so long, however many calls want it.
 const WISH_MS: u64 = 30_000;
@@ -19,13 +22,15 @@ const WISH_MS: u64 = 30_000;
 const USE_SHARE: u64 = 4;
 const AGAIN: &str = "Wait 20 s and call this again";
 
-/// The sandbox of a bearer, as its record stood when the request came.
+/// A sandbox, as its record stood when the request came.
 pub struct Recorded<'a> {
     pub config: &'a Config,
     pub queues: &'a Queues,
     pub providers: &'a KeyedProviders,
-    pub bearer: Bearer,
+    pub key: SandboxKey,
     pub record: SandboxRecord,
+    /// The sandbox whose agent it was made for, where there is one: then it is made, and made anew, by itself.
+    pub agent: Option<(SandboxKey, SandboxRecord)>,
 }
 
 #[async_trait]
@@ -33,7 +38,7 @@ impl Place for Recorded<'_> {
     async fn open(&self) -> Result<Opened, String> {
         let record = &self.record;
         if record.closing.is_some() {
-            return Err(self.gone("is being deleted, as somebody wants"));
+            return Err(self.gone("is being deleted, as somebody wants").await);
         }
         match record.phase {
             Phase::Active => {}
@@ -43,26 +48,19 @@ impl Place for Recorded<'_> {
             Phase::Creating => {
                 return Err(format!("The sandbox is still being made. {AGAIN}."));
             }
-            Phase::Destroying => return Err(self.gone("is being deleted")),
-            Phase::Destroyed | Phase::Error => return Err(self.gone("is gone, with its files")),
+            Phase::Destroying => return Err(self.gone("is being deleted").await),
+            Phase::Destroyed | Phase::Error => {
+                return Err(self.gone("is gone, with its files").await);
+            }
         }
-        if record.credentials.is_some() {
-            return Err("This sandbox is in an account of its server's or workspace's own, whose key the tools do not have. They cannot be used there.".to_owned());
-        }
-        let config = self.config;
-        let name = record.provider.as_deref().unwrap_or(&config.provider);
-        let providers = self.providers.get(now_ms()).await?;
-        let provider = providers.into_iter().find(|(of, _)| *of == name);
-        let (_, provider) =
-            provider.ok_or_else(|| format!("The stack has no key for the provider {name}."))?;
-        let own = sandbox_name(&config.stack, &self.bearer.sandbox, record.generation);
-        match provider.find(&own).await {
+        let (provider, name) = self.provider_of(&self.key, record).await?;
+        match provider.find(&name).await {
             // A stack of the same name may share the account.
-            Ok(sandbox) if sandbox.is_foreign(&config.stack_id) => {
+            Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => {
                 Err("A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.".to_owned())
             }
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
-                self.used(&own, &*provider).await;
+                self.used(&name, &*provider).await;
                 Ok(Opened { provider, sandbox })
             }
             // The provider has stopped it, or lost it: whoever brings it back finds that out.
@@ -73,19 +71,76 @@ impl Place for Recorded<'_> {
             Err(error) => Err(away(&error)),
         }
     }
+
+    async fn expect(&self) {
+        let wished = match (&self.agent, self.record.phase) {
+            (Some(agent), Phase::Destroyed | Phase::Error) => self.make(agent).await,
+            (Some(_), Phase::Paused) => self.wish(now_ms(), WISH_MS).await,
+            _ => Ok(()),
+        };
+        if let Err(why) = wished {
+            tracing::warn!(
+                event = "tools.unprepared",
+                "the sandbox of an agent that has come could not be asked for: {why}"
+            );
+        }
+    }
+
+    async fn attachment(&self, path: &str) -> Result<Vec<u8>, String> {
+        let Some((key, record)) = &self.agent else {
+            return Err("No files come with messages here: send the bytes as `data`.".to_owned());
+        };
+        let is_one = path
+            .strip_prefix(ATTACHMENTS_FOLDER)
+            .is_some_and(|rest| rest.starts_with('/') && !rest.split('/').any(|part| part == ".."));
+        if !is_one {
+            return Err(format!(
+                "An attachment is named as the message names it: its path begins with {ATTACHMENTS_FOLDER}/."
+            ));
+        }
+        let (provider, name) = self.provider_of(key, record).await?;
+        let sandbox = provider.find(&name).await.map_err(|error| away(&error))?;
+        let path = format!("{COMMON_FOLDER}/{path}");
+        let read = provider.get_file(&sandbox, &path).await;
+        read.map_err(|error| match error.kind {
+            ErrorKind::NotFound => "No such file came with a message.".to_owned(),
+            _ => away(&error),
+        })
+    }
 }
 
 impl Recorded<'_> {
+    /// Who runs a sandbox, and its name there.
+    async fn provider_of(
+        &self,
+        key: &SandboxKey,
+        record: &SandboxRecord,
+    ) -> Result<(Arc<dyn Provider>, String), String> {
+        if record.credentials.is_some() {
+            return Err("This sandbox is in an account of its server's or workspace's own, whose key the tools do not have. They cannot be used there.".to_owned());
+        }
+        let config = self.config;
+        let name = record.provider.as_deref().unwrap_or(&config.provider);
+        let providers = self.providers.get(now_ms()).await?;
+        let provider = providers.into_iter().find(|(of, _)| *of == name);
+        let (_, provider) =
+            provider.ok_or_else(|| format!("The stack has no key for the provider {name}."))?;
+        let own = sandbox_name(&config.stack, key, record.generation);
+        Ok((provider, own))
+    }
+
+    /// What came of the last try, where that was a moment ago and it came to nothing.
+    fn failed(&self, want: Operation, now_ms: u64) -> Option<&str> {
+        let last = self.record.operated.iter().rfind(|one| one.want == want)?;
+        let is_recent = now_ms.saturating_sub(last.at_ms) < 2 * WISH_MS;
+        last.trouble.as_deref().filter(|_| is_recent)
+    }
+
     /// Has it brought back, and says so.
     async fn brought_back(&self, why: &str) -> String {
         let now_ms = now_ms();
-        let mut operated = self.record.operated.iter().rev();
-        let last = operated.find(|one| one.want == Operation::Resume);
-        let failed = last
-            .filter(|one| now_ms.saturating_sub(one.at_ms) < 2 * WISH_MS)
-            .and_then(|one| one.trouble.as_deref());
-        let asked = self.wish(now_ms, WISH_MS).await;
-        match (asked, failed) {
+        let failed = self.failed(Operation::Resume, now_ms);
+        match (self.wish(now_ms, WISH_MS).await, failed) {
             (Err(error), _) => format!("{why}, and it could not be asked for: {error}. {AGAIN}."),
             (Ok(()), Some(trouble)) => format!(
                 "{why}, and the last try to bring it back came to nothing: {trouble}. It is tried again. {AGAIN}, and if this stays so tell the person you work for."
@@ -96,22 +151,57 @@ impl Recorded<'_> {
         }
     }
 
-    /// Nothing here makes a sandbox: the person is told how to.
-    fn gone(&self, how: &str) -> String {
-        let from = match self.record.snapshots.last() {
-            Some(kept) => format!(
-                "from its newest snapshot, by: bobbin sandbox create NAME --snapshot {}",
-                kept.name
-            ),
-            None => "by: bobbin sandbox create NAME".to_owned(),
+    /// It is made anew where it was made for an agent; else the person is told how to.
+    async fn gone(&self, how: &str) -> String {
+        match &self.agent {
+            Some(agent) => self.made_anew(how, agent).await,
+            None => {
+                let from = match self.record.snapshots.last() {
+                    Some(kept) => format!(
+                        "from its newest snapshot, by: bobbin sandbox create NAME --snapshot {}",
+                        kept.name
+                    ),
+                    None => "by: bobbin sandbox create NAME".to_owned(),
+                };
+                format!(
+                    "The sandbox {how}. Calling again does not help. Tell the person you work for: another one is made {from}; its tools have a bearer of their own."
+                )
+            }
+        }
+    }
+
+    async fn made_anew(&self, how: &str, agent: &(SandboxKey, SandboxRecord)) -> String {
+        let now_ms = now_ms();
+        let failed = self.failed(Operation::Create, now_ms);
+        if let Err(error) = self.make(agent).await {
+            return format!(
+                "There is no sandbox yet, and it could not be asked for: {error}. {AGAIN}."
+            );
+        }
+        if let Some(trouble) = failed {
+            return format!(
+                "There is no sandbox: the last try to make one came to nothing: {trouble}. It is tried again. {AGAIN}, and if this stays so tell the person you work for."
+            );
+        }
+        if self.record.generation == 0 {
+            return format!("The sandbox is being made. {AGAIN}.");
+        }
+        let with = match (outside::newest(&self.record), &agent.1.repo) {
+            (Some(kept), _) => format!("with what its newest snapshot {kept} kept"),
+            (None, Some(repo)) => format!("with {repo} cloned anew"),
+            (None, None) => "empty".to_owned(),
         };
-        format!(
-            "The sandbox {how}. Calling again does not help. Tell the person you work for: another one is made {from}; its tools have a bearer of their own."
-        )
+        format!("The sandbox {how}, and another one is being made, {with}. {AGAIN}.")
+    }
+
+    async fn make(&self, (key, agent): &(SandboxKey, SandboxRecord)) -> Result<(), String> {
+        let before = Some(&self.record);
+        let message = outside::made((key, agent), before, now_ms(), WISH_MS);
+        self.send(message).await
     }
 
     /// Its idle time begins anew, now and then: else it would be stopped under whoever uses its tools.
-    async fn used(&self, name: &str, provider: &dyn bobbin_sandbox::Provider) {
+    async fn used(&self, name: &str, provider: &dyn Provider) {
         let now_ms = now_ms();
         let every_ms = self.config.limits.idle_pause_ms / USE_SHARE;
         if now_ms.saturating_sub(self.record.last_activity_ms) < every_ms {
@@ -130,9 +220,9 @@ impl Recorded<'_> {
 
     /// Wants it to run, once within a time.
     async fn wish(&self, now_ms: u64, every_ms: u64) -> Result<(), String> {
-        let group = self.bearer.sandbox.group();
+        let group = self.key.group();
         let turn = now_ms / every_ms.max(1);
-        let message = Message {
+        self.send(Message {
             id: TurnId::from(format!("tools-{}-{every_ms}-{turn}", group.short_hash())),
             thread: group,
             accepted_at_ms: now_ms,
@@ -140,7 +230,11 @@ impl Recorded<'_> {
                 want: Operation::Resume,
                 by: None,
             },
-        };
+        })
+        .await
+    }
+
+    async fn send(&self, message: Message) -> Result<(), String> {
         let sent = self.queues.send(&Body::Message(message)).await;
         sent.map_err(|error| error.to_string())
     }

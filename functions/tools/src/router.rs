@@ -8,6 +8,8 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::{CachedSecret, StackKey};
 use bobbin_cloud::store::Store;
 use bobbin_core::bearer::Bearer;
+use bobbin_core::ids::SandboxKey;
+use bobbin_core::outside;
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_mcp::Answer;
 use lambda_http::{Body, Request, RequestExt as _, Response};
@@ -83,13 +85,7 @@ impl Router {
         }
         let (bearer, record) = self.admitted(request).await?;
         let context = request.lambda_context_ref();
-        let place = Recorded {
-            config: &self.config,
-            queues: &self.queues,
-            providers: &self.providers,
-            bearer,
-            record,
-        };
+        let place = self.place(bearer.sandbox, record).await?;
         let asked = bobbin_mcp::Request {
             body: request.body().as_ref(),
             session: header(request, "mcp-session-id"),
@@ -99,9 +95,34 @@ impl Router {
         Ok(bobbin_mcp::answer(&asked, &place).await)
     }
 
+    /// Where the tools work: in the bearer's sandbox, or in the one that was made for its agent.
+    async fn place(&self, key: SandboxKey, record: SandboxRecord) -> Result<Recorded<'_>, Refused> {
+        let (key, record, agent) = if record.works_elsewhere() {
+            let tools = outside::tools_of(&key);
+            let there = self.record(&tools).await?.unwrap_or_default();
+            (tools, there, Some((key, record)))
+        } else {
+            (key, record, None)
+        };
+        Ok(Recorded {
+            config: &self.config,
+            queues: &self.queues,
+            providers: &self.providers,
+            key,
+            record,
+            agent,
+        })
+    }
+
+    async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Refused> {
+        let read = self.store.sandboxes(&[key.clone()].into()).await;
+        let read = read.map_err(|error| later(error.to_string()))?;
+        let record = read.into_values().next().transpose();
+        Ok(record.map_err(|error| later(error.to_string()))?.flatten())
+    }
+
     /// Whose tools may be used, and that sandbox's record.
     async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), Refused> {
-        let later = |why: String| Refused { status: 503, why };
         let refused = |why: &str| Refused {
             status: 401,
             why: why.to_owned(),
@@ -117,10 +138,7 @@ impl Router {
         // With an empty key anybody could sign.
         let bearer = (!key.is_empty()).then(|| Bearer::read(key, text)).flatten();
         let bearer = bearer.ok_or_else(|| refused("This bearer is none of this stack's."))?;
-        let read = self.store.sandboxes(&[bearer.sandbox.clone()].into()).await;
-        let read = read.map_err(|error| later(error.to_string()))?;
-        let record = read.into_values().next().transpose();
-        let record = record.map_err(|error| later(error.to_string()))?.flatten();
+        let record = self.record(&bearer.sandbox).await?;
         let record =
             record.ok_or_else(|| refused("The sandbox of this bearer is not known any more."))?;
         if record.generation != bearer.generation {
@@ -137,6 +155,10 @@ impl Router {
         tracing::info!(event = "tools.refused", status, "{why}");
         responded(*status, Some(json!({"error": why}).to_string()), None)
     }
+}
+
+const fn later(why: String) -> Refused {
+    Refused { status: 503, why }
 }
 
 fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {

@@ -90,6 +90,7 @@ impl Worker {
         let keys = secrets.fresh(now_ms()).await?;
         let tenants = Arc::new(Tenants::new(&aws, &config, &keys)?);
         let parts = Parts {
+            queues: Queues::new(&aws, &config),
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             store: Store::new(&aws, &config.table),
@@ -101,7 +102,7 @@ impl Worker {
             ledger_ms: config.limits.ledger_ms,
         };
         Ok(Self {
-            queues: Queues::new(&aws, &config),
+            queues: parts.queues.clone(),
             dead_letters: DeadLetters::of(&aws, &config),
             runtime: runtimes::configured(&config.runtime_mode)?,
             aws,

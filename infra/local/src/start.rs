@@ -10,6 +10,7 @@ use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::Chat;
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
+use bobbin_local_sandbox::outbound::ReachablePorts;
 use bobbin_local_sandbox::settings::RunSettings;
 
 use crate::STACK;
@@ -59,6 +60,8 @@ struct Start<'a> {
     client: reqwest::Client,
     began: Instant,
     notes: Vec<String>,
+    /// What sandboxes reach of this machine.
+    reachable: ReachablePorts,
 }
 
 /// Starts all parts; what runs already when one fails is left in `parts`.
@@ -83,6 +86,7 @@ pub async fn start(
         client: loopback::client()?,
         began: Instant::now(),
         notes: real_services.notes.clone(),
+        reachable: ReachablePorts::default(),
     };
     println!("Starting Bobbin's laptop stack");
     if let Some(containers) = start.containers {
@@ -99,10 +103,11 @@ pub async fn start(
 
     let model = start.model().await?;
     let model_api = model.base_url();
+    start.let_reach(&model_api);
     parts.model = Some(model);
-    let provider = Arc::new(start.provider(tools.clone(), &model_api).await?);
+    let provider = Arc::new(start.provider(tools.clone()).await?);
     parts.provider = Some(Arc::clone(&provider));
-    let vercel = Arc::new(start.vercel(tools, &model_api).await?);
+    let vercel = Arc::new(start.vercel(tools).await?);
     parts.vercel = Some(Arc::clone(&vercel));
     let table = Table::default();
     let inspector = StackInspector {
@@ -145,6 +150,13 @@ pub async fn start(
 }
 
 impl Start<'_> {
+    /// What runs in sandboxes reaches this address of ours.
+    fn let_reach(&self, address: &str) {
+        if let Some(port) = containers::port(address) {
+            self.reachable.add(port);
+        }
+    }
+
     fn print_step(&self, line: &str) {
         println!("  [{:>5.1} s] {line}", self.began.elapsed().as_secs_f64());
     }
@@ -191,10 +203,10 @@ impl Start<'_> {
     }
 
     /// What both providers are told of this machine.
-    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, model_api: &str) -> RunSettings {
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>) -> RunSettings {
         RunSettings {
             tools,
-            reachable: containers::port(model_api).into_iter().collect(),
+            reachable: self.reachable.clone(),
             git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
             breakpoints: self.breakpoints.clone(),
             also_on: self.containers.and_then(|it| it.address),
@@ -203,12 +215,12 @@ impl Start<'_> {
         }
     }
 
-    async fn provider(&mut self, tools: Vec<PathBuf>, model_api: &str) -> Result<Provider, String> {
+    async fn provider(&mut self, tools: Vec<PathBuf>) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
-        settings.run = self.run_settings(settings.run, tools, model_api);
+        settings.run = self.run_settings(settings.run, tools);
         let provider = Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
@@ -225,18 +237,14 @@ impl Start<'_> {
     }
 
     /// The second provider. How it confines sandboxes is said by the first: it is the same machine.
-    async fn vercel(
-        &self,
-        tools: Vec<PathBuf>,
-        model_api: &str,
-    ) -> Result<bobbin_local_vercel::Provider, String> {
+    async fn vercel(&self, tools: Vec<PathBuf>) -> Result<bobbin_local_vercel::Provider, String> {
         let mut settings = bobbin_local_vercel::Settings::new(
             self.state_dir.join("vercel"),
             self.keys.vercel_token.clone(),
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
-        settings.run = self.run_settings(settings.run, tools, model_api);
+        settings.run = self.run_settings(settings.run, tools);
         bobbin_local_vercel::Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
@@ -340,11 +348,13 @@ impl Start<'_> {
         ready.messages_queue_url = resource("Messages")?;
         ready.control_queue_url = resource("Control")?;
         ready.aws_endpoint = engine.endpoint().to_owned();
+        // Agents of which each works in another sandbox than its own; a bearer is the lock.
         ready.tools = engine
             .outputs()
             .get("ToolsAddress")
             .map(|address| address.trim_end_matches('/').to_owned())
             .unwrap_or_default();
+        self.let_reach(&ready.tools);
         // The first tables stay; there is one engine.
         let _ = table.set((engine.tables(), ready.table.clone()));
         let proxy = IngressProxy::start(&function_url, Arc::clone(chat)).await?;

@@ -1,9 +1,11 @@
 //! What runs an agent in a sandbox: the trait [`Runtime`], and a folder a runtime with its types, pure folds over them, its
 //! client and its part of the trait.
 
+mod bare;
 pub mod opencode;
 mod runtime;
 
+pub use bare::Bare;
 pub use runtime::{
     Agent, AgentError, AgentErrorKind, AgentResult, InlineImage, Launch, LaunchInputs, Missed,
     ModelKey, Refresh, RunState, RunWatch, Runtime, Submission,

@@ -101,6 +101,8 @@ pub struct LaunchInputs<'a> {
     pub is_trusted: bool,
     /// The address on which it has to listen to be reached.
     pub listens_on: Ipv4Addr,
+    /// What lets it use the tools of another sandbox, where it works there.
+    pub tools_bearer: &'a str,
 }
 
 /// What starts a server. It has no `Debug`: the environment holds the password.
@@ -164,6 +166,11 @@ pub enum RunState {
 pub trait Runtime: fmt::Debug + Send + Sync {
     /// The port of its server in the sandbox.
     fn port(&self) -> u16;
+
+    /// Whether there is a server at all.
+    fn has_server(&self) -> bool {
+        true
+    }
 
     /// Providers whose models can be chosen: there is a key for them. The configured one is first.
     fn providers(&self) -> &[String];

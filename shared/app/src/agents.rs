@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bobbin_agent::opencode::ToolServer;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::{Agent, Refresh, Runtime};
 use bobbin_core::failure::Failure;
@@ -28,7 +29,13 @@ pub fn listening(
         model_base_url: None,
         keys: ModelKeys::default(),
     };
-    runtimes::runtime(configured, recorded, &models, &Limits::DEFAULT)
+    // Who only listens needs none of them.
+    let tools = ToolServer {
+        url: String::new(),
+        ask: Vec::new(),
+    };
+    let limits = &Limits::DEFAULT;
+    runtimes::runtime(configured, recorded, &models, limits, Some(&tools))
 }
 
 /// The agent of the sandbox with this name. Nothing is asked of it yet.

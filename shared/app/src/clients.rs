@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bobbin_agent::opencode::ToolServer;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
@@ -43,7 +44,12 @@ pub(crate) fn sandboxes_with(
         model_base_url: some(&config.model_base_url),
         keys: models,
     };
-    let runtime = runtimes::runtime(&config.runtime_mode, recorded, &models, &config.limits)?;
+    let tools = (!config.tools_url.is_empty()).then(|| ToolServer {
+        url: format!("{}/mcp", config.tools_url.trim_end_matches('/')),
+        ask: config.tools_ask.clone(),
+    });
+    let (mode, limits) = (&config.runtime_mode, &config.limits);
+    let runtime = runtimes::runtime(mode, recorded, &models, limits, tools.as_ref())?;
     Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }
 

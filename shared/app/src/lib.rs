@@ -13,6 +13,7 @@ pub mod keyed;
 pub mod model_keys;
 pub mod opening;
 pub mod orphans;
+mod outside;
 pub mod overview;
 pub mod providers;
 pub mod runtimes;

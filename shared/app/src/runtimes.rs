@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::Runtime;
 use bobbin_agent::opencode::models::ModelSettings;
-use bobbin_agent::opencode::{OpenCodeRuntime, Via};
+use bobbin_agent::opencode::{OpenCodeRuntime, ToolServer, Via};
+use bobbin_agent::{Bare, Runtime};
 use bobbin_agent_native::NativeRuntime;
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::limits::Limits;
 use bobbin_core::runtime_mode::RuntimeMode;
+
+/// Said where somebody wants an agent that works outside, and nothing serves the tools.
+const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way with reset.";
 
 /// The mode of a stack with this `SANDBOX_RUNTIME_MODE`: the first one where that is empty.
 ///
@@ -30,6 +33,7 @@ pub(crate) fn runtime(
     recorded: Option<&str>,
     models: &ModelSettings,
     limits: &Limits,
+    tools: Option<&ToolServer>,
 ) -> Result<Arc<dyn Runtime>, String> {
     let mode = RuntimeMode::of(configured(of_stack)?, recorded).map_err(|e| e.to_string())?;
     let via = match mode {
@@ -37,6 +41,15 @@ pub(crate) fn runtime(
         RuntimeMode::Compat => Via::Daemon,
         RuntimeMode::Native => {
             let runtime = NativeRuntime::new(models, &told_to_agent(limits))?;
+            return Ok(Arc::new(runtime));
+        }
+        RuntimeMode::Outside => {
+            let tools = tools.ok_or(NO_TOOLS)?.clone();
+            let runtime = OpenCodeRuntime::new(models)?.working_by(tools);
+            return Ok(Arc::new(runtime));
+        }
+        RuntimeMode::Bare => {
+            let runtime = Bare::instead_of(OpenCodeRuntime::new(models)?);
             return Ok(Arc::new(runtime));
         }
     };

@@ -5,6 +5,7 @@
 //! do them), the record and its control flags (see [`RunContext`]), and any decision.
 
 mod attach;
+mod changes;
 mod clone;
 mod follow;
 mod lifecycle;

@@ -8,6 +8,7 @@ use bobbin_chat::Chats;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::metrics::Metrics;
+use bobbin_cloud::queue::Queues;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -21,6 +22,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::parked::Parked;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
@@ -76,6 +78,8 @@ pub struct Live {
 pub struct Parts {
     /// Where records, flags and ledger are.
     pub store: Store,
+    /// Where messages go that another group works on.
+    pub queues: Queues,
     /// Where turns are shown.
     pub chat: Arc<Chats>,
     /// Where sandboxes and their agents are reached with the stack's own keys.
@@ -385,6 +389,9 @@ impl World for Live {
                 Event::Woken
             }
             Effect::Sandbox(effect) => self.guarded(target, effect).await,
+            Effect::Agent(
+                effect @ (AgentEffect::ListArtifacts { .. } | AgentEffect::ReadChanges { .. }),
+            ) if self.works_elsewhere() => self.left_outside(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes(thread, false).await {
                 Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
@@ -427,6 +434,37 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
 }
 
 impl Live {
+    pub(crate) const fn store(&self) -> &Store {
+        &self.parts.store
+    }
+
+    pub(crate) const fn queues(&self) -> &Queues {
+        &self.parts.queues
+    }
+
+    /// Whether the thread's agent works in another sandbox than its own.
+    fn works_elsewhere(&self) -> bool {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = recorded.as_ref();
+        session.is_some_and(|session| session.sandbox.works_elsewhere())
+    }
+
+    /// The clients for another sandbox of the thread's tenant, as its record stands.
+    pub(crate) async fn sandboxes_of(
+        &self,
+        thread: &ThreadKey,
+        record: &SandboxRecord,
+    ) -> Result<Arc<Sandboxes>, Failure> {
+        let settings = {
+            let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+            settings.clone()
+        };
+        let own = record.credentials.is_some();
+        let at = (record.provider.as_deref(), record.runtime.as_deref());
+        let tenants = &self.parts.tenants;
+        tenants.of(&thread.tenant(), &settings, own, at).await
+    }
+
     /// Where the thread's turns work, by the record as it was last read or written.
     fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -483,6 +521,9 @@ impl Live {
         generation: u32,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
+        if self.works_elsewhere() {
+            return self.artifact_outside(target, file).await;
+        }
         const NOT_REACHED: &str = "the sandbox cannot be reached";
         let sandboxes = self.sandboxes(target.thread, false).await;
         let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
@@ -501,6 +542,12 @@ impl Live {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
+        }
+        if let SandboxEffect::Delete { generation } = effect
+            && self.works_elsewhere()
+            && let Err(failure) = self.end_tools(target.sandbox, *generation).await
+        {
+            return Event::Failed(failure);
         }
         let event = match self.sandboxes(target.thread, is_new).await {
             Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,

@@ -103,6 +103,10 @@ pub struct Config {
     pub model: String,
     /// How agents are run in the sandboxes, by the name of the mode; empty is the first one.
     pub runtime_mode: String,
+    /// Where the tools of sandboxes are served, with a slash at its end; empty: nowhere.
+    pub tools_url: String,
+    /// Tools of which each use needs a person's leave.
+    pub tools_ask: Vec<String>,
     /// Further models of the endpoint that can be chosen.
     pub models: Vec<String>,
     /// OpenAI-compatible endpoint; empty uses the provider's own.
@@ -163,6 +167,8 @@ impl Config {
             ssh_hosts: overrides.ssh_hosts,
             model: required("MODEL")?,
             runtime_mode: optional("SANDBOX_RUNTIME_MODE"),
+            tools_url: optional("TOOLS_URL"),
+            tools_ask: overrides.tools_ask,
             models: overrides.models,
             project_config_of: overrides.project_config_of,
             model_keys_inside: overrides.model_keys_inside,

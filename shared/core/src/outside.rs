@@ -9,6 +9,17 @@ use crate::message::{Message, NewSandbox, Operation, Work};
 use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::{Phase, SandboxRecord};
 
+/// What the tools are called, in the order in which they are told. An agent puts the server's name before each.
+pub const TOOLS: [&str; 8] = [
+    "run_command",
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search",
+    "get_url",
+    "upload_file",
+];
 /// Before the digits of such a sandbox's name.
 const NAME: &str = "tools-";
 
@@ -120,7 +131,12 @@ mod tests {
         };
         assert!(new.name.as_str().starts_with("tools-"), "{}", new.name);
         assert_eq!(
-            (new.provider.as_deref(), new.runtime.as_deref(), new.repo.as_deref(), new.snapshot),
+            (
+                new.provider.as_deref(),
+                new.runtime.as_deref(),
+                new.repo.as_deref(),
+                new.snapshot
+            ),
             (Some("vercel"), Some("bare"), Some("acme/api"), None)
         );
         let again = made((&key, &record), None, 89_999, 30_000);

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
+use crate::outside::TOOLS;
 
 /// The parameter `Overrides` of the template; whatever it leaves out has its default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub struct Overrides {
     pub project_config_of: Vec<String>,
     /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
     pub model_keys_inside: bool,
+    /// Tools of which each use needs a person's leave, where an agent works in another sandbox than its own.
+    pub tools_ask: Vec<String>,
     /// Short answers on Slack are shown while they are written, where the workspace takes streams.
     pub slack_stream_answers: bool,
     /// Keys of tenants' own are entered in a form of Discord's, which Discord sees, and not on a page of ingress.
@@ -58,6 +61,7 @@ impl Default for Overrides {
             models: Vec::new(),
             project_config_of: Vec::new(),
             model_keys_inside: false,
+            tools_ask: Vec::new(),
             slack_stream_answers: false,
             keys_by_form: false,
             page_url: String::new(),
@@ -90,6 +94,16 @@ impl Overrides {
             text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
         };
         read.limits.check().map_err(wrong)?;
+        if let Some(unknown) = read
+            .tools_ask
+            .iter()
+            .find(|one| !TOOLS.contains(&one.as_str()))
+        {
+            return Err(wrong(format!(
+                "tools_ask names {unknown:?}; the tools are {}",
+                TOOLS.join(", ")
+            )));
+        }
         for (name, address) in [
             ("discord_api", &read.discord_api),
             ("slack_api", &read.slack_api),
@@ -143,6 +157,11 @@ mod tests {
         );
         let refused = Overrides::parse(r#"{"slack_api": ""}"#).expect_err("empty");
         assert!(refused.contains("slack_api is empty"), "{refused}");
+        let refused = Overrides::parse(r#"{"tools_ask": ["bash"]}"#).expect_err("no such tool");
+        assert!(
+            refused.ends_with("tools_ask names \"bash\"; the tools are run_command, read_file, write_file, edit_file, list_files, search, get_url, upload_file"),
+            "{refused}"
+        );
         for list in ["[1", "[]"] {
             let refused = Overrides::parse(list).expect_err("a list");
             assert!(refused.ends_with("it is a list, not a JSON object"));

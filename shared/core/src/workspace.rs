@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 pub const COMMON_FOLDER: &str = "project";
 /// The folder that the workspaces of single threads are in, likewise.
 pub const OWN_FOLDERS: &str = "workspaces";
+/// Below a workspace: the folder with the files that came with messages.
+pub const ATTACHMENTS_FOLDER: &str = ".bobbin/attachments";
 /// Bytes of a directory's path (Linux: `PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 

@@ -40,15 +40,22 @@ pub(crate) async fn write(wanted: Write, key: &str, place: &dyn Place) -> Came {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Upload {
     path: String,
-    data: String,
+    data: Option<String>,
+    attachment: Option<String>,
     mode: Option<String>,
 }
 
 /// `upload_file`.
 pub(crate) async fn upload(wanted: Upload, key: &str, place: &dyn Place) -> Came {
     let (path, mode) = (located(&wanted.path)?, checked(wanted.mode)?);
-    let data = STANDARD.decode(wanted.data);
-    let data = data.map_err(|_| "`data` is not base64.".to_owned())?;
+    let data = match (wanted.data, wanted.attachment) {
+        (Some(data), None) => {
+            let data = STANDARD.decode(data);
+            data.map_err(|_| "`data` is not base64.".to_owned())?
+        }
+        (None, Some(attachment)) => place.attachment(&attachment).await?,
+        _ => return Err("Say either `data` or `attachment`.".to_owned()),
+    };
     fits(data.len(), UPLOAD_BYTES_MAX)?;
     put(&place.open().await?, key, (&path, mode), data).await
 }

@@ -16,4 +16,3 @@ mod tools;
 
 pub use place::{Opened, Place};
 pub use rpc::{Answer, Request, answer};
-pub use tools::NAMES;

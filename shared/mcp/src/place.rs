@@ -18,6 +18,17 @@ pub trait Place: Sync {
     /// # Errors
     /// A text for the agent: why it does not run, and what to do.
     async fn open(&self) -> Result<Opened, String>;
+
+    /// An agent has come that will want it: what takes time may begin.
+    async fn expect(&self) {}
+
+    /// A file that came with a message to the agent, as the agent was told of it.
+    ///
+    /// # Errors
+    /// A text for the agent: why there is none.
+    async fn attachment(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Err("No files come with messages here: send the bytes as `data`.".to_owned())
+    }
 }
 
 /// A sandbox that runs, and who runs it.

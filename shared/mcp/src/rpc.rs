@@ -12,6 +12,7 @@ const VERSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
 /// What an agent is told of the tools beside their own descriptions.
 const INSTRUCTIONS: &str = "These tools work in a sandbox, a Linux machine of its own: files and commands of other tools are elsewhere. \
 Relative paths are in its checkout, the folder `project`. Where a tool says that the sandbox is not ready, wait and call it again. \
+Files that a message names below .bobbin/attachments are not there yet: upload_file brings one in, by that path as `attachment`. \
 What takes long goes on in the sandbox: run_command then answers with an id, and is called with that id to go on waiting.";
 /// Hexadecimal digits of a call's name and of a session's.
 const NAME_DIGITS: usize = 24;
@@ -102,6 +103,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
     }
     match method {
         "initialize" => {
+            place.expect().await;
             let wanted = body["params"]["protocolVersion"].as_str();
             let session = &digest(&["mcp-session", request.nonce])[..NAME_DIGITS];
             Answer {

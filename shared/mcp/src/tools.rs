@@ -1,5 +1,6 @@
 //! The tools: how each is called, and what becomes of a call.
 
+use bobbin_core::outside::TOOLS as NAMES;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -8,18 +9,6 @@ use crate::bounds::{
 };
 use crate::place::{Place, Shown};
 use crate::{changes, command, files};
-
-/// What the tools are called, in the order in which they are told. An agent puts the server's name before each.
-pub const NAMES: [&str; 8] = [
-    "run_command",
-    "read_file",
-    "write_file",
-    "edit_file",
-    "list_files",
-    "search",
-    "get_url",
-    "upload_file",
-];
 
 /// A call of a tool.
 pub(crate) struct Called<'a> {
@@ -167,13 +156,14 @@ pub(crate) fn list() -> Value {
         ),
         tool(
             NAMES[7],
-            "Write a file of the sandbox that is not text, such as an image.".to_owned(),
+            "Write a file of the sandbox that is not text, such as an image: from bytes, or from a file that came with a message.".to_owned(),
             json!({
                 "path": path("Its path; a relative one is in the checkout"),
                 "data": {"type": "string", "description": "Its bytes, in base64"},
+                "attachment": path("In place of data: a file that came with a message, by the path that the message names"),
                 "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, as 755; without it they stay, or are 644"},
             }),
-            &["path", "data"]
+            &["path"]
         ),
     ])
 }

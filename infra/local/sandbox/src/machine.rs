@@ -17,7 +17,7 @@ use crate::init::protocol::Environment;
 use crate::init_process::{InitProcess, Launch, Spawner};
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
-use crate::outbound::Egress;
+use crate::outbound::{Egress, ReachablePorts};
 use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
 use crate::stand_in::StandIn;
 use crate::tls::TlsInterceptor;
@@ -40,7 +40,7 @@ pub struct MachineSettings {
     /// Use bubblewrap if it works.
     pub confine: bool,
     /// Ports of this machine's loopback that sandboxes with a network of their own reach too.
-    pub reachable: Vec<u16>,
+    pub reachable: ReachablePorts,
     /// An address of this machine besides loopback that is not to be reached.
     pub own_address: Option<IpAddr>,
     /// Hosts of the world that something on this machine stands in for.

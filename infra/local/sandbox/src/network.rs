@@ -79,7 +79,7 @@ impl SandboxNetwork {
         }
         let end = CancellationToken::new();
         let egress = egress.clone();
-        let ports = egress.ports.clone();
+        let ports = egress.ports.all();
         let ended = end.clone();
         let policy = Arc::new(OutboundPolicy { egress, treatments });
         tasks.spawn(async move {

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -25,11 +25,37 @@ pub const PROXY_PORT: u16 = 19_999;
 /// The host of the ports that are forwarded.
 const LOOPBACK: &str = "127.0.0.1";
 
+/// Ports of this machine's loopback that sandboxes reach under the same number. Some are known only once more of a stack is up:
+/// all who have a copy have the same list.
+#[derive(Clone, Debug, Default)]
+pub struct ReachablePorts(Arc<RwLock<Vec<u16>>>);
+
+impl ReachablePorts {
+    /// One more, for sandboxes that are started from now on.
+    pub fn add(&self, port: u16) {
+        let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        ports.push(port);
+    }
+
+    /// Those that there are now.
+    #[must_use]
+    pub fn all(&self) -> Vec<u16> {
+        let ports = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        ports.clone()
+    }
+}
+
+impl FromIterator<u16> for ReachablePorts {
+    fn from_iter<T: IntoIterator<Item = u16>>(ports: T) -> Self {
+        Self(Arc::new(RwLock::new(ports.into_iter().collect())))
+    }
+}
+
 /// What may leave a sandbox.
 #[derive(Clone, Default)]
 pub struct Egress {
-    /// Ports of this machine's loopback that are forwarded under the same number.
-    pub ports: Vec<u16>,
+    /// Ports that are forwarded.
+    pub ports: ReachablePorts,
     /// An address of this machine besides loopback at which the stack listens, and which is not to be reached.
     pub own: Option<IpAddr>,
     /// Hosts that something on this machine stands in for.
@@ -67,7 +93,7 @@ pub(crate) async fn accept(listener: UnixListener, policy: Arc<OutboundPolicy>) 
 async fn handle(mut stream: UnixStream, policy: Arc<OutboundPolicy>) {
     match stream.read_u16().await {
         Ok(PROXY_PORT) => serve(stream, move |request| proxy(request, Arc::clone(&policy))).await,
-        Ok(port) if policy.egress.ports.contains(&port) => {
+        Ok(port) if policy.egress.ports.all().contains(&port) => {
             forward_to_host(stream, port, policy).await
         }
         _ => {}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bobbin_local_breakpoint::Breakpoints;
 
 use crate::machine::{MachineError, MachineSettings};
+use crate::outbound::ReachablePorts;
 use crate::stand_in::StandIn;
 
 /// Time in each state of transition where nobody names one.
@@ -26,7 +27,7 @@ pub struct RunSettings {
     /// A name or address of this machine by which such callers reach it.
     pub also_named: Option<String>,
     /// Ports of this machine's loopback that sandboxes with a network of their own reach too, such as a model's.
-    pub reachable: Vec<u16>,
+    pub reachable: ReachablePorts,
     /// Hosts of the world that something on this machine stands in for, as sandboxes with a network of their own see it.
     pub stand_ins: Vec<StandIn>,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
@@ -55,7 +56,7 @@ impl RunSettings {
             port: 0,
             also_on: None,
             also_named: None,
-            reachable: Vec::new(),
+            reachable: ReachablePorts::default(),
             stand_ins: Vec::new(),
             tools: Vec::new(),
             git_mirror: None,

@@ -156,6 +156,7 @@ mod tests {
             password: "secret-word",
             is_trusted: false,
             listens_on: Ipv4Addr::LOCALHOST,
+            tools_bearer: "",
         };
         runtime.launch(inputs).unwrap()
     }

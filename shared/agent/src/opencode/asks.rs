@@ -25,6 +25,9 @@ impl Permission {
         let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
         let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
         let path = path.or_else(|| named(call, "file_path"));
+        // What the tools of a sandbox call them.
+        let command = command.or_else(|| named(call, "cmd"));
+        let path = path.or_else(|| named(call, "path"));
         let subject = command.or(path);
         let outside = self.permission == "external_directory" && subject.is_some();
         let subject = subject.unwrap_or_else(|| self.patterns.join(", "));
@@ -181,6 +184,28 @@ mod tests {
                 places: ["/dev/*".into()].into(),
                 always: ["/dev/*".into()].into(),
             }
+        );
+    }
+
+    #[test]
+    fn a_tool_of_another_sandbox_is_asked_about_by_its_command_or_path() {
+        // What OpenCode 1.18.33 says of a tool over MCP: neither pattern nor metadata.
+        let asked: Permission = serde_json::from_value(json!({
+            "id": "per_1", "sessionID": "s", "permission": "sandbox_run_command", "patterns": ["*"], "metadata": {},
+            "always": ["*"],
+        }))
+        .unwrap();
+        let subject = |call: Value| match asked.about(Some(&call)) {
+            About::Permission { subject, .. } => subject,
+            About::Question { .. } => panic!("a permission"),
+        };
+        assert_eq!(
+            subject(json!({"cmd": "rm -rf build", "cwd": "/x"})),
+            "rm -rf build"
+        );
+        assert_eq!(
+            subject(json!({"path": "notes.txt", "content": "x"})),
+            "notes.txt"
         );
     }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::failure::Failure;
+use serde_json::Value;
 
 use super::client::Via;
 use super::request::{QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker};
+use crate::bare::PREPARE;
 use crate::runtime::{Launch, LaunchInputs};
 
-/// The script that prepares the project and starts the server; its first lines are set before it.
+/// The script that starts the server; its first lines are set before it.
 const START_SCRIPT: &str = include_str!("start.sh");
 /// The variable that tells the script where the server has to listen; without it, on loopback.
 const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
@@ -23,7 +25,7 @@ pub(super) const LAST_WORDS: &str =
     "tail -q -n 5 .bobbin/opencode.log .bobbin/agentd.log 2>/dev/null | head -c 4000";
 
 /// What starts a server with this configuration.
-pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: String) -> Launch {
+pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> Launch {
     let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let mut environment: BTreeMap<String, String> =
         QUIET_ENVIRONMENT.into_iter().map(set).collect();
@@ -40,11 +42,11 @@ pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: String) -> Laun
     };
     environment.extend([
         set((secret, inputs.password)),
-        set(("OPENCODE_CONFIG_CONTENT", &config)),
+        set(("OPENCODE_CONFIG_CONTENT", &config.to_string())),
     ]);
     Launch {
         script: format!(
-            "server={server}\nrestart={}\nmarker='{}'\n{START_SCRIPT}",
+            "server={server}\nrestart={}\nmarker='{}'\n{PREPARE}{START_SCRIPT}",
             u8::from(inputs.restart),
             plugin_marker()
         ),

@@ -7,6 +7,7 @@
 use bobbin_core::failure::Failure;
 use bobbin_core::keys::Key;
 use bobbin_http::host_of;
+use serde_json::Value;
 
 use super::request::{ModelEndpoint, ModelName, server_config};
 use crate::runtime::ModelKey;
@@ -195,7 +196,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Failure::NonRecoverable`] when there is no key for the configured model.
-    pub fn for_server(&self) -> Result<(String, Vec<ModelKey>), Failure> {
+    pub fn for_server(&self) -> Result<(Value, Vec<ModelKey>), Failure> {
         let default = self.at_server(&self.default.to_string())?;
         let (variable, key) = keyed(&self.keys)
             .find(|(provider, _, _)| *provider == self.default.provider)
@@ -254,7 +255,7 @@ impl Models {
         let mut seen = std::collections::BTreeSet::new();
         enabled.retain(|provider| seen.insert(provider.clone()));
         let config = server_config(&default, &enabled, endpoint.as_ref());
-        Ok((config.to_string(), held))
+        Ok((config, held))
     }
 }
 
@@ -312,7 +313,7 @@ mod tests {
         };
         let one = |key: &ModelKey| (key.variable.to_owned(), json!([key.value, key.hosts]));
         let keys = keys.iter().map(one).collect();
-        (serde_json::from_str(&config).unwrap(), Value::Object(keys))
+        (config, Value::Object(keys))
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::answer::conclude;
 use super::client::{OpenCode, OpenCodeError, Via};
 use super::launch;
 use super::models::{ModelSettings, Models};
+use super::outside::{self, ToolServer};
 use super::request::session_title;
 use super::watch::Watch;
 use crate::runtime::{
@@ -29,6 +30,7 @@ use crate::runtime::{
 pub struct OpenCodeRuntime {
     models: Arc<Models>,
     via: Via,
+    tools: Option<ToolServer>,
 }
 
 impl OpenCodeRuntime {
@@ -38,8 +40,20 @@ impl OpenCodeRuntime {
     /// What is wrong with a model's name.
     pub fn new(settings: &ModelSettings) -> Result<Self, String> {
         let models = Arc::new(Models::new(settings)?);
-        let via = Via::Server;
-        Ok(Self { models, via })
+        Ok(Self {
+            models,
+            via: Via::Server,
+            tools: None,
+        })
+    }
+
+    /// The same, which works in another sandbox by these tools.
+    #[must_use]
+    pub fn working_by(self, tools: ToolServer) -> Self {
+        Self {
+            tools: Some(tools),
+            ..self
+        }
     }
 
     /// The same, reached so. The store and its sessions are the same whichever way it is.
@@ -66,8 +80,13 @@ impl Runtime for OpenCodeRuntime {
     }
 
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
-        let (config, _) = self.models.for_server()?;
-        Ok(launch::launch(self.via, inputs, config))
+        let (mut config, _) = self.models.for_server()?;
+        let Some(tools) = &self.tools else {
+            return Ok(launch::launch(self.via, inputs, &config));
+        };
+        outside::configured(&mut config, tools);
+        let launch = launch::launch(self.via, inputs, &config);
+        Ok(outside::with_bearer(launch, inputs.tools_bearer))
     }
 
     fn not_launched(&self, exit_code: i64) -> Option<Failure> {
@@ -96,6 +115,7 @@ impl Runtime for OpenCodeRuntime {
         Arc::new(OpenCodeAgent {
             client: OpenCode::over(self.via, http, endpoint, password).refreshed_by(refresh),
             models: Arc::clone(&self.models),
+            has_tools: self.tools.is_some(),
         })
     }
 }
@@ -105,6 +125,8 @@ impl Runtime for OpenCodeRuntime {
 pub(super) struct OpenCodeAgent {
     pub(super) client: OpenCode,
     pub(super) models: Arc<Models>,
+    /// It works by the tools of another sandbox.
+    pub(super) has_tools: bool,
 }
 
 #[async_trait]
@@ -112,7 +134,7 @@ impl Agent for OpenCodeAgent {
     fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent> {
         Arc::new(Self {
             client: self.client.in_directory(workspace.directory()),
-            models: Arc::clone(&self.models),
+            ..self.clone()
         })
     }
 

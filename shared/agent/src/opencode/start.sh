@@ -1,16 +1,13 @@
-# Prepares the project and starts the OpenCode server, or the daemon in front of it. Set before this text: server (opencode
-# or daemon), restart (0 or 1), marker (JSON).
+# Starts the OpenCode server, or the daemon in front of it, in a project that ../prepare.sh, which is before this text, has made
+# fit. Set before both: server (opencode or daemon), restart (0 or 1), marker (JSON).
 # Runs in the sandbox's working directory, by any POSIX shell; secrets are only in the environment.
-umask 077
 command -v opencode >/dev/null 2>&1 || { echo "opencode is not installed"; exit 69; }
 [ "$server" = opencode ] || command -v bobbin-agentd >/dev/null 2>&1 || { echo "bobbin-agentd is not installed"; exit 70; }
-root=$(pwd)
 port="${OPENCODE_PORT:-4096}"
 # Loopback, unless what leads here comes from outside of the machine: then the password is the lock.
 host="${OPENCODE_HOSTNAME:-127.0.0.1}"
 pid_file="$root/.bobbin/opencode.pid"
 log="$root/.bobbin/opencode.log"
-mkdir -p "$root/.bobbin" "$root/project" || { echo "the disk cannot be written"; exit 1; }
 
 # Keeps OpenCode from installing its plugin package at every start.
 for place in "${XDG_CONFIG_HOME:-$HOME/.config}/opencode" "$root/project/.opencode"; do
@@ -27,22 +24,6 @@ if [ -L "$rules" ] || [ ! -e "$rules" ]; then
       [ -f "$root/project/$file" ] && ln -sf "$root/project/$file" "$rules"
     done
   fi
-fi
-
-# Diffs and reverts need a repository with a commit. One that lies further up is somebody else's.
-if command -v git >/dev/null 2>&1 && [ ! -e "$root/project/.git" ]; then
-  git init -q "$root/project" </dev/null >/dev/null 2>&1
-  git -C "$root/project" -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false \
-    commit -q --allow-empty -m "Start" </dev/null >/dev/null 2>&1
-fi
-
-# What we bring in and what is only shown to people are no changes of the project.
-if [ -d "$root/project/.git" ]; then
-  exclude="$root/project/.git/info/exclude"
-  mkdir -p "$root/project/.git/info"
-  for line in ".bobbin/" "output/display/"; do
-    grep -qxF "$line" "$exclude" 2>/dev/null || printf '%s\n' "$line" >>"$exclude"
-  done
 fi
 
 # Which process is a server on our port: of the wanted kind, and of the other one, which a stack that has changed its mode

@@ -34,6 +34,13 @@ impl OpenCodeAgent {
             agent: prompt.agent.map(str::to_owned),
         };
         let client = &self.client;
+        if self.has_tools {
+            let there = client.ensure_tools().await;
+            there.map_err(|error| Missed {
+                error,
+                certain: true,
+            })?;
+        }
         accepted(client, session, &with, prompt).await?;
         if prompt.images.is_empty() {
             return Ok(());

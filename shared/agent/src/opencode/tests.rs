@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bobbin_core::ask::{About, Opt, Question};
 use bobbin_core::card::StepState;
 use bobbin_core::run::{Answer, RunEnd};
+use serde_json::{Value, json};
 
 use super::answer::{conclude, in_order, is_whole};
 use super::event::Event;
@@ -286,6 +287,36 @@ fn an_ask_of_an_aborted_session_is_not_open_after_a_reconnect() {
         ..snapshot
     });
     assert_eq!(run.asks().len(), 1);
+}
+
+#[test]
+fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
+    let event = |kind: &str, properties: Value| {
+        Event::parse(&json!({"type": kind, "properties": properties}).to_string())
+    };
+    let part = |state: Value| {
+        let part = json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_2", "type": "tool",
+            "callID": "call_1", "tool": "sandbox_run_command", "state": state});
+        event("message.part.updated", json!({"part": part}))
+    };
+    let mut run = Run::new("ses_1", "msg_1");
+    let info = json!({"id": "msg_2", "sessionID": "ses_1", "role": "assistant", "parentID": "msg_1", "time": {"created": 1}});
+    run.apply(event("message.updated", json!({"info": info})));
+    run.apply(part(json!({"status": "pending", "input": {}})));
+    let asked = json!({"id": "per_1", "sessionID": "ses_1", "permission": "sandbox_run_command", "patterns": ["*"],
+        "metadata": {}, "always": ["*"], "tool": {"messageID": "msg_2", "callID": "call_1"}});
+    run.apply(event("permission.asked", asked));
+    assert_eq!(run.asks(), []);
+    run.apply(part(json!({"status": "running", "input": {"cmd": "date"}})));
+    let told: Vec<String> = run
+        .asks()
+        .into_iter()
+        .map(|(_, about)| match about {
+            About::Permission { subject, .. } => subject.to_string(),
+            About::Question { .. } => String::new(),
+        })
+        .collect();
+    assert_eq!(told, ["date"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use bobbin_core::ids::{SandboxKey, TurnId, digest};
 use bobbin_core::images::{Image, is_image, media_type};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::Attachment;
+use bobbin_core::workspace::ATTACHMENTS_FOLDER;
 use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 
@@ -131,7 +132,7 @@ impl Sandboxes {
     ) -> Event {
         let limits = &self.settings.limits;
         let folder = format!(
-            ".bobbin/attachments/{}",
+            "{ATTACHMENTS_FOLDER}/{}",
             &digest(&["attachments", turn])[..12]
         );
         let there = self.there(target, generation, &folder).await;

@@ -34,7 +34,7 @@ impl Sandboxes {
         Ok(Event::Changed(Changes { files }))
     }
 
-    pub(super) async fn list_artifacts(
+    pub(crate) async fn list_artifacts(
         &self,
         target: Target<'_>,
         generation: u32,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::{Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, ModelKey};
+use bobbin_core::bearer::Bearer;
 use bobbin_core::credentials::redact;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
@@ -42,6 +43,10 @@ impl Sandboxes {
         generation: u32,
         within_ms: u64,
     ) -> Result<Event, Failure> {
+        if !self.runtime.has_server() {
+            let sandbox = self.find(key, generation).await?;
+            return running(&sandbox).map(|()| Event::Healthy);
+        }
         let agent = self.agent(key, generation).await?;
         match self.healthy_within(&*agent, within_ms).await {
             Ok(()) => Ok(Event::Healthy),
@@ -63,6 +68,9 @@ impl Sandboxes {
         restart: bool,
         within_ms: u64,
     ) -> Result<Event, Failure> {
+        if !self.runtime.has_server() {
+            return self.prepare_bare(key, generation).await;
+        }
         let name = self.name(key, generation);
         // A server without a key would be started for nothing.
         let keys = self.runtime.keys()?;
@@ -78,23 +86,11 @@ impl Sandboxes {
             return Ok(Event::Healthy);
         }
         let sandbox = sandbox.map_err(|e| e.failure)?;
-        if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown {
-                seen: "the sandbox is not running".to_owned(),
-            });
-        }
+        running(&sandbox)?;
         let Launch {
             script,
             mut environment,
-        } = self.runtime.launch(LaunchInputs {
-            restart,
-            password: &self.password(&name),
-            listens_on: self.provider.caps().listens_on,
-            is_trusted: self
-                .settings
-                .project_config_of
-                .contains(&key.tenant().to_string()),
-        })?;
+        } = self.launch(key, generation, restart)?;
         environment.extend(self.keys_for(&sandbox, &keys).await?);
         self.run_start_script(&sandbox, &script, &environment)
             .await?;
@@ -112,6 +108,31 @@ impl Sandboxes {
                 }
             },
         }
+    }
+
+    /// A sandbox without a server is ready once its project is.
+    async fn prepare_bare(&self, key: &SandboxKey, generation: u32) -> Result<Event, Failure> {
+        let sandbox = self.find(key, generation).await?;
+        running(&sandbox)?;
+        let launch = self.launch(key, generation, false)?;
+        self.run_start_script(&sandbox, &launch.script, &launch.environment)
+            .await?;
+        Ok(Event::Healthy)
+    }
+
+    fn launch(&self, key: &SandboxKey, generation: u32, restart: bool) -> Result<Launch, Failure> {
+        let bearer = Bearer {
+            sandbox: key.clone(),
+            generation,
+        };
+        let tenant = key.tenant().to_string();
+        self.runtime.launch(LaunchInputs {
+            restart,
+            password: &self.password(&self.name(key, generation)),
+            listens_on: self.provider.caps().listens_on,
+            is_trusted: self.settings.project_config_of.contains(&tenant),
+            tools_bearer: &bearer.signed(&self.settings.stack_key),
+        })
     }
 
     /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
@@ -224,6 +245,15 @@ impl Sandboxes {
             .map_or(0, |(at, _)| at);
         words[from..].to_owned()
     }
+}
+
+fn running(sandbox: &Sandbox) -> Result<(), Failure> {
+    if sandbox.state == SandboxState::Running {
+        return Ok(());
+    }
+    Err(Failure::SandboxDown {
+        seen: "the sandbox is not running".to_owned(),
+    })
 }
 
 /// The same, with how often it was asked.

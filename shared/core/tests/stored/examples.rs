@@ -360,6 +360,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         generation: 2,
         name: None,
         provider: None,
+        tools_provider: None,
         snapshot: None,
         snapshots: Vec::new(),
         threads: BTreeSet::new(),
@@ -438,10 +439,16 @@ fn sandboxes() -> Vec<(&'static str, String)> {
         ..sandbox(Phase::Active)
     };
     let native = ("native", native.encode());
+    let outside = SandboxRecord {
+        runtime: Some("outside".to_owned()),
+        tools_provider: Some("vercel".to_owned()),
+        ..sandbox(Phase::Active)
+    };
+    let outside = ("outside", outside.encode());
     Phase::ALL
         .into_iter()
         .map(of)
-        .chain([shared, native, new])
+        .chain([shared, native, outside, new])
         .collect()
 }
 

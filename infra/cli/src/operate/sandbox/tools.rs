@@ -1,18 +1,17 @@
 //! `sandbox tools`: what an agent that runs elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
 //! present generation, and a configuration of `OpenCode` that has them and no tool of its own.
 
+use bobbin_agent::opencode::{ToolServer, tools_config};
 use bobbin_core::bearer::Bearer;
 use bobbin_core::ids::SandboxKey;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::arguments::Tools;
 use super::super::stack::Stack;
 use super::chosen;
 use crate::output::{CommandError, Output, Status};
 
-/// Milliseconds that an agent waits for a call: longer than any call waits for a command.
-const CALL_MS: u64 = 640_000;
 const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
 
 /// What is told to programs.
@@ -45,7 +44,13 @@ pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
     };
     let bearer = bearer.signed(stack.stack_key().await?.expose());
     let url = format!("{}/mcp", address.trim_end_matches('/'));
-    let opencode = opencode(&url, &bearer);
+    let tools = ToolServer {
+        url,
+        ask: Vec::new(),
+    };
+    let mut opencode = tools_config(&tools, &bearer);
+    opencode["$schema"] = "https://opencode.ai/config.json".into();
+    let url = tools.url;
     let text = format!(
         "The tools of {} are at {url}, with this bearer:\n{bearer}\nIt lets whoever has it do anything in this sandbox, until it is made anew (this is generation {}). In OpenCode, as opencode.json:\n{opencode:#}",
         chosen.said, record.generation
@@ -59,19 +64,4 @@ pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
         opencode,
     };
     Output::new(text, &answer, Status::Done)
-}
-
-/// The tools and no other: built-in ones would work where the agent runs.
-fn opencode(url: &str, bearer: &str) -> Value {
-    json!({
-        "$schema": "https://opencode.ai/config.json",
-        "mcp": {"sandbox": {
-            "type": "remote",
-            "url": url,
-            "headers": {"Authorization": format!("Bearer {bearer}")},
-            "oauth": false,
-            "timeout": CALL_MS,
-        }},
-        "permission": {"*": "deny", "sandbox_*": "allow"},
-    })
 }

@@ -24,7 +24,8 @@ pub(super) async fn ports(Sandbox { engine, id, .. }: Sandbox) -> Answer {
         .await
         .map_err(ApiError::internal)?;
     // What leads out of the sandbox is none of its servers.
-    let leads_out = |port: &u16| *port == PROXY_PORT || engine.machine.egress.ports.contains(port);
+    let leading_out = engine.machine.egress.ports.all();
+    let leads_out = |port: &u16| *port == PROXY_PORT || leading_out.contains(port);
     let mut ports: Vec<u16> = found
         .into_iter()
         .filter(|port| !leads_out(port))

@@ -143,7 +143,7 @@ async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbo
     let plain = host(&heard);
     tokio::spawn(async move { axum::serve(near, plain).await.unwrap() });
     let mut settings = settings(&fresh_folder("secrets"));
-    settings.run.reachable = vec![port];
+    settings.run.reachable = [port].into_iter().collect();
     settings.run.stand_ins = stand_ins(&["models.example", "other.example"], host(&heard)).await;
     let world = World::with(settings).await;
     if world.provider.confinement() != &Confinement::Bubblewrap {

@@ -46,7 +46,7 @@ impl World {
     /// One whose sandboxes reach a port of this machine.
     pub async fn reaching(name: &str, port: u16) -> Self {
         let mut settings = settings(&fresh_folder(name));
-        settings.run.reachable = vec![port];
+        settings.run.reachable = [port].into_iter().collect();
         Self::with(settings).await
     }
 

@@ -365,6 +365,24 @@ impl OpenCode {
             .map(drop)
     }
 
+    /// How the servers of tools stand, by their names in the configuration.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn tool_servers(&self) -> Answered<Value> {
+        self.get("/mcp", &[], CallKind::Other).await
+    }
+
+    /// Connects a server of tools anew.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn connect_tools(&self, server: &str) -> Answered<()> {
+        let path = format!("/mcp/{server}/connect");
+        let connected = self.post_json::<Value>(&path, None, CallKind::Other).await;
+        connected.map(drop)
+    }
+
     /// The files that a prompt's turn changed.
     ///
     /// # Errors

@@ -292,7 +292,10 @@ fn an_agent_that_works_elsewhere_has_a_sandbox_without_the_code() {
     assert_eq!(sandbox.runtime.as_deref(), Some("outside"));
     // What was chosen is for the code: nothing of it is in the agent's own.
     assert_eq!(
-        (sandbox.provider.as_deref(), sandbox.tools_provider.as_deref()),
+        (
+            sandbox.provider.as_deref(),
+            sandbox.tools_provider.as_deref()
+        ),
         (None, Some("vercel"))
     );
     assert_eq!(sandbox.repo.as_deref(), Some("acme/api"));

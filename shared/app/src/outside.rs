@@ -1,0 +1,114 @@
+//! What an agent leaves that works in another sandbox than its own: it is read there, and that one ends with it.
+
+use std::sync::Arc;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::changes::Changes;
+use bobbin_core::effect::AgentEffect;
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::SandboxKey;
+use bobbin_core::message::Body;
+use bobbin_core::outside;
+use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_core::workspace::Workspace;
+
+use crate::sandboxes::{Sandboxes, Target};
+use crate::world::Live;
+
+/// The sandbox with the code, while it runs.
+struct Code {
+    sandboxes: Arc<Sandboxes>,
+    key: SandboxKey,
+    generation: u32,
+}
+
+impl Live {
+    /// What was left in the sandbox with the code; nothing where that does not run.
+    pub(crate) async fn left_outside(&self, target: Target<'_>, effect: &AgentEffect) -> Event {
+        let code = match self.code(target).await {
+            Ok(code) => code,
+            Err(failure) => return Event::Failed(failure),
+        };
+        let found = match (effect, code) {
+            (AgentEffect::ListArtifacts { .. }, Some(code)) => {
+                let there = code.target(target);
+                code.sandboxes.list_artifacts(there, code.generation).await
+            }
+            (AgentEffect::ListArtifacts { .. }, None) => Ok(Event::Listed(Vec::new())),
+            (AgentEffect::ReadChanges { message, .. }, Some(code)) => {
+                let (key, generation) = (&code.key, code.generation);
+                code.sandboxes.find_changes(key, generation, message).await
+            }
+            (_, _) => Ok(Event::Changed(Changes::default())),
+        };
+        found.unwrap_or_else(Event::Failed)
+    }
+
+    /// The bytes of a file that is to be shown, from the sandbox with the code.
+    pub(crate) async fn artifact_outside(
+        &self,
+        target: Target<'_>,
+        file: &Artifact,
+    ) -> Result<Vec<u8>, String> {
+        let code = self.code(target).await.ok().flatten();
+        let code = code.ok_or_else(|| "lies in a sandbox that does not run".to_owned())?;
+        let there = code.target(target);
+        code.sandboxes
+            .fetch_artifact(there, code.generation, file)
+            .await
+    }
+
+    /// Sees to it that the sandbox with the code ends with that of its agent: asked for before that one is deleted, in a group
+    /// of its own, under a name that makes a repeat harmless.
+    pub(crate) async fn end_tools(
+        &self,
+        agent: &SandboxKey,
+        generation: u32,
+    ) -> Result<(), Failure> {
+        let record = self.tools_record(agent).await?;
+        let end = record.and_then(|record| outside::ended((agent, generation), &record, now_ms()));
+        let Some(message) = end else {
+            return Ok(());
+        };
+        let sent = self.queues().send(&Body::Message(message)).await;
+        sent.map_err(|error| Failure::Outage {
+            after_ms: 0,
+            seen: error.to_string(),
+        })
+    }
+
+    async fn code(&self, target: Target<'_>) -> Result<Option<Code>, Failure> {
+        let Some(record) = self.tools_record(target.sandbox).await? else {
+            return Ok(None);
+        };
+        if record.phase != Phase::Active {
+            return Ok(None);
+        }
+        Ok(Some(Code {
+            sandboxes: self.sandboxes_of(target.thread, &record).await?,
+            key: outside::tools_of(target.sandbox),
+            generation: record.generation,
+        }))
+    }
+
+    async fn tools_record(&self, agent: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
+        let key = outside::tools_of(agent);
+        let read = self.store().sandboxes(&[key].into()).await;
+        let read = read.map_err(|error| error.failure())?;
+        let record = read.into_values().next().transpose();
+        Ok(record.map_err(|error| error.failure())?.flatten())
+    }
+}
+
+impl Code {
+    /// The same turn, where the code is.
+    fn target<'a>(&'a self, target: Target<'a>) -> Target<'a> {
+        Target {
+            thread: target.thread,
+            sandbox: &self.key,
+            workspace: &Workspace::Common,
+        }
+    }
+}

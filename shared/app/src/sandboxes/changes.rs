@@ -1,0 +1,202 @@
+//! What turns change in a sandbox that has no agent to say it.
+
+use std::time::Duration;
+
+use bobbin_core::changes::{Change, Changes, How};
+use bobbin_core::event::Event;
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::SandboxKey;
+
+use super::Sandboxes;
+
+const SCRIPT: &str = include_str!("changes.sh");
+/// Time of the script, which reads every file that has changed.
+const MS_MAX: u64 = 60_000;
+/// Files that are told.
+const FILES_MAX: usize = 1_000;
+/// Bytes of the patch; files whose part is beyond that are counted alone.
+const BYTES_MAX: usize = 400_000;
+
+impl Sandboxes {
+    /// What the turn with this prompt changed there.
+    pub(crate) async fn find_changes(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+        message: &str,
+    ) -> Result<Event, Failure> {
+        let sandbox = self.find(key, generation).await?;
+        let environment = [
+            ("BOBBIN_TURN".to_owned(), message.to_owned()),
+            ("BOBBIN_FILES".to_owned(), FILES_MAX.to_string()),
+            ("BOBBIN_BYTES".to_owned(), BYTES_MAX.to_string()),
+        ]
+        .into();
+        let timeout = Duration::from_millis(MS_MAX);
+        let ran = self
+            .provider
+            .exec(&sandbox, SCRIPT, &environment, timeout)
+            .await
+            .map_err(|e| e.failure)?;
+        let files = told(&ran.text);
+        Ok(Event::Changed(Changes { files }))
+    }
+}
+
+/// What the script has told.
+fn told(text: &str) -> Vec<Change> {
+    let part = |begin: &str, end: &str| {
+        let (_, rest) = text.split_once(begin)?;
+        Some(if end.is_empty() {
+            rest
+        } else {
+            rest.split_once(end)?.0
+        })
+    };
+    let (Some(counts), Some(files), Some(patch)) = (
+        part("=== counts\n", "=== files\n"),
+        part("=== files\n", "=== patch\n"),
+        part("=== patch\n", ""),
+    ) else {
+        return Vec::new();
+    };
+    let mut patches = pieces(patch);
+    // The last one may have been cut.
+    if patch.len() >= BYTES_MAX {
+        patches.pop();
+    }
+    let mut patches = patches.into_iter();
+    let changes = counts.lines().zip(files.lines());
+    changes
+        .filter_map(|(counts, file)| {
+            let patch = patches.next().unwrap_or_default();
+            let mut counts = counts.split('\t').map(|count| count.parse().unwrap_or(0));
+            let (status, path) = file.split_once('\t')?;
+            Some(Change {
+                file: path.to_owned(),
+                how: match status {
+                    "A" => How::Added,
+                    "D" => How::Deleted,
+                    _ => How::Modified,
+                },
+                added: counts.next()?,
+                removed: counts.next()?,
+                // A binary file has none.
+                patch: if patch.contains("\n@@ ") {
+                    patch.to_owned()
+                } else {
+                    String::new()
+                },
+            })
+        })
+        .collect()
+}
+
+/// The patch of each file. A line of a file's own has a sign before it.
+fn pieces(patch: &str) -> Vec<&str> {
+    const HEAD: &str = "diff --git ";
+    let begins = |at: &(usize, &str)| {
+        (at.0 == 0 || patch.as_bytes().get(at.0 - 1) == Some(&b'\n')).then_some(at.0)
+    };
+    let starts: Vec<usize> = patch
+        .match_indices(HEAD)
+        .filter_map(|at| begins(&at))
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([patch.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(from, to)| &patch[*from..to])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::Path;
+    use std::process::Command;
+
+    use super::*;
+
+    fn shell(root: &Path, script: &str, turn: &str) -> String {
+        let ran = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(root)
+            .env("BOBBIN_TURN", turn)
+            .env("BOBBIN_FILES", FILES_MAX.to_string())
+            .env("BOBBIN_BYTES", BYTES_MAX.to_string())
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    fn changed(root: &Path, turn: &str) -> Vec<String> {
+        let line = |change: Change| {
+            let Change {
+                file,
+                how,
+                added,
+                removed,
+                patch,
+            } = change;
+            format!(
+                "{file} {how:?} +{added} -{removed} {}",
+                patch.contains("\n@@ ")
+            )
+        };
+        told(&shell(root, SCRIPT, turn))
+            .into_iter()
+            .map(line)
+            .collect()
+    }
+
+    fn project(root: &Path) {
+        let made = "mkdir project && cd project && git init -q . && printf 'one\ntwo\n' >a.txt && printf x >gone.txt && git add . && git -c user.name=A -c user.email=a@b commit -qm Start";
+        shell(root, made, "");
+    }
+
+    #[test]
+    fn a_turn_has_what_changed_since_the_one_before_it_committed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        project(root);
+        assert_eq!(changed(root, "t0"), Vec::<String>::new());
+        let work = "cd project && printf 'one\nthree\n' >a.txt && rm gone.txt && mkdir 'a b' && printf 'n\n' >'a b/é.txt' && git add . && git -c user.name=A -c user.email=a@b commit -qm Work && printf '\\000\\001' >image.bin";
+        shell(root, work, "");
+        let first = [
+            "a b/é.txt Added +1 -0 true",
+            "a.txt Modified +1 -1 true",
+            "gone.txt Deleted +0 -1 true",
+            "image.bin Added +0 -0 false",
+        ];
+        assert_eq!(changed(root, "t1"), first);
+        // A delivery that died before it was told asks again.
+        assert_eq!(changed(root, "t1"), first);
+        shell(root, "cd project && printf 'four\n' >>a.txt", "");
+        assert_eq!(changed(root, "t2"), ["a.txt Modified +1 -0 true"]);
+        assert_eq!(
+            shell(root, "cd project && git status --short", ""),
+            " M a.txt\n?? image.bin\n"
+        );
+    }
+
+    #[test]
+    fn a_folder_without_a_repository_of_its_own_has_no_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        shell(
+            root,
+            "git init -q . && mkdir project && touch project/a",
+            "",
+        );
+        assert_eq!(changed(root, "t1"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_of_a_file_that_looks_like_a_head_begins_no_other_file() {
+        let patch = "diff --git a/x b/x\n@@ -0,0 +1 @@\n+diff --git a/y b/y\ndiff --git a/z b/z\n@@ -1 +1 @@\n";
+        assert_eq!(pieces(patch).len(), 2);
+    }
+}

@@ -1,0 +1,349 @@
+//! A thread whose agent has a sandbox for nothing but itself, and works in a second one by tools.
+
+use bobbin_core::ids::digest;
+use bobbin_core::outcome::Outcome;
+use bobbin_core::outside::{TOOLS, name_of, tools_of};
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::operator::operate;
+use bobbin_tests::provider::Sandbox;
+use bobbin_tests::shared::Shared;
+use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::talk::Talk;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::run::{on, trial};
+use crate::scenarios::Scenario;
+use crate::{artifacts, asks};
+
+/// A command of the tools needs a person's leave.
+pub static ASKING: Shared = Shared::with_options(|| Options {
+    parameters: json!({"Overrides": r#"{"tools_ask": ["run_command"]}"#}),
+    ..Options::limits(quick())
+});
+
+const ALL: [Scenario; 2] = [
+    (
+        "the_agent_has_the_tools_alone_and_what_it_makes_is_in_the_other_sandbox",
+        |world, on| Box::pin(worked(world, on)),
+    ),
+    ("a_command_is_asked_for_with_its_words", |world, on| {
+        Box::pin(asked(world, on))
+    }),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for platform in Platform::ALL {
+        for (name, scenario) in ALL {
+            let name = format!("outside::{}::{name}", platform.word());
+            trials.push(on(&ASKING, &name, async move |world| {
+                scenario(world, platform).await
+            }));
+        }
+    }
+    trials.push(on(
+        &ASKING,
+        "outside::the_sandbox_with_the_code_is_made_anew_from_its_newest_snapshot_and_ends_with_its_agents",
+        async move |world| lost(world).await,
+    ));
+    trials.push(on(
+        &ASKING,
+        "outside::the_code_is_at_the_provider_that_was_chosen_and_the_agent_is_not",
+        async move |world| elsewhere(world).await,
+    ));
+    trials.push(trial(
+        "outside::where_no_tools_are_served_the_person_is_told_and_nothing_is_made",
+        not_served,
+    ));
+    trials
+}
+
+/// The second sandbox of a thread.
+struct Code<'t, 'w> {
+    talk: &'t Talk<'w>,
+    name: String,
+}
+
+impl<'t, 'w> Code<'t, 'w> {
+    fn of(talk: &'t Talk<'w>) -> Self {
+        let tools = tools_of(&talk.thread.key.sandbox());
+        let name = name_of(&tools).to_string();
+        Self { talk, name }
+    }
+
+    async fn listed(&self) -> Result<Value, String> {
+        let listed = operate(self.talk.world, &["sandbox", "list", "--json"]).await;
+        let all = listed.json()["sandboxes"].as_array().cloned();
+        let mut all = all.unwrap_or_default().into_iter();
+        let own = all.find(|one| one["called"] == self.name.as_str());
+        own.ok_or_else(|| format!("{} is not listed: {listed:?}", self.name))
+    }
+
+    /// Waits until it runs in this generation.
+    async fn ready(&self, generation: u64) {
+        eventually(
+            ANSWER_MS_MAX,
+            "the sandbox with the code runs",
+            async || {
+                let own = self.listed().await?;
+                let runs = own["phase"] == "active" && own["generation"] == generation;
+                runs.then_some(()).ok_or_else(|| own.to_string())
+            },
+        )
+        .await;
+    }
+
+    /// As the provider has it.
+    async fn sandbox(&self) -> Option<Sandbox> {
+        let tools = tools_of(&self.talk.thread.key.sandbox());
+        let found = self.talk.world.provider.of(tools.thread()).await.unwrap();
+        found.into_iter().find(Sandbox::live)
+    }
+}
+
+/// A thread that works outside, with its second sandbox made.
+async fn begun<'w>(
+    world: &'w World,
+    platform: Platform,
+    choices: &[(&str, &str)],
+) -> (Talk<'w>, String) {
+    let choices: Vec<_> = [("runtime", "outside")]
+        .iter()
+        .chain(choices)
+        .copied()
+        .collect();
+    let (talk, first) = world
+        .begin_with(
+            platform,
+            &choices,
+            "call: sandbox_list_files {\"path\": \".\"}\necho: begun",
+        )
+        .await;
+    asks::answered(&talk, &first, &["begun"]).await;
+    Code::of(&talk).ready(1).await;
+    (talk, first)
+}
+
+async fn worked(world: World, platform: Platform) {
+    let note = ("notes.bin", "application/octet-stream", &b"a note"[..]);
+    let choices = [("runtime", "outside")];
+    let lines = "call: sandbox_list_files {\"path\": \".\"}\necho: begun";
+    let (mut talk, first) =
+        artifacts::begin_with_files(&world, platform, &choices, lines, &[note]).await;
+    asks::answered(&talk, &first, &["begun"]).await;
+    Code::of(&talk).ready(1).await;
+
+    let attachment = format!(
+        ".bobbin/attachments/{}/notes.bin",
+        &digest(&["attachments", &first])[..12]
+    );
+    let lines = [
+        "call: sandbox_write_file {\"path\": \"src/made.txt\", \"content\": \"one\\ntwo\\n\"}",
+        "call: sandbox_write_file {\"path\": \"output/display/shown.txt\", \"content\": \"look\"}",
+        &format!(
+            "call: sandbox_upload_file {{\"path\": \"brought.bin\", \"attachment\": \"{attachment}\"}}"
+        ),
+        "call: sandbox_upload_file {\"path\": \"no.bin\", \"attachment\": \".bobbin/attachments/../../opencode.log\"}",
+        "call: bash {\"command\": \"touch here.txt\"}",
+        "echo: done",
+    ];
+    let second = talk.say(&lines.join("\n")).await;
+    asks::answered(
+        &talk,
+        &second,
+        &[
+            "project/src/made.txt is written, 8 bytes.",
+            "project/brought.bin is written, 6 bytes.",
+            "its path begins with .bobbin/attachments/",
+            "This request offers no `bash` tool.",
+        ],
+    )
+    .await;
+
+    // Every request offered the tools and nothing else.
+    let mark = talk
+        .accepted
+        .last()
+        .and_then(|one| one.mark.clone())
+        .unwrap();
+    let calls = world.model_calls().await.unwrap();
+    let mut expected = TOOLS.map(|tool| format!("sandbox_{tool}"));
+    expected.sort();
+    let ours = calls
+        .iter()
+        .filter(|call| call.user.contains(&mark) && !call.internal());
+    let mut seen = 0;
+    for call in ours {
+        let mut offered = call.tools.clone();
+        offered.sort();
+        assert_eq!(offered, expected);
+        seen += 1;
+    }
+    assert!(seen > 1, "{calls:?}");
+
+    // What it made is in the one sandbox and not in the other.
+    let (own, code) = (
+        talk.sandbox().await,
+        Code::of(&talk).sandbox().await.unwrap(),
+    );
+    let provider = &world.provider;
+    assert_eq!(
+        provider.download(&code, "src/made.txt").await.unwrap(),
+        "one\ntwo\n"
+    );
+    assert_eq!(
+        provider.download(&code, "brought.bin").await.unwrap(),
+        "a note"
+    );
+    for absent in ["src/made.txt", "here.txt", "brought.bin"] {
+        let there = provider.download(&own, absent).await;
+        assert!(there.is_err(), "{absent}: {there:?}");
+    }
+    // People see what was changed and what is to be shown, from there.
+    assert_eq!(artifacts::names(&talk).await, ["shown.txt"]);
+    let card = talk.card(&second).await;
+    assert!(card.text.contains("2 files changed"), "{}", card.text);
+    talk.press(&card, "View diff").await;
+    talk.whispered("+++ b/src/made.txt").await;
+    talk.finish().await;
+}
+
+async fn asked(world: World, platform: Platform) {
+    let (mut talk, _) = begun(&world, platform, &[]).await;
+    let turn = talk
+        .say("call: sandbox_run_command {\"cmd\": \"env; echo count >>count; cat count\"}\necho: done")
+        .await;
+    let ask = asks::asked(&talk, "Allow once").await;
+    assert!(
+        ask.text.contains("env; echo count >>count; cat count"),
+        "{}",
+        ask.text
+    );
+    talk.press(&ask, "Allow once").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let answer = talk.answer(&turn).await;
+    assert_eq!(answer.matches("count\n").count(), 1, "{answer}");
+    // Neither a model's key nor a password is where the code is.
+    for secret in [
+        "_API_KEY",
+        "BOBBIN_MODEL_KEY",
+        "PASSWORD",
+        "TOKEN",
+        "OPENCODE_CONFIG",
+    ] {
+        assert!(!answer.contains(secret), "{secret}: {answer}");
+    }
+    let refused = talk
+        .say("call: sandbox_run_command {\"cmd\": \"echo no >no.txt\"}\necho: done")
+        .await;
+    let ask = asks::asked(&talk, "Deny").await;
+    talk.press(&ask, "Deny").await;
+    assert_eq!(talk.ended(&refused).await.outcome, Outcome::Answered);
+    let code = Code::of(&talk).sandbox().await.unwrap();
+    let made = world.provider.download(&code, "no.txt").await;
+    assert!(made.is_err(), "it ran: {made:?}");
+    talk.finish().await;
+}
+
+async fn lost(world: World) {
+    let (mut talk, _) = begun(&world, Platform::Discord, &[]).await;
+    let turn = talk
+        .say("call: sandbox_write_file {\"path\": \"kept.txt\", \"content\": \"word\"}")
+        .await;
+    asks::answered(&talk, &turn, &["project/kept.txt is written"]).await;
+    let name = Code::of(&talk).name;
+    let kept = operate(&world, &["sandbox", "snapshot", &name]).await;
+    assert_eq!(kept.code, 0, "{kept:?}");
+    let read = "call: sandbox_read_file {\"path\": \"kept.txt\"}\necho: done";
+    let gone = Code::of(&talk).sandbox().await.unwrap();
+    world.provider.lose(&gone).await.unwrap();
+    let turn = talk.say(read).await;
+    asks::answered(
+        &talk,
+        &turn,
+        &["The sandbox was not found, and is being brought back"],
+    )
+    .await;
+    eventually(ANSWER_MS_MAX, "its record says so", async || {
+        let own = Code::of(&talk).listed().await;
+        match own {
+            Ok(own) if own["phase"] != "destroyed" => Err(own.to_string()),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    let turn = talk.say(read).await;
+    let told = [
+        "The sandbox is gone, with its files, and another one is being made, with what its newest snapshot",
+        "Wait 20 s and call this again.",
+    ];
+    asks::answered(&talk, &turn, &told).await;
+    Code::of(&talk).ready(2).await;
+    let turn = talk.say(read).await;
+    asks::answered(&talk, &turn, &["word"]).await;
+
+    // A fresh start is one of both.
+    talk.reset().await;
+    eventually(
+        ANSWER_MS_MAX,
+        "the sandbox with the code is gone too",
+        async || match Code::of(&talk).sandbox().await {
+            Some(left) => Err(format!("{left:?}")),
+            None => Ok(()),
+        },
+    )
+    .await;
+    talk.finish().await;
+}
+
+async fn elsewhere(world: World) {
+    let (mut talk, _) = begun(&world, Platform::Slack, &[("provider", "vercel")]).await;
+    let turn = talk
+        .say("call: sandbox_write_file {\"path\": \"a.txt\", \"content\": \"word\"}\ncall: sandbox_read_file {\"path\": \"a.txt\"}")
+        .await;
+    asks::answered(&talk, &turn, &["word"]).await;
+    let own = Code::of(&talk).listed().await.unwrap();
+    assert_eq!(own["provider"], "vercel", "{own}");
+    let session = talk.session().await;
+    assert_eq!(session.sandbox.provider, None);
+    // None of the two is at the other's provider.
+    assert!(Code::of(&talk).sandbox().await.is_none());
+    assert!(talk.sandbox().await.live());
+    talk.reset().await;
+    talk.finish().await;
+}
+
+async fn not_served() {
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        parameters: json!({"ServeTools": "no"}),
+        ..Options::limits(quick())
+    });
+    let world = World::of(&stack);
+    let choices = [("runtime", "outside")];
+    let (mut talk, first) = world
+        .begin_with(Platform::Discord, &choices, "echo: never")
+        .await;
+    match talk.ended_within(VISIBLE_MS_MAX * 4, &first).await.outcome {
+        Outcome::Failed { reason } => assert!(
+            reason.contains("the tools for that are not served") && reason.contains("ServeTools"),
+            "{reason}"
+        ),
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        world
+            .provider
+            .of(&talk.thread.key)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let turn = talk.say("echo: as usual").await;
+    asks::answered(&talk, &turn, &["as usual"]).await;
+    stack.end().unwrap();
+}
