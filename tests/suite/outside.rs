@@ -3,15 +3,18 @@
 use bobbin_core::ids::digest;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::outside::{TOOLS, name_of, tools_of};
+use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::operator::operate;
+use bobbin_tests::processes;
 use bobbin_tests::provider::Sandbox;
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
+use futures::future::join;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -54,6 +57,10 @@ pub fn trials() -> Vec<Trial> {
         &ASKING,
         "outside::the_code_is_at_the_provider_that_was_chosen_and_the_agent_is_not",
         async move |world| elsewhere(world).await,
+    ));
+    trials.push(trial(
+        "outside::a_worker_that_dies_between_the_ends_of_the_two_leaves_neither",
+        killed,
     ));
     trials.push(trial(
         "outside::where_no_tools_are_served_the_person_is_told_and_nothing_is_made",
@@ -206,6 +213,7 @@ async fn worked(world: World, platform: Platform) {
     // People see what was changed and what is to be shown, from there.
     assert_eq!(artifacts::names(&talk).await, ["shown.txt"]);
     let card = talk.card(&second).await;
+    assert!(card.text.contains("Wrote src/made.txt"), "{}", card.text);
     assert!(card.text.contains("2 files changed"), "{}", card.text);
     talk.press(&card, "View diff").await;
     talk.whispered("+++ b/src/made.txt").await;
@@ -219,7 +227,7 @@ async fn asked(world: World, platform: Platform) {
         .await;
     let ask = asks::asked(&talk, "Allow once").await;
     assert!(
-        ask.text.contains("env; echo count >>count; cat count"),
+        ask.text.contains("env; echo count") && ask.text.contains("count; cat count"),
         "{}",
         ask.text
     );
@@ -298,6 +306,46 @@ async fn lost(world: World) {
     )
     .await;
     talk.finish().await;
+}
+
+async fn killed() {
+    let mut limits = quick();
+    limits["visibility_ms"] = json!(6_000);
+    limits["heartbeat_ms"] = json!(2_000);
+    limits["lifecycle_call_ms"] = json!(5_000);
+    let stack = Stack::start(&Options::limits(limits));
+    let world = World::of(&stack);
+    // Before the wish that the second one ends has been heard, and after.
+    for after in [false, true] {
+        let (mut talk, _) = begun(&world, Platform::Discord, &[]).await;
+        let tools = tools_of(&talk.thread.key.sandbox());
+        let breakpoint = world
+            .breakpoint(&Condition {
+                text: talk.thread.key.to_string(),
+                function: "Worker".to_owned(),
+                call: "sqs SendMessage".to_owned(),
+                nth: 1,
+                after,
+            })
+            .await;
+        let kill = async {
+            let process = eventually(ANSWER_MS_MAX, "the wish is held", async || {
+                breakpoint.held_process().await
+            })
+            .await;
+            processes::kill(process);
+        };
+        join(talk.reset(), kill).await;
+        breakpoint.remove().await.unwrap();
+        eventually(ANSWER_MS_MAX, "neither is left", async || {
+            let left = world.provider.of(tools.thread()).await?;
+            let left: Vec<_> = left.into_iter().filter(Sandbox::live).collect();
+            left.is_empty().then_some(()).ok_or(format!("{left:?}"))
+        })
+        .await;
+        talk.finish().await;
+    }
+    stack.end().unwrap();
 }
 
 async fn elsewhere(world: World) {

@@ -11,7 +11,7 @@ use bobbin_core::limits::Limits;
 use bobbin_core::runtime_mode::RuntimeMode;
 
 /// Said where somebody wants an agent that works outside, and nothing serves the tools.
-const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way with reset.";
+const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way to run agents.";
 
 /// The mode of a stack with this `SANDBOX_RUNTIME_MODE`: the first one where that is empty.
 ///

@@ -492,7 +492,10 @@ impl Live {
                 .is_some_and(|session| session.sandbox.credentials.is_some())
         };
         let provider = self.provider(is_new);
-        let runtime = {
+        // How agents were run in the last one says nothing of the next.
+        let runtime = if is_new {
+            None
+        } else {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
             recorded
                 .as_ref()

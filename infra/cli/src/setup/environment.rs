@@ -119,6 +119,7 @@ const OWN: [(&str, &[(&str, From)]); 4] = [
             ("STACK_KEY_ID", From::Output("StackKeyArn")),
             CREDENTIALS_KEY,
             ("INGRESS_URL", From::Output("IngressAddress")),
+            ("TOOLS_URL", From::OutputIfAny("ToolsAddress")),
         ],
     ),
     (

@@ -140,6 +140,9 @@ fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
     }
 }
 
+/// Before the names of the tools of a sandbox.
+const OF_SANDBOX: &str = "sandbox_";
+
 /// What a tool was called with, as far as a card may show it.
 struct Subject<'a> {
     input: &'a Value,
@@ -183,18 +186,21 @@ impl Subject<'_> {
 /// Present and past of a tool call.
 fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
     let call = Subject { input, cwd };
+    // Over MCP the server's name is before that of its tool.
+    let tool = tool.strip_prefix(OF_SANDBOX).unwrap_or(tool);
     let (present, past, subject, otherwise) = match tool {
         "bash" | "shell" | "commandexecution" | "execute" => {
             ("Running", "Ran", call.code("command"), "a command")
         }
-        "write" => ("Writing", "Wrote", call.path(), "a file"),
-        "edit" | "multiedit" | "patch" | "apply_patch" | "filechange" => {
+        "run_command" => ("Running", "Ran", call.code("cmd"), "a command"),
+        "write" | "write_file" | "upload_file" => ("Writing", "Wrote", call.path(), "a file"),
+        "edit" | "edit_file" | "multiedit" | "patch" | "apply_patch" | "filechange" => {
             ("Editing", "Edited", call.path(), "files")
         }
-        "read" => ("Reading", "Read", call.path(), "a file"),
-        "list" | "ls" => ("Listing", "Listed", call.path(), "files"),
+        "read" | "read_file" => ("Reading", "Read", call.path(), "a file"),
+        "list" | "ls" | "list_files" => ("Listing", "Listed", call.path(), "files"),
         "glob" => ("Looking for", "Looked for", call.code("pattern"), "files"),
-        "grep" => (
+        "grep" | "search" => (
             "Searching for",
             "Searched for",
             call.code("pattern"),

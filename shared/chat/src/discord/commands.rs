@@ -217,7 +217,7 @@ fn choice(kind: Kind) -> Value {
         Kind::Provider => {
             "Provider of a new sandbox; with a new name beside it one of that name is made"
         }
-        Kind::Runtime => "How agents are run in a new sandbox: opencode, compat or native",
+        Kind::Runtime => "How agents are run in a new sandbox: opencode, compat, native or outside",
     };
     suggested(word(kind), about)
 }

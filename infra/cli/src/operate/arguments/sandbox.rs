@@ -85,7 +85,7 @@ pub struct Create {
     /// The provider that it is made at; without it the stack's first
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub provider: Option<String>,
-    /// How agents are run in it: opencode, compat or native; without it the tenant's or the stack's
+    /// How agents are run in it: opencode, compat, native or outside; without it the tenant's or the stack's
     #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(Kind::Runtime, word))]
     pub runtime: Option<String>,
     /// The repository that is cloned into it: owner/name, or an https address
