@@ -223,18 +223,18 @@ async fn worked(world: World, platform: Platform) {
 async fn asked(world: World, platform: Platform) {
     let (mut talk, _) = begun(&world, platform, &[]).await;
     let turn = talk
-        .say("call: sandbox_run_command {\"cmd\": \"env; echo count >>count; cat count\"}\necho: done")
+        .say("call: sandbox_run_command {\"cmd\": \"env; echo count >>count; echo lines $(wc -l <count)\"}\necho: done")
         .await;
     let ask = asks::asked(&talk, "Allow once").await;
     assert!(
-        ask.text.contains("env; echo count") && ask.text.contains("count; cat count"),
+        ask.text.contains("env; echo count") && ask.text.contains("count; echo lines"),
         "{}",
         ask.text
     );
     talk.press(&ask, "Allow once").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
-    assert_eq!(answer.matches("count\n").count(), 1, "{answer}");
+    assert!(answer.contains("lines 1"), "{answer}");
     // Neither a model's key nor a password is where the code is.
     for secret in [
         "_API_KEY",

@@ -2,6 +2,7 @@
 //! machine's own sshd serves. A stack has all three set up, and a thread says with its first words where it works.
 
 mod hosts;
+mod kills;
 mod life;
 mod setup;
 
@@ -37,6 +38,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = life::trials();
     trials.extend(setup::trials());
     trials.extend(hosts::trials());
+    trials.extend(kills::trials());
     trials
 }
 
