@@ -19,6 +19,7 @@ mod manners;
 mod modes;
 mod named;
 mod native;
+mod nudges;
 mod observe;
 mod operate;
 mod own_keys;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         scenarios::trials(),
         asks::trials(),
         looks::trials(),
+        nudges::trials(),
         choice::trials(),
         artifacts::trials(),
         traces::trials(),

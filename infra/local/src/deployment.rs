@@ -198,8 +198,8 @@ mod tests {
             parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),
             ..Options::default()
         };
-        let refused = Deployment::new(&ready(), &options, &RealServices::default(), AT)
-            .expect_err("unknown");
+        let refused =
+            Deployment::new(&ready(), &options, &RealServices::default(), AT).expect_err("unknown");
         assert!(refused.contains("unknown field `x`"), "{refused}");
     }
 }

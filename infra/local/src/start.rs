@@ -101,7 +101,11 @@ pub async fn start(
     let model = start.model().await?;
     let model_api = model.base_url();
     parts.model = Some(model);
-    let nudge_url = parts.nudge_gate.insert(NudgeGate::start().await?).url.clone();
+    let nudge_url = parts
+        .nudge_gate
+        .insert(NudgeGate::start().await?)
+        .url
+        .clone();
     let reachable = [&model_api, &nudge_url].map(|at| containers::port(at));
     let reachable: Vec<u16> = reachable.into_iter().flatten().collect();
     let provider = Arc::new(start.provider(tools.clone(), &reachable).await?);
@@ -123,13 +127,16 @@ pub async fn start(
     ready.vercel_api = vercel.api_url();
     let mut unhonoured = Vec::new();
     if !options.without_aws {
-        let deployment = Deployment::new(&ready, options, &real_services, (&model_api, &nudge_url))?;
+        let deployment =
+            Deployment::new(&ready, options, &real_services, (&model_api, &nudge_url))?;
         let engine = start.engine(binaries, deployment).await?;
         unhonoured = engine.unhonoured();
         let engine = parts.engine.insert(engine);
         let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
         parts.ingress_proxy = Some(proxy);
-        if let (Some(gate), Some(function_url)) = (&parts.nudge_gate, engine.function_url("Ingress")) {
+        if let (Some(gate), Some(function_url)) =
+            (&parts.nudge_gate, engine.function_url("Ingress"))
+        {
             gate.open(&function_url);
         }
         healthy(&start.client, &ready.ingress).await?;
@@ -198,7 +205,12 @@ impl Start<'_> {
     }
 
     /// What both providers are told of this machine.
-    fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>, reachable: &[u16]) -> RunSettings {
+    fn run_settings(
+        &self,
+        own: RunSettings,
+        tools: Vec<PathBuf>,
+        reachable: &[u16],
+    ) -> RunSettings {
         RunSettings {
             tools,
             reachable: reachable.to_vec(),
@@ -210,7 +222,11 @@ impl Start<'_> {
         }
     }
 
-    async fn provider(&mut self, tools: Vec<PathBuf>, reachable: &[u16]) -> Result<Provider, String> {
+    async fn provider(
+        &mut self,
+        tools: Vec<PathBuf>,
+        reachable: &[u16],
+    ) -> Result<Provider, String> {
         let mut settings = bobbin_local_daytona::Settings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),

@@ -251,7 +251,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn daemons_call_the_functions_own_address_unless_another_is_said_and_none_where_there_is_none() {
+    fn daemons_call_the_functions_own_address_unless_another_is_said_and_none_where_there_is_none()
+    {
         assert_eq!(nudge_url("", "https://x/"), "https://x/nudge");
         assert_eq!(nudge_url("https://y/z", "https://x/"), "https://y/z");
         assert_eq!(nudge_url("", ""), "");

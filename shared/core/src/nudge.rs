@@ -126,10 +126,7 @@ mod tests {
         );
         let given = given.expect("an address");
         assert_eq!(Bearer::read("stack-key", given.token.expose()), None);
-        assert!(
-            !format!("{given:?}").contains("bobbin-nudge."),
-            "{given:?}"
-        );
+        assert!(!format!("{given:?}").contains("bobbin-nudge."), "{given:?}");
         let nowhere = Nudge::of("", "stack-key", &token("1").thread, &"1".into());
         assert_eq!(nowhere, None);
     }

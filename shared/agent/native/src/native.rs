@@ -8,8 +8,8 @@ use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
 use bobbin_agent::{Agent, AgentError, AgentResult, Missed, RunWatch, Submission};
 use bobbin_agent_client::{
-    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply, SessionInfo,
-    TurnState,
+    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
+    SessionInfo, TurnState,
 };
 use bobbin_core::ask::{About, Choice as Said};
 use bobbin_core::changes::{Change, How};
