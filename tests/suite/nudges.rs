@@ -26,23 +26,19 @@ use serde_json::{Value, json};
 use crate::asks::{answered, asked, settled};
 use crate::looks::{LOOK_TAKES_MS_MAX, parked};
 use crate::run::{on, seldom, trial};
-use crate::security::{Search, Secret, everything};
+use crate::security::{Search, Searched, Secret, everything};
 
-/// A run is held for two seconds and then looked at every ten minutes, in a sandbox whose daemon can call; and every log says
-/// all that it can.
-pub static CALLED: Shared = Shared::with_options(|| options(seldom(), &json!({})));
+/// A run is held for two seconds and then looked at every ten minutes, in a sandbox whose daemon can call.
+pub static CALLED: Shared = Shared::in_mode(seldom, "native");
 
 /// Words that one sandbox sends at once.
 const FLOOD: usize = 1_000;
 /// So many of them at the same time.
-const FLOOD_ABREAST: usize = 20;
+const FLOOD_ABREAST: usize = 8;
 
 fn options(limits: Value, overrides: &Value) -> Options {
     Options {
         parameters: json!({"SandboxRuntimeMode": "native", "Overrides": overrides.to_string()}),
-        environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
         ..Options::limits(limits)
     }
 }
@@ -64,7 +60,7 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(on(
         &CALLED,
-        "nudges::words_that_are_forged_of_another_turn_late_or_a_thousand_do_nothing_and_no_token_is_written_down",
+        "nudges::words_that_are_forged_of_another_turn_late_or_a_thousand_do_nothing",
         harmless,
     ));
     trials.push(on(
@@ -77,7 +73,7 @@ pub fn trials() -> Vec<Trial> {
         no_way_out,
     ));
     trials.push(trial(
-        "nudges::a_worker_that_is_killed_in_the_look_that_a_nudge_brought_costs_the_turn_nothing",
+        "nudges::a_worker_that_is_killed_in_the_look_that_a_nudge_brought_costs_nothing_and_no_token_is_written_down",
         killed,
     ));
     trials
@@ -217,19 +213,6 @@ async fn harmless(world: World) {
     let before = parked_of(&talk, &next).await;
     assert_eq!(caller.call(&token).await, 409);
     told(&talk, &next, &before).await;
-
-    let secrets = [&turn, &next].map(|turn| {
-        Secret::new(
-            format!("nudge of {turn}"),
-            caller.token(&talk.thread.key, turn),
-        )
-    });
-    let search = Search::new(&secrets);
-    let stack = CALLED.get();
-    let all = everything(&world, stack.folder().path()).await;
-    assert!(all.iter().any(|place| place.text.contains(turn.as_str())));
-    let found: Vec<_> = all.iter().flat_map(|place| search.find(place)).collect();
-    assert!(found.is_empty(), "{found:#?}");
     talk.finish().await;
 }
 
@@ -254,8 +237,11 @@ async fn given_back(world: World) {
             text: mark.clone(),
             function: "Worker".to_owned(),
             call: "sqs ChangeMessageVisibility".to_owned(),
-            // The first one claims the message.
-            nth: 2,
+            // Claimed before: the message, and on Discord the command that opens the thread.
+            nth: match platform {
+                Platform::Discord => 3,
+                Platform::Slack => 2,
+            },
             after: false,
         };
         let breakpoint = world.breakpoint(&gives_back).await;
@@ -298,14 +284,21 @@ async fn no_way_out() {
     stack.end().unwrap();
 }
 
-/// A stack of its own: who dies in the midst of a look costs six seconds.
+/// A stack of its own, whose logs say all that they can: who dies in the midst of a look costs six seconds.
 async fn killed() {
     let mut limits = seldom();
     limits["visibility_ms"] = json!(6_000);
     limits["heartbeat_ms"] = json!(2_000);
     limits["lifecycle_call_ms"] = json!(5_000);
-    let stack = Stack::start(&options(limits, &json!({})));
+    let stack = Stack::start(&Options {
+        environment: [("BOBBIN_LOG", "trace"), ("BOBBIN_LOG_LEVEL", "trace")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+        ..options(limits, &json!({}))
+    });
     let world = World::of(&stack);
+    let caller = Caller::of(&world).await;
+    let mut tokens = Vec::new();
     for platform in Platform::ALL {
         let (text, mark) = marked(&timed(10));
         let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
@@ -323,7 +316,17 @@ async fn killed() {
         processes::kill(looks);
         breakpoint.remove().await.unwrap();
         told(&talk, &turn, &first).await;
+        let token = caller.token(&talk.thread.key, &turn);
+        tokens.push(Secret::new(format!("nudge of {turn}"), token));
         talk.finish().await;
     }
+    let search = Search::new(&tokens);
+    let all = everything(&world, stack.folder().path()).await;
+    for there in ["the table", "output.log"] {
+        let said = |place: &&Searched| place.name.contains(there) && !place.text.is_empty();
+        assert!(all.iter().any(|place| said(&place)), "{there}");
+    }
+    let found: Vec<_> = all.iter().flat_map(|place| search.find(place)).collect();
+    assert!(found.is_empty(), "{found:#?}");
     stack.end().unwrap();
 }

@@ -15,7 +15,7 @@ mod signatures;
 mod tenants;
 
 pub use canaries::everything;
-pub use search::{Search, Secret};
+pub use search::{Search, Searched, Secret};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
