@@ -18,7 +18,7 @@ use crate::run::{BRISK, SELDOM, on, seldom, trial};
 use crate::waiting::card_says;
 
 /// What a look and the telling of an end may take on a busy machine.
-const LOOK_TAKES_MS_MAX: u64 = 15_000;
+pub const LOOK_TAKES_MS_MAX: u64 = 15_000;
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -52,7 +52,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Waits until the turn has been given back so often.
-async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
+pub async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
     let what = format!("delivery {receive} gives the turn back");
     eventually(ANSWER_MS_MAX, &what, async || {
         let parked = talk.world.parked(&talk.thread.key).await?;

@@ -19,6 +19,7 @@ mod manners;
 mod modes;
 mod named;
 mod native;
+mod nudges;
 mod observe;
 mod operate;
 mod outside;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         scenarios::trials(),
         asks::trials(),
         looks::trials(),
+        nudges::trials(),
         choice::trials(),
         artifacts::trials(),
         traces::trials(),

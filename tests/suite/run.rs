@@ -97,6 +97,7 @@ pub fn end(failed: bool) -> Result<(), String> {
         ("chat", &CHAT),
         ("brisk", &BRISK),
         ("seldom", &SELDOM),
+        ("called", &crate::nudges::CALLED),
         ("compat", &crate::modes::COMPAT),
         ("native", &crate::modes::NATIVE),
         ("asking", &crate::outside::ASKING),

@@ -2,9 +2,10 @@
 //!
 //! What a request means is decided in `bobbin_chat`; here is only the HTTP around it. Nothing is answered before
 //! the queue has accepted. All that is read is what a tenant's people are suggested while they type, its settings where they say
-//! in which thread something was said, and the link by which a key is entered; that is also all that is written, and only with a
-//! key that was sealed before (`setup`).
+//! in which thread something was said, the link by which a key is entered, and what is left for the next look at a run (`nudges`).
+//! All that is written is that link, with a key that was sealed before (`setup`).
 
+mod nudges;
 mod page;
 mod router;
 mod settings;

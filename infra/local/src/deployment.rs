@@ -35,7 +35,7 @@ impl Deployment {
         ready: &Ready,
         options: &Options,
         real_services: &RealServices,
-        model_api: &str,
+        (model_api, nudge_url): (&str, &str),
     ) -> Result<Self, String> {
         let mut parameters: BTreeMap<String, String> = [
             ("DiscordApplicationId", &ready.discord_application_id),
@@ -54,8 +54,10 @@ impl Deployment {
             ("discord_api", &ready.discord_api),
             ("slack_api", &ready.slack_api),
         ]
-        .map(|(name, value)| (name.to_owned(), json!(value)))
+        .map(|(name, value)| (name, value.as_str()))
         .into_iter()
+        .chain([("nudge_url", nudge_url)])
+        .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
         if !real_services.parameters.contains_key("Model") {
             let model = format!("scripted/{}", bobbin_local_model::MODEL_ID);
@@ -138,6 +140,9 @@ fn secrets(
 mod tests {
     use super::*;
 
+    /// Where the model is, and where daemons call.
+    const AT: (&str, &str) = ("http://m/v1", "http://127.0.0.1:4/nudge");
+
     fn ready() -> Ready {
         Ready {
             discord_api: "http://127.0.0.1:1/discord".to_owned(),
@@ -159,7 +164,7 @@ mod tests {
             ]),
             ..Options::default()
         };
-        let made = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1");
+        let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let secrets = made.expect("valid").secrets;
         assert_eq!(
             secrets["IngressSecret"],
@@ -180,20 +185,21 @@ mod tests {
             )]),
             ..Options::default()
         };
-        let made = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1");
+        let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let text = made.expect("valid").parameters["Overrides"].clone();
         let read = Overrides::parse(&text).expect("valid");
         assert!(read.slack_stream_answers);
         assert_eq!(read.limits.poll_ms, 300);
         assert_eq!(read.slack_api, "http://127.0.0.1:1/slack");
         assert_eq!(read.model_base_url, "http://m/v1");
+        assert_eq!(read.nudge_url, "http://127.0.0.1:4/nudge");
 
         let options = Options {
             parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),
             ..Options::default()
         };
-        let refused = Deployment::new(&ready(), &options, &RealServices::default(), "http://m/v1")
-            .expect_err("unknown");
+        let refused =
+            Deployment::new(&ready(), &options, &RealServices::default(), AT).expect_err("unknown");
         assert!(refused.contains("unknown field `x`"), "{refused}");
     }
 }

@@ -13,6 +13,7 @@ mod ingress_proxy;
 mod inspector;
 mod keys;
 mod loopback;
+mod nudge_gate;
 mod options;
 mod parts;
 mod platforms;

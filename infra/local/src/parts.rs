@@ -9,6 +9,7 @@ use bobbin_local_model::Model;
 
 use crate::containers::Relay;
 use crate::ingress_proxy::IngressProxy;
+use crate::nudge_gate::NudgeGate;
 
 /// What was started so far, so that it can be ended.
 #[derive(Default)]
@@ -25,6 +26,8 @@ pub struct Parts {
     pub engine: Option<Engine>,
     /// What stands before the ingress function.
     pub ingress_proxy: Option<IngressProxy>,
+    /// Where the daemons of sandboxes call.
+    pub nudge_gate: Option<NudgeGate>,
     /// What containers reach the stack through.
     pub relays: Vec<Relay>,
 }
@@ -52,6 +55,9 @@ impl Parts {
             && let Some(vercel) = Arc::into_inner(vercel)
         {
             vercel.stop().await;
+        }
+        if let Some(nudge_gate) = self.nudge_gate {
+            nudge_gate.stop();
         }
         if let Some(model) = self.model {
             model.stop().await;

@@ -22,6 +22,7 @@ use crate::ingress_proxy::IngressProxy;
 use crate::inspector::StackInspector;
 use crate::keys::Keys;
 use crate::loopback;
+use crate::nudge_gate::NudgeGate;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::platforms::{discord_keys, register_commands, slack_keys};
@@ -105,6 +106,12 @@ pub async fn start(
     let model_api = model.base_url();
     start.let_reach(&model_api);
     parts.model = Some(model);
+    let nudge_url = parts
+        .nudge_gate
+        .insert(NudgeGate::start().await?)
+        .url
+        .clone();
+    start.let_reach(&nudge_url);
     let provider = Arc::new(start.provider(tools.clone()).await?);
     parts.provider = Some(Arc::clone(&provider));
     let vercel = Arc::new(start.vercel(tools).await?);
@@ -124,12 +131,18 @@ pub async fn start(
     ready.vercel_api = vercel.api_url();
     let mut unhonoured = Vec::new();
     if !options.without_aws {
-        let deployment = Deployment::new(&ready, options, &real_services, &model_api)?;
+        let deployment =
+            Deployment::new(&ready, options, &real_services, (&model_api, &nudge_url))?;
         let engine = start.engine(binaries, deployment).await?;
         unhonoured = engine.unhonoured();
         let engine = parts.engine.insert(engine);
         let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
         parts.ingress_proxy = Some(proxy);
+        if let (Some(gate), Some(function_url)) =
+            (&parts.nudge_gate, engine.function_url("Ingress"))
+        {
+            gate.open(&function_url);
+        }
         healthy(&start.client, &ready.ingress).await?;
         let processes = engine.processes().into_iter();
         let named = processes.map(|(function, pid)| (function.to_lowercase(), pid));

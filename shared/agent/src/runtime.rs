@@ -17,6 +17,7 @@ use bobbin_core::effect::Sending;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, PromptIds, ThreadKey, TurnId};
+use bobbin_core::nudge::Nudge;
 use bobbin_core::run::{Answer, PromptState};
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
@@ -131,6 +132,8 @@ pub struct InlineImage {
 pub struct Submission<'a> {
     /// Whose prompt it is.
     pub turn: &'a TurnId,
+    /// By what its end and its asks can be said at once, by a runtime that can call; none where it has nowhere to.
+    pub nudge: Option<&'a Nudge>,
     /// Its ids, by which the agent knows it again.
     pub ids: &'a PromptIds,
     /// Model, as provider/model, by the names that people use.

@@ -4,6 +4,7 @@
 //! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
 //! waiting. Repeatable as a whole.
 
+use bobbin_cloud::forward::bring_forward;
 use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::decide::queue::{Admission, Steering, admit, kept, steer};
 use bobbin_core::decide::words;
@@ -12,12 +13,12 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::message::{Announce, Prompt};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::parked::Wish;
 use bobbin_core::session::Queued;
 use bobbin_core::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
-use crate::forward::bring_forward;
 
 /// Times that the record may move between reading it and marking, within one delivery.
 const TRIES_MAX: u32 = 5;
@@ -136,7 +137,8 @@ async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
         let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
         lane.store.mark_now(thread, turn, by).await.map_err(later)?;
         if let Some(running) = session.as_ref().and_then(|it| it.turn.as_ref()) {
-            bring_forward(lane.store, lane.queues, thread, &running.id).await;
+            // What does not come now comes by its time.
+            let _ = bring_forward(lane.store, lane.queues, thread, &running.id, Wish::Person).await;
         }
     }
     Ok(())

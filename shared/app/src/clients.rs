@@ -32,6 +32,7 @@ pub(crate) fn sandboxes_with(
         project_config_of: config.project_config_of.clone(),
         model_keys_inside: config.model_keys_inside,
         keys_of: keys_of.cloned(),
+        nudge_url: config.nudge_url.clone(),
         stack_key: keys.stack.stack_key.expose().to_owned(),
         discord_api: config.discord_api.clone(),
         slack_api: config.slack_api.clone(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bobbin_chat::Chats;
 use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::forward::bring_forward;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::{QueueError, Queues};
 use bobbin_cloud::store::Store;
@@ -24,6 +25,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::parked::Wish;
 use bobbin_core::ports::Loaded;
 use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
@@ -33,7 +35,6 @@ use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 
 use crate::arrival::Arrival;
-use crate::forward::bring_forward;
 use crate::sandboxes::{Sandboxes, Target};
 use crate::tenants::Tenants;
 
@@ -394,7 +395,9 @@ impl Lane<'_> {
 
     /// Who waits for what becomes of a word does not wait for the time of the next look.
     async fn look_now(&self, control: &Control, turn: &Turn) {
-        bring_forward(self.store, self.queues, &control.thread, &turn.id).await;
+        // What does not come now comes by its time.
+        let thread = &control.thread;
+        let _ = bring_forward(self.store, self.queues, thread, &turn.id, Wish::Person).await;
     }
 
     /// The queue first, so that nothing of it begins when the run ends: a flag each, and its card changes at once.

@@ -8,7 +8,6 @@ pub mod catalogue;
 pub mod clients;
 pub mod control;
 pub mod dead;
-pub mod forward;
 pub mod keyed;
 pub mod model_keys;
 pub mod opening;

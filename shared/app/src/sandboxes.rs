@@ -33,6 +33,7 @@ use bobbin_core::ids::{
     sandbox_name, sandbox_password,
 };
 use bobbin_core::limits::Limits;
+use bobbin_core::nudge::Nudge;
 use bobbin_core::session::{ControlFlags, StrayRun};
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
@@ -99,7 +100,9 @@ pub struct SandboxSettings {
     pub model_keys_inside: bool,
     /// The tenant whose model keys these are; none: the stack's.
     pub keys_of: Option<Tenant>,
-    /// Secret of the stack, from which each server's password is derived.
+    /// Where daemons say that something has happened; empty where they have nowhere to.
+    pub nudge_url: String,
+    /// Secret of the stack, from which each server's password is derived, and by which a daemon's word is signed.
     pub stack_key: String,
     /// Base of Discord's API: its attachments may be loopback only if it is.
     pub discord_api: String,
@@ -278,6 +281,7 @@ impl Sandboxes {
             }
             AgentEffect::SendPrompt {
                 turn,
+                run_of,
                 generation,
                 agent_session,
                 ids,
@@ -288,8 +292,11 @@ impl Sandboxes {
                 sending,
             } => {
                 let images = self.inline(target, *generation, images).await;
+                let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
+                let nudge = Nudge::of(url, key, target.thread, run_of);
                 let prompt = Submission {
                     turn,
+                    nudge: nudge.as_ref(),
                     ids,
                     model,
                     agent: agent.as_deref(),

@@ -184,6 +184,7 @@ fn settings(base: &str) -> SandboxSettings {
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
+        nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{base}/discord"),
         slack_api: "https://slack.com/api".to_owned(),

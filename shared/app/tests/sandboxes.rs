@@ -194,6 +194,7 @@ impl Scene {
         let sent = self
             .perform(Effect::Agent(AgentEffect::SendPrompt {
                 turn: "1".into(),
+                run_of: "1".into(),
                 generation: GENERATION,
                 agent_session: agent_session.into(),
                 ids,
@@ -449,6 +450,7 @@ fn settings(discord: &str) -> SandboxSettings {
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
+        nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
         discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),
@@ -1184,6 +1186,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
             let sent = scene
                 .perform(Effect::Agent(AgentEffect::SendPrompt {
                     turn: "1".into(),
+                    run_of: "1".into(),
                     generation: GENERATION,
                     agent_session: scene.session.clone().into(),
                     ids: ids.clone(),

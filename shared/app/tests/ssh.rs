@@ -121,6 +121,7 @@ impl Scene {
         let model = format!("scripted/{MODEL_ID}");
         let sent = self.perform(Effect::Agent(AgentEffect::SendPrompt {
             turn: turn.into(),
+            run_of: turn.into(),
             generation: GENERATION,
             agent_session: session.clone(),
             ids: ids.clone(),
@@ -205,6 +206,7 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         project_config_of: Vec::new(),
         model_keys_inside: false,
         keys_of: None,
+        nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
         discord_api: "https://discord.com/api/v10".to_owned(),
         slack_api: "https://slack.com/api".to_owned(),

@@ -4,6 +4,7 @@ use std::env;
 
 use bobbin_core::access::Policy;
 use bobbin_core::limits::Limits;
+use bobbin_core::nudge;
 use bobbin_core::overrides::Overrides;
 use reqwest::Url;
 
@@ -83,6 +84,8 @@ pub struct Config {
     pub keys_by_form: bool,
     /// Where the page for keys is, with a slash at its end; empty where the function does not say it.
     pub page_url: String,
+    /// Where daemons in sandboxes say that something has happened; empty where nobody says where that is.
+    pub nudge_url: String,
     /// Base of Daytona's control API.
     pub daytona_api: String,
     /// Prepared snapshot; empty builds from the Dockerfile.
@@ -132,6 +135,7 @@ impl Config {
             ("vercel_api", &overrides.vercel_api),
             ("model_base_url", &overrides.model_base_url),
             ("page_url", &overrides.page_url),
+            ("nudge_url", &overrides.nudge_url),
         ] {
             if !value.is_empty() {
                 address(&format!("{name} of the parameter Overrides"), value)?;
@@ -157,6 +161,7 @@ impl Config {
             credentials_key: optional("CREDENTIALS_KEY_ARN"),
             keys_by_form: overrides.keys_by_form,
             page_url: page_url(&overrides.page_url, &optional("INGRESS_URL")),
+            nudge_url: nudge_url(&overrides.nudge_url, &optional("INGRESS_URL")),
             daytona_api: overrides.daytona_api,
             daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
             provider: overrides.provider,
@@ -228,6 +233,15 @@ fn page_url(said: &str, own: &str) -> String {
     }
 }
 
+/// Where daemons call: what an operator says, else at the function's own address.
+fn nudge_url(said: &str, own: &str) -> String {
+    match (said, own.trim_end_matches('/')) {
+        ("", "") => String::new(),
+        ("", own) => format!("{own}{}", nudge::PATH),
+        (said, _) => said.to_owned(),
+    }
+}
+
 /// Whether it is a level; empty stands for `info`.
 fn log_level(value: &str) -> Result<(), String> {
     match value {
@@ -241,6 +255,14 @@ fn log_level(value: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn daemons_call_the_functions_own_address_unless_another_is_said_and_none_where_there_is_none()
+    {
+        assert_eq!(nudge_url("", "https://x/"), "https://x/nudge");
+        assert_eq!(nudge_url("https://y/z", "https://x/"), "https://y/z");
+        assert_eq!(nudge_url("", ""), "");
+    }
 
     #[test]
     fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {

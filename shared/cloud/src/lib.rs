@@ -8,6 +8,7 @@ pub mod dead_letters;
 #[cfg(feature = "deployed")]
 pub mod deployed;
 pub mod events;
+pub mod forward;
 #[cfg(feature = "deployed")]
 pub mod laptop;
 pub mod metrics;

@@ -1,15 +1,15 @@
 //! What lets an agent that runs elsewhere use the tools of a sandbox: a text that names the sandbox and its generation, signed
 //! with the stack's key. Nothing is stored of it: it counts for as long as that generation is the present one.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use crate::ids::SandboxKey;
+use crate::signed::{Signing, part, text_of};
 
-use crate::ids::{SandboxKey, digest};
-
-/// By which somebody who finds one knows what it is.
-const PREFIX: &str = "bobbin-tools";
-/// Bytes of one: a key of a sandbox has 128 at the most.
-const BYTES_MAX: usize = 512;
+/// A key of a sandbox has 128 bytes at the most.
+const SIGNING: Signing = Signing {
+    prefix: "bobbin-tools",
+    domain: "tools-bearer",
+    bytes_max: 512,
+};
 
 /// Whose tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,41 +24,19 @@ impl Bearer {
     /// The text that is sent as `Authorization: Bearer …`.
     #[must_use]
     pub fn signed(&self, stack_key: &str) -> String {
-        let named = format!(
-            "{PREFIX}.{}.{}",
-            hex::encode(self.sandbox.to_string()),
-            self.generation
-        );
-        let tag = tag(stack_key, &named).finalize().into_bytes();
-        format!("{named}.{}", hex::encode(tag))
+        let sandbox = part(&self.sandbox.to_string());
+        SIGNING.sign(stack_key, &[&sandbox, &self.generation.to_string()])
     }
 
     /// Reads such a text; none where this stack did not sign it. The tag is compared in constant time.
     #[must_use]
     pub fn read(stack_key: &str, text: &str) -> Option<Self> {
-        if text.len() > BYTES_MAX {
-            return None;
-        }
-        let (named, signature) = text.rsplit_once('.')?;
-        let signature = hex::decode(signature).ok()?;
-        tag(stack_key, named).verify_slice(&signature).ok()?;
-        let (sandbox, generation) = named
-            .strip_prefix(PREFIX)?
-            .strip_prefix('.')?
-            .split_once('.')?;
-        let sandbox = String::from_utf8(hex::decode(sandbox).ok()?).ok()?;
+        let (sandbox, generation) = SIGNING.read(stack_key, text)?;
         Some(Self {
-            sandbox: sandbox.parse().ok()?,
+            sandbox: text_of(sandbox)?.parse().ok()?,
             generation: generation.parse().ok()?,
         })
     }
-}
-
-fn tag(stack_key: &str, named: &str) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes())
-        .expect("HMAC takes a key of any length");
-    mac.update(digest(&["tools-bearer", named]).as_bytes());
-    mac
 }
 
 #[cfg(test)]
@@ -78,6 +56,8 @@ mod tests {
         let text = bearer(3).signed("stack-key");
         assert_eq!(Bearer::read("stack-key", &text), Some(bearer(3)));
         assert_eq!(Bearer::read("another", &text), None);
+        let keyless = bearer(3).signed("");
+        assert_eq!(Bearer::read("", &keyless), None, "anybody could sign it");
         // What the header takes of a bearer (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         assert!(

@@ -172,6 +172,8 @@ pub enum AgentEffect {
     SendPrompt {
         /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
         turn: TurnId,
+        /// The turn whose run it begins, or is sent into: whose message waits for the end.
+        run_of: TurnId,
         /// Which of the provider's sandboxes that ours has had.
         generation: u32,
         /// The agent's session that the prompt was given to.

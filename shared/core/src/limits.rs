@@ -179,6 +179,14 @@ const LOOK_SHARE: u64 = 12;
 /// Deliveries of one message in which looks come quickly, and are brought forward by whoever wants one. Beyond them they
 /// come every `look_ms_max` alone, so that no crowd of wishes and no series of asks uses up what the queue allows.
 pub const LOOKS_EAGER: u32 = 400;
+/// The part of those that the daemon in a sandbox can bring forward: a turn of the longest looks at itself less often, and
+/// people's wishes have the rest.
+pub const LOOKS_NUDGED: u32 = 300;
+/// Looks that a daemon brings forward come no sooner than this after the one before, however often it asks: so long who gave
+/// the message back may still be about it, and so fast may what runs in a sandbox use up looks.
+pub const NUDGE_APART_MS: u64 = 1_000;
+/// What waits for less than this comes about as soon by itself.
+pub const LOOK_SOON_MS: u64 = 500;
 /// In an outage a message is tried again after this part of its age at the latest: its deliveries say little, because most
 /// of them may have been looks.
 const AGE_SHARE: u64 = 20;
@@ -473,6 +481,9 @@ const _: () = {
     assert!(l.hold_ms <= HOLD_MS_MAX && l.look_ms_min <= l.look_ms_max);
     assert!(l.auto_stop_min as u64 * MINUTE_MS > l.idle_pause_ms);
     assert!(l.deliveries() < DELIVERIES_MAX as u64);
+    assert!(LOOKS_NUDGED < LOOKS_EAGER);
+    assert!(l.turn_ms.div_ceil(l.look_ms_max) < LOOKS_NUDGED as u64);
+    assert!(LOOK_SOON_MS < l.look_ms_min && NUDGE_APART_MS < l.look_ms_min);
     // The way back: every delivery follows for as long as a function can.
     let held = Limits {
         hold_ms: HOLD_MS_MAX,

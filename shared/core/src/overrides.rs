@@ -33,6 +33,9 @@ pub struct Overrides {
     pub keys_by_form: bool,
     /// Where the page for keys is, for ingress behind a domain; empty is the function's own address.
     pub page_url: String,
+    /// Where daemons in sandboxes say that something has happened, as they reach it; empty is the path `/nudge` of the
+    /// function's own address.
+    pub nudge_url: String,
     /// Base of Discord's HTTP API.
     pub discord_api: String,
     /// Base of Slack's Web API.
@@ -65,6 +68,7 @@ impl Default for Overrides {
             slack_stream_answers: false,
             keys_by_form: false,
             page_url: String::new(),
+            nudge_url: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: "https://slack.com/api".to_owned(),
             provider: "daytona".to_owned(),

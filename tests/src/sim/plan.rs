@@ -68,6 +68,8 @@ pub enum Deed {
     StopAll,
     /// "Send now" for the prompt with this id.
     Now(String),
+    /// The word of a daemon for the turn with this id, whatever has become of that.
+    Nudge(String),
     Lose,
     ServerDies,
     /// The server takes what it is sent and never answers.

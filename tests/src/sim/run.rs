@@ -7,6 +7,7 @@ use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::ids::Ms;
 use bobbin_core::limits::HOLD_MS_MAX;
 use bobbin_core::message::{Message, Work};
+use bobbin_core::parked::Wish;
 
 use super::plan::Deed;
 use super::queue::{Entry, give_back};
@@ -118,8 +119,14 @@ impl World {
                 }
                 Deed::Now(turn) => {
                     if inner.places[place].now(&turn.as_str().into()) {
-                        inner.places[place].bring_forward(now_ms);
+                        inner.places[place].wish_for_running(now_ms);
                         inner.met.insert("wanted now");
+                    }
+                }
+                Deed::Nudge(turn) => {
+                    let turn = turn.as_str().into();
+                    if inner.places[place].bring_forward(&turn, Wish::Daemon, now_ms) {
+                        inner.met.insert("nudged");
                     }
                 }
                 Deed::Lose => inner.places[place].home.lose(),

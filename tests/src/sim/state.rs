@@ -397,7 +397,7 @@ impl Inner {
                 name: "bob".into(),
             };
             here.flags.cancelled.insert(turn.to_owned(), by);
-            if here.bring_forward(self.now_ms) {
+            if here.wish_for_running(self.now_ms) {
                 self.met.insert("brought forward");
             }
             let here = &self.places[place];

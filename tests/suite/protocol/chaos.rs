@@ -34,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 45] = [
+const MET: [&str; 46] = [
     "table out",
     "writes out",
     "chat out",
@@ -62,6 +62,7 @@ const MET: [&str; 45] = [
     "digest",
     "look",
     "wanted now",
+    "nudged",
     "stop all",
     "Joined",
     "steered",
@@ -103,7 +104,11 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
                 world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id.clone()));
             }
             if dice.falls(300) {
-                world.plan(at_ms + dice.below(60_000), place, Deed::Now(id));
+                world.plan(at_ms + dice.below(60_000), place, Deed::Now(id.clone()));
+            }
+            // Early, in the midst of looks, late: some of it in vain.
+            for _ in 0..dice.below(6) {
+                world.plan(at_ms + dice.below(120_000), place, Deed::Nudge(id.clone()));
             }
             if dice.falls(40) {
                 world.plan(at_ms + dice.below(120_000), place, Deed::StopAll);

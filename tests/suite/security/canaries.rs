@@ -154,17 +154,13 @@ async fn canaries() {
 
     let search = Search::new(&secrets);
     in_processes(&stack, &search);
-    let told = told(&world).await;
     let (mut looked, mut bytes) = (0, 0);
     let mut leaks: Vec<Found> = Vec::new();
     let mut used: BTreeMap<&'static str, usize> = BTreeMap::new();
     let word = Search::new(&[Secret::new("a prompt", WORD)]);
     let mut prompts: Vec<String> = Vec::new();
     let folder = stack.folder().path();
-    let written = files(folder)
-        .into_iter()
-        .flat_map(|(path, bytes)| of_file(folder, &path, &bytes));
-    for place in told.into_iter().chain(written) {
+    for place in everything(&world, folder).await {
         looked += 1;
         bytes += place.text.len();
         for found in search.find(&place) {
@@ -452,6 +448,14 @@ async fn buried(world: &World, platform: Platform) {
 async fn stack_key(world: &World) -> String {
     let secret = world.secret("StackKey").await.unwrap();
     secret["stack_key"].as_str().unwrap().to_owned()
+}
+
+/// What the parts of the stack tell when they are asked, and every file of it.
+pub async fn everything(world: &World, folder: &std::path::Path) -> Vec<Searched> {
+    let mut all = told(world).await;
+    let written = files(folder).into_iter();
+    all.extend(written.flat_map(|(path, bytes)| of_file(folder, &path, &bytes)));
+    all
 }
 
 /// What the parts of the stack tell when they are asked.

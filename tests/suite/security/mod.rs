@@ -14,6 +14,9 @@ mod search;
 mod signatures;
 mod tenants;
 
+pub use canaries::everything;
+pub use search::{Search, Searched, Secret};
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_tests::http;

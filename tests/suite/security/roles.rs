@@ -150,6 +150,9 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                 continue;
             }
             Some("AWS::IAM::Role") => {
+                if id == "IngressRole" {
+                    reads_no_record(properties);
+                }
                 let policies = many(&properties["Policies"]).into_iter();
                 policies
                     .flat_map(|policy| statements(&policy["PolicyDocument"]))
@@ -234,6 +237,26 @@ fn of_this_stack_alone(statement: &Value) {
     let names = &condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"];
     let names: Vec<&str> = many(names).into_iter().filter_map(Value::as_str).collect();
     assert_eq!(names, ["stack", "tenant", "kind"]);
+}
+
+/// Who is called by anybody reads of the table what is a tenant's, and of a thread's items what is left for the next look at its
+/// run. Read here, because the emulator does not judge a call by the attributes that it names.
+fn reads_no_record(ingress: &Value) {
+    let policies = many(&ingress["Policies"]).into_iter();
+    let all = policies.flat_map(|policy| many(&policy["PolicyDocument"]["Statement"]));
+    let of_table = |statement: &&Value| {
+        let mut actions = many(&statement["Action"]).into_iter();
+        actions.any(|one| one.as_str().is_some_and(|one| one.starts_with("dynamodb:")))
+    };
+    let conditions: Vec<&Value> = all.filter(of_table).map(|one| &one["Condition"]).collect();
+    let [tenants, parked] = conditions.as_slice() else {
+        panic!("{conditions:?}");
+    };
+    let keys = &tenants["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+    assert_eq!(many(keys), ["tenant:*"]);
+    let named = &parked["ForAllValues:StringEquals"]["dynamodb:Attributes"];
+    assert_eq!(many(named), ["thread", "item", "parked", "receipt"]);
+    assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
 }
 
 fn many(value: &Value) -> Vec<&Value> {

@@ -1,6 +1,6 @@
 //! The HTTP API: the session API of sandbox-agent at 79bb441, and what is ours beyond it.
 //!
-//! Ours: `turn`, `attachments`, `model` and `agentMode` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
+//! Ours: `turn`, `attachments`, `model`, `agentMode` and `nudge` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
 //! `directory`, `agentSessionId`, `title` and `instructions` of a session and the `asks` that wait in it, `wait` of events, `GET …/turns/{turn}` and `…/turns/{turn}/changes`, `POST …/cancel`,
 //! `POST …/terminate`, and `/opencode/*`.
 //!

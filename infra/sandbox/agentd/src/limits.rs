@@ -50,6 +50,15 @@ pub(crate) const STOP_GRACE_MS: u64 = 300;
 pub(crate) const STOP_MS_MAX: u64 = 700;
 /// How long what was killed may take to be gone.
 pub(crate) const KILL_MS_MAX: u64 = 2_000;
+/// One call that says that a turn has ended or asks.
+pub(crate) const NUDGE_MS_MAX: u64 = 3_000;
+/// Such calls for one of these. The pause between them doubles: the first is as long as who takes it wants looks to lie apart.
+pub(crate) const NUDGE_TRIES_MAX: u32 = 3;
+pub(crate) const NUDGE_PAUSE_MS: u64 = 1_000;
+/// Bytes of the address and the token of such a call together.
+pub(crate) const NUDGE_BYTES_MAX: usize = 4 * 1024;
+/// Asks of one turn of which that is said.
+pub(crate) const NUDGED_ASKS_MAX: u32 = 100;
 /// Between two looks at what is there.
 pub(crate) const LOOK_MS: u64 = 10;
 /// Restarts of the daemon's serving half after it was killed, in a row.

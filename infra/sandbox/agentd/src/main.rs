@@ -19,6 +19,7 @@ mod driver;
 mod host;
 mod limits;
 mod log;
+mod nudge;
 mod process;
 mod reaper;
 mod serve;

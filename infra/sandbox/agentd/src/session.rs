@@ -15,6 +15,7 @@ use crate::driver::{Down, Report};
 use crate::host::Host;
 use crate::limits::INPUTS_MAX;
 use crate::log::{Page, Reader};
+use crate::nudge::Nudge;
 use crate::state::{Acceptance, Answer, Created, Prompt, Refused, State};
 
 /// Why a session did not do what it was asked.
@@ -43,6 +44,7 @@ pub(crate) enum Input {
     Prompt {
         turn: String,
         prompt: Prompt,
+        nudge: Option<Nudge>,
         reply: Reply<Acceptance>,
     },
     Answer {
@@ -150,10 +152,12 @@ impl Session {
         &self,
         turn: String,
         prompt: Prompt,
+        nudge: Option<Nudge>,
     ) -> Result<Acceptance, SessionError> {
         self.ask(|reply| Input::Prompt {
             turn,
             prompt,
+            nudge,
             reply,
         })
         .await

@@ -298,6 +298,14 @@ impl State {
         self.turns.get(turn).map(|turn| &turn.phase)
     }
 
+    /// Whether it waits for its run or runs.
+    pub(crate) fn is_open(&self, turn: &str) -> bool {
+        matches!(
+            self.phase(turn),
+            Some(Phase::Queued(_) | Phase::Running { .. })
+        )
+    }
+
     pub(crate) fn running(&self) -> Option<&str> {
         self.running.as_deref()
     }

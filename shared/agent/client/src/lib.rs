@@ -26,7 +26,7 @@ pub use error::ClientError;
 pub use events::EventStream;
 pub use types::{
     AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, FileChange, FileStatus,
-    Message, Mode, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
+    Message, Mode, Nudge, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
 };
 
 /// Time for a call that does not wait for anything.

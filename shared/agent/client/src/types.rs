@@ -125,6 +125,26 @@ pub struct Message {
     /// The mode of this turn; OpenCode alone changes it between turns. Ours.
     #[serde(rename = "agentMode", skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
+    /// By what the daemon says that the turn has ended or asks; one that does not know of it says nothing. Ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nudge: Option<Nudge>,
+}
+
+/// By what the daemon says that something has happened. `Debug` shows no token.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct Nudge {
+    /// Where it posts an empty body; https, or loopback.
+    pub url: String,
+    /// What it sends as `Authorization: Bearer`.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Nudge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Nudge")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A file that goes with a message.

@@ -8,8 +8,8 @@ use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
 use bobbin_agent::{Agent, AgentError, AgentResult, Missed, RunWatch, Submission};
 use bobbin_agent_client::{
-    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Reply, SessionInfo,
-    TurnState,
+    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
+    SessionInfo, TurnState,
 };
 use bobbin_core::ask::{About, Choice as Said};
 use bobbin_core::changes::{Change, How};
@@ -213,6 +213,10 @@ impl Agent for NativeAgent {
             attachments: images.collect(),
             model,
             mode: choice.of_turn().map(str::to_owned),
+            nudge: prompt.nudge.map(|nudge| Nudge {
+                url: nudge.url.clone(),
+                token: nudge.token.expose().to_owned(),
+            }),
         };
         let (session, message) = (session.as_str(), &message);
         let send = || {

@@ -438,6 +438,7 @@ mod tests {
             project_config_of: Vec::new(),
             model_keys_inside: false,
             keys_of: None,
+            nudge_url: String::new(),
             stack_key: String::new(),
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),

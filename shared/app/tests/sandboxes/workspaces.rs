@@ -44,6 +44,7 @@ impl Worker {
         let ids = PromptIds::mint(&self.thread, &turn.into(), now_ms());
         let prompt = Submission {
             turn: &turn.into(),
+            nudge: None,
             ids: &ids,
             model: &scene.model_name,
             agent: None,
@@ -278,6 +279,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let sent = scene
         .perform(Effect::Agent(AgentEffect::SendPrompt {
             turn: "w1".into(),
+            run_of: "w1".into(),
             generation: GENERATION,
             agent_session: scene.session.clone().into(),
             ids: ids.clone(),

@@ -227,6 +227,28 @@ impl Table {
         Ok(got.map_err(|e| self.aws().failed(e))?.item)
     }
 
+    /// The same of an item of which these attributes alone are read.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn get_of(
+        &self,
+        key: Item,
+        attributes: &[&str],
+    ) -> Result<Option<Item>, CallError> {
+        let names = (0..attributes.len()).map(|place| format!("#a{place}"));
+        let names: Vec<String> = names.collect();
+        let mut get = self.aws().client.get_item().table_name(&self.name);
+        for (name, attribute) in names.iter().zip(attributes) {
+            get = get.expression_attribute_names(name, *attribute);
+        }
+        let get = get
+            .set_key(Some(key))
+            .projection_expression(names.join(", "));
+        let got = get.consistent_read(true).send().await;
+        Ok(got.map_err(|e| self.aws().failed(e))?.item)
+    }
+
     /// Reads the items of these keys consistently, at most a hundred, in no order. Those that are not there are left out.
     ///
     /// # Errors

@@ -52,7 +52,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn parked(&self, thread: &ThreadKey) -> Result<Option<(Parked, String)>, StoreError> {
-        let found = self.table.get(key(thread, PARKED)).await?;
+        // By the names of these attributes alone may ingress read an item of a thread's (`IngressRole` of the template).
+        let own = [ITEM, PARKED, RECEIPT];
+        let found = self.table.get_of(key(thread, PARKED), &own).await?;
         Ok(found.and_then(|item| Some((parked(&item)?, text(&item, RECEIPT)?.to_owned()))))
     }
 }

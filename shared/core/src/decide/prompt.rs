@@ -414,6 +414,7 @@ fn send(
         .join("\n\n");
     Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: turn.id.clone(),
+        run_of: turn.id.clone(),
         generation: session.sandbox.generation,
         agent_session: agent_session.clone(),
         ids: ids.clone(),

@@ -88,6 +88,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: steered.turn.clone(),
+        run_of: turn.id.clone(),
         generation: session.sandbox.generation,
         agent_session: session.agent_session.clone()?,
         ids: steered.ids.clone(),

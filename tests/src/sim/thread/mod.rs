@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry as LedgerEntry;
 use bobbin_core::message::{Message, Work};
-use bobbin_core::parked::Parked;
+use bobbin_core::parked::{Forward, Parked, Wish};
 use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
@@ -247,23 +247,26 @@ impl SimThread {
         ended.collect()
     }
 
-    /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
-    /// Whoever has said something has the message that waits come now: if its receipt is still the last one.
-    pub fn bring_forward(&mut self, now_ms: Ms) -> bool {
-        let Some(entry) = self.queue.front_mut() else {
+    /// Whoever has said something has the message of this turn that waits come now: if its receipt is still the last one.
+    pub fn bring_forward(&mut self, turn: &TurnId, wish: Wish, now_ms: Ms) -> bool {
+        let (Some(parked), Some(entry)) = (&self.parked, self.queue.front_mut()) else {
             return false;
         };
-        let is_parked = self
-            .parked
-            .as_ref()
-            .is_some_and(|parked| parked.turn == entry.message.id);
+        let wanted = matches!(parked.forward(turn, wish, now_ms), Forward::Now { .. });
         let waits = entry.visible_ms > now_ms && entry.last == self.receipt;
-        if is_parked && waits {
+        if wanted && waits {
             (entry.holder, entry.visible_ms) = (None, now_ms);
         }
-        is_parked && waits
+        wanted && waits
     }
 
+    /// The same as a person wants it, for the turn whose message is first.
+    pub fn wish_for_running(&mut self, now_ms: Ms) -> bool {
+        let first = self.queue.front().map(|entry| entry.message.id.clone());
+        first.is_some_and(|turn| self.bring_forward(&turn, Wish::Person, now_ms))
+    }
+
+    /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
     pub fn now(&mut self, id: &TurnId) -> bool {
         let waits = self.queue.iter().find(|entry| entry.message.id == *id);
         let (Some(entry), Some(running)) = (

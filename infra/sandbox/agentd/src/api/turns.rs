@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::problem::{json as answer, no_content};
 use super::{Api, OUTCOME_HEADER, Problem, TURN_HEADER};
 use crate::limits::ID_BYTES_MAX;
+use crate::nudge::Nudge;
 use crate::state::{Acceptance, Answer, Ask, Attachment, Ended, Phase, Prompt, State as Session};
 
 #[derive(Debug, Deserialize)]
@@ -27,6 +28,8 @@ pub(super) struct Message {
     model: Option<String>,
     /// Ours: the mode of this turn.
     agent_mode: Option<String>,
+    /// Ours: by what it is said that the turn has ended or asks. One that cannot be used is no reason to refuse the message.
+    nudge: Option<Value>,
 }
 
 pub(super) async fn message(
@@ -59,7 +62,8 @@ pub(super) async fn message(
         model: body.model,
         mode: body.agent_mode,
     };
-    let outcome = match session.prompt(turn, prompt).await? {
+    let nudge = body.nudge.and_then(Nudge::given);
+    let outcome = match session.prompt(turn, prompt, nudge).await? {
         Acceptance::Accepted => "Accepted",
         Acceptance::AlreadyKnown => "AlreadyKnown",
     };

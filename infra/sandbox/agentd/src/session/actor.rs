@@ -1,5 +1,6 @@
 //! The one writer of a session.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +13,11 @@ use super::events::{Numbering, failure, turn_ended};
 use super::{AgentStatus, Input, Progress, Reply, SessionError};
 use crate::driver::{self, Down, Handed, Launch, Order, Report, Reports};
 use crate::host::Host;
-use crate::limits::{BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, ORDERS_MAX, TURN_EVENTS_MAX};
+use crate::limits::{
+    BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, NUDGED_ASKS_MAX, ORDERS_MAX, TURN_EVENTS_MAX,
+};
 use crate::log::{AppendError, Found, Line, Log};
+use crate::nudge::Nudge;
 use crate::state::{Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State};
 
 /// A log that was read.
@@ -59,6 +63,8 @@ enum Effect {
     Stop(Option<mpsc::Sender<Order>>),
     /// A turn that was cancelled is looked at again.
     Watch(String),
+    /// Whoever sent the turn is told that there is something to be seen.
+    Nudge(Nudge),
     Status(AgentStatus),
 }
 
@@ -92,6 +98,8 @@ pub(super) struct Actor {
     turn_events: u64,
     /// Of the log's file, to be told.
     damaged_lines: u64,
+    /// By what it is said that a turn has ended or asks, for turns that have not ended; and of how many asks it was.
+    nudges: HashMap<String, (Nudge, u32)>,
 }
 
 impl Actor {
@@ -122,6 +130,7 @@ impl Actor {
             told_end: false,
             turn_events: 0,
             damaged_lines: opened.found.damaged_lines,
+            nudges: HashMap::new(),
         };
         // Before anybody can look: a turn that was cut must not be seen to run.
         actor.recovered().await;
@@ -176,11 +185,16 @@ impl Actor {
             Input::Prompt {
                 turn,
                 prompt,
+                nudge,
                 reply,
             } => match state.accept(&turn, &prompt) {
                 Ok((acceptance, change)) => {
                     if let Some(change) = change {
                         self.change(state, batch, change);
+                    }
+                    // A repeat may come to a daemon that was started anew.
+                    if let (Some(nudge), true) = (nudge, state.is_open(&turn)) {
+                        self.nudges.entry(turn).or_insert((nudge, 0));
                     }
                     batch.effects.push(Effect::Accepted(reply, acceptance));
                 }
@@ -379,6 +393,9 @@ impl Actor {
         let runs = state.running() == Some(turn);
         let is_told = self.told_end && runs;
         batch.ends |= runs;
+        if let Some((nudge, _)) = self.nudges.remove(turn) {
+            batch.effects.push(Effect::Nudge(nudge));
+        }
         let change = Change::Ended {
             turn: turn.to_owned(),
             ended: ended.clone(),
@@ -446,8 +463,22 @@ impl Actor {
                 state.apply(change);
             }
             if let Some((ask, is_kept)) = asked {
+                let id = ask.id().to_owned();
                 self.answer_at_once(state, batch, ask, is_kept);
+                if state.ask(&id).is_some() {
+                    self.nudge_of_ask(batch, turn);
+                }
             }
+        }
+    }
+
+    fn nudge_of_ask(&mut self, batch: &mut Batch, turn: Option<&str>) {
+        let known = turn.and_then(|turn| self.nudges.get_mut(turn));
+        if let Some((nudge, asks)) = known
+            && *asks < NUDGED_ASKS_MAX
+        {
+            *asks += 1;
+            batch.effects.push(Effect::Nudge(nudge.clone()));
         }
     }
 
@@ -528,6 +559,7 @@ impl Actor {
                 | Effect::Launch
                 | Effect::Stop(_)
                 | Effect::Watch(_)
+                | Effect::Nudge(_)
                 | Effect::Status(_) => {}
             }
         }
@@ -538,6 +570,7 @@ impl Actor {
             self.numbering.last_seq = opened.last_seq;
             *state = opened.state;
         }
+        self.nudges.retain(|turn, _| state.is_open(turn));
         let cut = state.running().map(str::to_owned);
         let Some(turn) = cut.filter(|_| hears) else {
             return;
@@ -551,7 +584,12 @@ impl Actor {
         let ended = Ended::of(Outcome::Failed, "storage_full", Some(message));
         self.end(state, &mut batch, &turn, ended);
         match self.append(batch.lines).await {
-            Ok(()) => self.publish(),
+            Ok(()) => {
+                self.publish();
+                for effect in batch.effects {
+                    self.perform(state, effect).await;
+                }
+            }
             Err(error) => {
                 tracing::error!(session = self.numbering.session, %error, "the end of a turn cannot be written");
             }
@@ -585,6 +623,7 @@ impl Actor {
                     let _ = inputs.send(Input::CancelOverdue { turn }).await;
                 });
             }
+            Effect::Nudge(nudge) => nudge.say(),
             Effect::Status(status) => {
                 self.progress
                     .send_modify(|progress| progress.agent = status);

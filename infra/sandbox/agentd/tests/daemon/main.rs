@@ -11,6 +11,7 @@ mod ending;
 mod images;
 mod installed;
 mod named;
+mod nudges;
 mod opencode;
 mod turns;
 mod world;

@@ -1,0 +1,80 @@
+//! The one path of the stack's own that sandboxes reach: the word of their daemons, passed to the ingress function. Whatever
+//! else is asked of it is not there.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::post;
+use bobbin_core::nudge;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A gate that listens until it is stopped.
+pub struct NudgeGate {
+    /// Where daemons call.
+    pub url: String,
+    to: Arc<Passage>,
+    server: JoinHandle<()>,
+}
+
+struct Passage {
+    client: reqwest::Client,
+    /// Where the function is, once it is there.
+    function_url: OnceLock<String>,
+}
+
+impl NudgeGate {
+    /// Listens on a free loopback port. Nothing gets through before [`NudgeGate::open`].
+    ///
+    /// # Errors
+    /// What could not be bound or built.
+    pub async fn start() -> Result<Self, String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .map_err(|e| format!("no loopback port is free for the word of daemons: {e}"))?;
+        let address = listener.local_addr().map_err(|e| e.to_string())?;
+        let to = Arc::new(Passage {
+            client: crate::loopback::client()?,
+            function_url: OnceLock::new(),
+        });
+        let router = Router::new()
+            .route(nudge::PATH, post(pass))
+            .with_state(Arc::clone(&to));
+        let server = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, router).await {
+                tracing::error!(%error, "the way of daemons to the ingress ended");
+            }
+        });
+        let url = format!("http://{address}{}", nudge::PATH);
+        Ok(Self { url, to, server })
+    }
+
+    /// From now on words get through to the function at this address.
+    pub fn open(&self, function_url: &str) {
+        let base = function_url.trim_end_matches('/');
+        // The first address stays; there is one function.
+        let _ = self.to.function_url.set(format!("{base}{}", nudge::PATH));
+    }
+
+    /// Stops listening; what is under way breaks off.
+    pub fn stop(self) {
+        self.server.abort();
+    }
+}
+
+/// Passes on who calls, and nothing of what else a request holds.
+async fn pass(State(to): State<Arc<Passage>>, headers: HeaderMap) -> StatusCode {
+    let Some(url) = to.function_url.get() else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
+    let mut request = to.client.post(url);
+    if let Some(said) = headers.get(header::AUTHORIZATION) {
+        request = request.header(header::AUTHORIZATION, said);
+    }
+    match request.send().await {
+        Ok(answer) => answer.status(),
+        Err(_) => StatusCode::BAD_GATEWAY,
+    }
+}

@@ -1,0 +1,43 @@
+//! Brings the next look at a thread's run forward: whoever has said something about it does not wait for the message's time.
+
+use bobbin_core::ids::{ThreadKey, TurnId};
+use bobbin_core::parked::{Forward, Wish};
+
+use crate::clock::now_ms;
+use crate::queue::Queues;
+use crate::store::{Store, StoreError};
+
+/// Has the waiting message of this turn delivered now. Best effort, and harmless however often and by whomever it is asked
+/// for: what [`bobbin_core::parked::Parked::forward`] leaves alone is left alone, and the queue refuses a receipt that is not
+/// the last one, which is then none that waits.
+///
+/// # Errors
+/// [`StoreError`]; nothing was done, and the look comes by its time.
+pub async fn bring_forward(
+    store: &Store,
+    queues: &Queues,
+    thread: &ThreadKey,
+    turn: &TurnId,
+    wish: Wish,
+) -> Result<Forward, StoreError> {
+    let found = store.parked(thread).await.inspect_err(|error| {
+        tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");
+    })?;
+    let Some((parked, receipt)) = found else {
+        return Ok(Forward::NotWaiting);
+    };
+    let forward = parked.forward(turn, wish, now_ms());
+    let Forward::Now { waits_ms } = forward else {
+        return Ok(forward);
+    };
+    match queues.show_message(&receipt).await {
+        Ok(()) => {
+            tracing::info!(event = "look.forward", %thread, %turn, waits_ms, ?wish, "the next look comes now");
+            Ok(forward)
+        }
+        Err(error) => {
+            tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");
+            Ok(Forward::NotWaiting)
+        }
+    }
+}
