@@ -298,7 +298,7 @@ async fn killed() {
     });
     let world = World::of(&stack);
     let caller = Caller::of(&world).await;
-    let mut tokens = Vec::new();
+    let (mut tokens, mut talks) = (Vec::new(), Vec::new());
     for platform in Platform::ALL {
         let (text, mark) = marked(&timed(10));
         let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
@@ -318,8 +318,9 @@ async fn killed() {
         told(&talk, &turn, &first).await;
         let token = caller.token(&talk.thread.key, &turn);
         tokens.push(Secret::new(format!("nudge of {turn}"), token));
-        talk.finish().await;
+        talks.push(talk);
     }
+    // While the sandboxes are there, with what their daemons have written.
     let search = Search::new(&tokens);
     let all = everything(&world, stack.folder().path()).await;
     for there in ["the table", "output.log"] {
@@ -328,5 +329,8 @@ async fn killed() {
     }
     let found: Vec<_> = all.iter().flat_map(|place| search.find(place)).collect();
     assert!(found.is_empty(), "{found:#?}");
+    for talk in talks {
+        talk.finish().await;
+    }
     stack.end().unwrap();
 }
