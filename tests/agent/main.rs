@@ -3,8 +3,9 @@
 //!
 //! Promised: a prompt whose id is known is not run again, unless newer ones exist, and its time moves to now; the prompts of a
 //! session run one after another; each asks the model of the server's configuration once and becomes one assistant message;
-//! an abort ends what runs and what waits. Two prompts are for the bench, with a line of theirs: `at once: WORDS` has been
-//! answered with these words when it is accepted, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
+//! an abort ends what runs and what waits. Three prompts are for load and the bench, with a line of theirs: `at once: WORDS`
+//! has been answered with these words when it is accepted, `quiet: SECONDS WORDS` is answered with them after so long, in which
+//! nothing is heard of it, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
 //! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
 //! state that survives the process.
 
@@ -176,7 +177,13 @@ impl Agent {
             if let Some(work) = Work::asked(&text) {
                 self.work(&id, &prompt, work).await;
             } else {
-                let answer = self.ask(&id, &model, &text).await;
+                let answer = match quiet(&text) {
+                    Some((takes, words)) => {
+                        tokio::time::sleep(takes).await;
+                        Ok(words)
+                    }
+                    None => self.ask(&id, &model, &text).await,
+                };
                 let message = assistant(&id, &prompt, created, answer);
                 self.tell(
                     "message.updated",
@@ -254,6 +261,14 @@ impl Agent {
             .map(str::to_owned)
             .ok_or_else(|| answer.to_string())
     }
+}
+
+/// What a line `quiet: SECONDS WORDS` asks for: how long it takes, and the answer.
+fn quiet(text: &str) -> Option<(Duration, String)> {
+    let asked = text.lines().find_map(|line| line.strip_prefix("quiet: "))?;
+    let (seconds, words) = asked.split_once(' ')?;
+    let takes = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
+    Some((takes, words.to_owned()))
 }
 
 fn assistant(session: &str, prompt: &str, created: u64, answer: Result<String, String>) -> Value {

@@ -1,0 +1,24 @@
+//! Very many turns at once over the simulator, on few executions.
+
+use std::time::Instant;
+
+use bobbin_tests::sim::crowd::Crowd;
+use serde_json::{Value, json};
+
+pub fn run(turns: usize, executions: usize, call_ms: usize) -> Result<Value, String> {
+    let began = Instant::now();
+    let crowd = Crowd {
+        turns,
+        executions,
+        call_ms: call_ms as u64,
+        seed: 1,
+    };
+    let came = crowd.run()?;
+    Ok(json!({
+        "seconds": began.elapsed().as_secs_f64(),
+        "looks": came.looks.all,
+        "latest_ms": came.looks.latest_ms,
+        "stopped_ms": came.stopped_ms,
+        "calls": came.calls,
+    }))
+}
