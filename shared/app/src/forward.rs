@@ -13,7 +13,7 @@ const SOON_MS: u64 = 500;
 /// for: a message that is being worked on, has come back, or has been looked at very often already is left alone, and the
 /// queue refuses a receipt that is not the last one.
 pub async fn bring_forward(store: &Store, queues: &Queues, thread: &ThreadKey, turn: &TurnId) {
-    let (parked, receipt) = match store.parked(thread).await {
+    let (parked, receipt) = match store.want_look(thread, now_ms()).await {
         Ok(Some(found)) => found,
         Ok(None) => return,
         Err(error) => {

@@ -10,13 +10,12 @@ use super::world::World;
 use crate::fuzz::dice::Dice;
 use crate::promises;
 
-/// Prompts come within this time.
-const BEGIN_WITHIN_MS: u64 = 8 * 60_000;
-/// The agent works for so long on each, and up to a minute more: until all are at work, and then some.
-const WORK_MS: u64 = 10 * 60_000;
+/// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and for looks.
+const BEGIN_MS: u64 = 8_000;
+/// After the last prompt until Stop is pressed, and from then on until the first run can come to its end.
+const MORE_MS: u64 = 2 * 60_000;
 /// Of so many turns one is stopped, once all are at work.
 const STOPPED_OF: usize = 50;
-const STOPPED_AT_MS: u64 = BEGIN_WITHIN_MS + 60_000;
 /// A Stop has told its end within this time.
 pub const STOP_MS_MAX: u64 = 2_000;
 /// A turn is held for so long: few executions cannot hold many.
@@ -62,21 +61,29 @@ impl Crowd {
             inner.call_ms = Some(self.call_ms);
             inner.executions = Some(self.executions);
             for place in &mut inner.places {
-                place.next_run_takes_ms = Some(WORK_MS + dice.below(60_000));
+                place.next_run_takes_ms = Some(self.stopped_at_ms() + MORE_MS + dice.below(60_000));
             }
         }
         for place in 0..self.turns {
             let id = turn(place);
             let message = world.message(place, &id, prompt(&id));
-            let at_ms = dice.below(BEGIN_WITHIN_MS);
+            let at_ms = dice.below(self.begin_within_ms());
             world.plan(at_ms, place, Deed::Send(message));
         }
         for place in self.stopped() {
-            world.plan(STOPPED_AT_MS, place, Deed::Stop(turn(place)));
+            world.plan(self.stopped_at_ms(), place, Deed::Stop(turn(place)));
         }
         world.run(settled)?;
         world.settle();
         self.judged(&world)
+    }
+
+    fn begin_within_ms(&self) -> u64 {
+        self.turns as u64 * BEGIN_MS / self.executions as u64
+    }
+
+    fn stopped_at_ms(&self) -> u64 {
+        self.begin_within_ms() + MORE_MS
     }
 
     fn stopped(&self) -> impl Iterator<Item = usize> {
@@ -99,13 +106,14 @@ impl Crowd {
             match &end.outcome {
                 Outcome::Answered if !is_stopped => {}
                 Outcome::Cancelled { .. } if is_stopped => {
-                    stopped_ms = stopped_ms.max(end.at_ms - (START_MS + STOPPED_AT_MS));
+                    let said_ms = START_MS + self.stopped_at_ms();
+                    stopped_ms = stopped_ms.max(end.at_ms.saturating_sub(said_ms));
                 }
                 outcome => return Err(in_words(format!("it ended as {outcome:?}"))),
             }
         }
         let looks = inner.looks;
-        if last_prompted_ms >= START_MS + STOPPED_AT_MS {
+        if last_prompted_ms >= START_MS + self.stopped_at_ms() {
             return Err("they did not all run at the same time".to_owned());
         }
         if looks.all == 0 || looks.too_late > 0 {

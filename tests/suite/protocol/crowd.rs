@@ -1,4 +1,4 @@
-//! A thousand turns at once on the ten executions of a new account: none is lost or doubled, each look comes within its own
+//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within its own
 //! interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd` (docs/PERFORMANCE.md).
 
 use bobbin_tests::sim::crowd::Crowd;
@@ -12,8 +12,8 @@ const EXECUTIONS: usize = 4;
 pub fn trials() -> Vec<Trial> {
     vec![
         proof(
-            "protocol::crowd::a_thousand_turns_run_at_once_on_ten_executions",
-            thousand,
+            "protocol::crowd::three_hundred_turns_run_at_once_on_ten_executions",
+            kept,
         ),
         proof(
             "protocol::crowd::looks_that_find_no_execution_are_noticed",
@@ -22,26 +22,26 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-const THOUSAND: Crowd = Crowd {
-    turns: 1_000,
+const HUNDREDS: Crowd = Crowd {
+    turns: 300,
     executions: EXECUTIONS,
     call_ms: 10,
     seed: 1,
 };
 
-fn thousand() -> Result<(), Failed> {
-    let came = THOUSAND.run()?;
+fn kept() -> Result<(), Failed> {
+    let came = HUNDREDS.run()?;
     println!("{came:?}");
     Ok(())
 }
 
-/// The judge is shown a crowd that is too large: a quarter of the turns on one execution whose calls take longer.
+/// The judge is shown a crowd that is too large: calls take so long that the looks do not fit.
 fn noticed() -> Result<(), Failed> {
     let slow = Crowd {
-        turns: 250,
+        turns: 150,
         executions: 1,
         call_ms: 80,
-        ..THOUSAND
+        ..HUNDREDS
     };
     match slow.run() {
         Ok(came) => Err(format!("nothing was wrong with {came:?}").into()),
