@@ -72,6 +72,24 @@ impl Session {
         }
     }
 
+    /// In the place of what stands there of it.
+    fn keep(&mut self, message: Value) {
+        let id = message["info"]["id"].as_str().unwrap_or_default();
+        match self.place_of(id) {
+            Some(at) => self.messages[at] = message,
+            None => self.messages.push(message),
+        }
+    }
+
+    /// What the run of a prompt changed in the files is worked out: nothing.
+    fn summed_up(&mut self, prompt: &str) {
+        for one in &mut self.messages {
+            if one["info"]["id"] == prompt {
+                one["info"]["summary"] = json!({"diffs": []});
+            }
+        }
+    }
+
     fn place_of(&self, message: &str) -> Option<usize> {
         let is_it = |one: &Value| one["info"]["id"] == message;
         self.messages.iter().position(is_it)
@@ -179,6 +197,10 @@ impl Agent {
             } else {
                 let answer = match quiet(&text) {
                     Some((takes, words)) => {
+                        let mut begun = assistant(&id, &prompt, created, Ok(String::new()));
+                        begun["info"]["time"] = json!({"created": created});
+                        begun["info"]["finish"] = Value::Null;
+                        self.keep(&id, begun);
                         tokio::time::sleep(takes).await;
                         Ok(words)
                     }
@@ -193,19 +215,14 @@ impl Agent {
             }
             if let Some(session) = self.sessions().get_mut(&id) {
                 session.prompts.remove(0);
-                // What the run changed in the files, once it is worked out: nothing.
-                for one in &mut session.messages {
-                    if one["info"]["id"] == prompt.as_str() {
-                        one["info"]["summary"] = json!({"diffs": []});
-                    }
-                }
+                session.summed_up(&prompt);
             }
         }
     }
 
     fn keep(&self, session: &str, message: Value) {
         if let Some(session) = self.sessions().get_mut(session) {
-            session.messages.push(message);
+            session.keep(message);
         }
     }
 
@@ -488,7 +505,8 @@ async fn abort(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Json<
             message["parts"] = json!([]);
             message["info"]["error"] =
                 json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
-            session.messages.push(message);
+            session.keep(message);
+            session.summed_up(prompt);
             agent.tell("session.idle", json!({"sessionID": id}));
         }
     }

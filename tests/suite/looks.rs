@@ -47,7 +47,7 @@ pub fn trials() -> Vec<Trial> {
         decided,
     ));
     trials.push(alone(
-        "looks::ten_times_as_many_turns_as_executions_run_at_once_and_each_is_stopped_and_told_once",
+        "looks::six_times_as_many_turns_as_executions_run_at_once_and_each_is_stopped_and_told_once",
         crowded,
     ));
     trials.push(trial(
@@ -172,7 +172,7 @@ async fn decided() {
 }
 
 /// The template gives messages four of a new account's ten executions.
-const CROWD: usize = 40;
+const CROWD: usize = 24;
 
 /// A stack of its own, of a new account.
 async fn crowded() {
@@ -182,6 +182,7 @@ async fn crowded() {
     limits["look_ms_max"] = json!(8_000);
     let stack = Stack::start(&Options {
         stand_in_agent: true,
+        parameters: json!({"Concurrency": "10"}),
         ..Options::limits(limits)
     });
     let world = World::of(&stack);

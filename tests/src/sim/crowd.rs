@@ -11,8 +11,9 @@ use crate::fuzz::dice::Dice;
 use crate::promises;
 
 /// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and for looks.
-const BEGIN_MS: u64 = 8_000;
-/// After the last prompt until Stop is pressed, and from then on until the first run can come to its end.
+/// Looks come late all the same while some begin at the same moment, so those are judged from when all are at work.
+const BEGIN_MS: u64 = 12_000;
+/// After the last prompt until Stop is pressed, half of it until all are at work; and from then on until the first run ends.
 const MORE_MS: u64 = 2 * 60_000;
 /// Of so many turns one is stopped, once all are at work.
 const STOPPED_OF: usize = 50;
@@ -36,6 +37,8 @@ pub struct Crowd {
 /// What came of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Came {
+    /// Until all were at work, and from then on.
+    pub looks_before: Looks,
     pub looks: Looks,
     pub calls: u32,
     /// From a Stop to the end of its turn on record, at most.
@@ -60,6 +63,7 @@ impl Crowd {
             let mut inner = world.lock();
             inner.call_ms = Some(self.call_ms);
             inner.executions = Some(self.executions);
+            inner.at_work_ms = START_MS + self.begin_within_ms() + MORE_MS / 2;
             for place in &mut inner.places {
                 place.next_run_takes_ms = Some(self.stopped_at_ms() + MORE_MS + dice.below(60_000));
             }
@@ -113,7 +117,7 @@ impl Crowd {
             }
         }
         let looks = inner.looks;
-        if last_prompted_ms >= START_MS + self.stopped_at_ms() {
+        if last_prompted_ms >= inner.at_work_ms {
             return Err("they did not all run at the same time".to_owned());
         }
         if looks.all == 0 || looks.too_late > 0 {
@@ -123,6 +127,7 @@ impl Crowd {
             return Err(format!("a Stop took {stopped_ms} ms"));
         }
         Ok(Came {
+            looks_before: inner.looks_before,
             looks,
             calls: inner.calls,
             stopped_ms,

@@ -92,7 +92,9 @@ pub struct Inner {
     pub(super) planned: usize,
     /// Executions of the worker at the most; none: as many as there is work for.
     pub executions: Option<usize>,
-    /// How the looks at runs that nobody holds came.
+    /// How the looks at runs that nobody holds came, before and after this time.
+    pub at_work_ms: Ms,
+    pub looks_before: Looks,
     pub looks: Looks,
     by_thread: BTreeMap<ThreadKey, usize>,
     /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
@@ -142,6 +144,8 @@ impl Inner {
             deeds: BTreeMap::new(),
             planned: 0,
             executions: None,
+            at_work_ms: 0,
+            looks_before: Looks::default(),
             looks: Looks::default(),
             later: Vec::new(),
         }
@@ -302,9 +306,14 @@ impl Inner {
             return;
         };
         let interval_ms = parked.until_ms - parked.at_ms;
-        self.looks.all += 1;
-        self.looks.latest_ms = self.looks.latest_ms.max(late_ms);
-        self.looks.too_late += u64::from(late_ms > interval_ms);
+        let looks = if self.now_ms < self.at_work_ms {
+            &mut self.looks_before
+        } else {
+            &mut self.looks
+        };
+        looks.all += 1;
+        looks.latest_ms = looks.latest_ms.max(late_ms);
+        looks.too_late += u64::from(late_ms > interval_ms);
     }
 
     /// Every group of the queue.

@@ -39,6 +39,7 @@ pub fn run(turns: usize, seconds: usize) -> Result<Value, String> {
             "BOBBIN_LOG".to_owned(),
             "error,functions=info,dynoxide=error".to_owned(),
         )],
+        parameters: json!({"Concurrency": "10"}),
         // All threads are in one guild here.
         ..Options::limits(json!({"tenant_sandboxes": 0, "hold_ms": HOLD_MS}))
     });
@@ -108,6 +109,11 @@ async fn load(
     })
     .await?;
     let all_running_s = began.elapsed().as_secs_f64();
+    if all_running_s > seconds as f64 {
+        return Err(format!(
+            "the first of {turns} turns had ended before the last was at work: that took {all_running_s:.0} s"
+        ));
+    }
 
     let (from, cpu_before) = (Instant::now(), watch.so_far());
     let mut stopped_ms = Vec::new();
@@ -140,6 +146,7 @@ async fn load(
     }
     let lines = Log::of(folder).more()?;
     let seen = Seen::of(&lines);
+    let looks = seen.late_ms.len();
     let looks_in_plateau = Seen::of(&plateau_lines).looks_since(&plateau_lines, plateau);
     let kinds = cpu_after.iter().map(|(name, after)| {
         let before = cpu_before.get(name).map_or(0.0, |kind: &Kind| kind.cpu_s);
@@ -150,16 +157,26 @@ async fn load(
         "running_at_once": seen.running_at_once,
         "sending_seconds": sending_s,
         "all_running_seconds": all_running_s,
-        "accepted_ms": accepted_ms,
-        "looks": seen.late_ms.len(),
-        "late_ms": seen.late_ms,
+        "accepted_ms": spread(accepted_ms),
+        "looks": looks,
+        "late_ms": spread(seen.late_ms),
         "later_than_its_interval": seen.too_late,
-        "stopped_ms": stopped_ms,
+        "stopped_ms": spread(stopped_ms),
         "plateau_seconds": plateau.as_secs_f64(),
         "plateau_looks": looks_in_plateau,
         "plateau_cpu_seconds": kinds.collect::<BTreeMap<_, _>>(),
         "programs": watch.so_far(),
     }))
+}
+
+/// The median, the 99th of a hundred, and the longest.
+fn spread(mut values: Vec<u64>) -> Value {
+    values.sort_unstable();
+    let at = |share: usize| values.get((values.len() * share / 100).min(values.len() - 1));
+    match values.is_empty() {
+        true => Value::Null,
+        false => json!({"p50": at(50), "p99": at(99), "max": values.last()}),
+    }
 }
 
 /// Stops a turn. From the word until its end is on record, in milliseconds.
