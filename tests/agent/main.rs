@@ -3,8 +3,9 @@
 //!
 //! Promised: a prompt whose id is known is not run again, unless newer ones exist, and its time moves to now; the prompts of a
 //! session run one after another; each asks the model of the server's configuration once and becomes one assistant message;
-//! an abort ends what runs and what waits. Two prompts are for the bench, with a line of theirs: `at once: WORDS` has been
-//! answered with these words when it is accepted, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
+//! an abort ends what runs and what waits. Three prompts are for load and the bench, with a line of theirs: `at once: WORDS`
+//! has been answered with these words when it is accepted, `quiet: SECONDS WORDS` is answered with them after so long, in which
+//! nothing is heard of it, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
 //! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
 //! state that survives the process.
 
@@ -68,6 +69,24 @@ impl Session {
             let mut moved = self.messages.remove(at);
             moved["info"]["time"]["created"] = now_ms().into();
             self.messages.push(moved);
+        }
+    }
+
+    /// In the place of what stands there of it.
+    fn keep(&mut self, message: Value) {
+        let id = message["info"]["id"].as_str().unwrap_or_default();
+        match self.place_of(id) {
+            Some(at) => self.messages[at] = message,
+            None => self.messages.push(message),
+        }
+    }
+
+    /// What the run of a prompt changed in the files is worked out: nothing.
+    fn summed_up(&mut self, prompt: &str) {
+        for one in &mut self.messages {
+            if one["info"]["id"] == prompt {
+                one["info"]["summary"] = json!({"diffs": []});
+            }
         }
     }
 
@@ -176,7 +195,17 @@ impl Agent {
             if let Some(work) = Work::asked(&text) {
                 self.work(&id, &prompt, work).await;
             } else {
-                let answer = self.ask(&id, &model, &text).await;
+                let answer = match quiet(&text) {
+                    Some((takes, words)) => {
+                        let mut begun = assistant(&id, &prompt, created, Ok(String::new()));
+                        begun["info"]["time"] = json!({"created": created});
+                        begun["info"]["finish"] = Value::Null;
+                        self.keep(&id, begun);
+                        tokio::time::sleep(takes).await;
+                        Ok(words)
+                    }
+                    None => self.ask(&id, &model, &text).await,
+                };
                 let message = assistant(&id, &prompt, created, answer);
                 self.tell(
                     "message.updated",
@@ -186,19 +215,14 @@ impl Agent {
             }
             if let Some(session) = self.sessions().get_mut(&id) {
                 session.prompts.remove(0);
-                // What the run changed in the files, once it is worked out: nothing.
-                for one in &mut session.messages {
-                    if one["info"]["id"] == prompt.as_str() {
-                        one["info"]["summary"] = json!({"diffs": []});
-                    }
-                }
+                session.summed_up(&prompt);
             }
         }
     }
 
     fn keep(&self, session: &str, message: Value) {
         if let Some(session) = self.sessions().get_mut(session) {
-            session.messages.push(message);
+            session.keep(message);
         }
     }
 
@@ -254,6 +278,14 @@ impl Agent {
             .map(str::to_owned)
             .ok_or_else(|| answer.to_string())
     }
+}
+
+/// What a line `quiet: SECONDS WORDS` asks for: how long it takes, and the answer.
+fn quiet(text: &str) -> Option<(Duration, String)> {
+    let asked = text.lines().find_map(|line| line.strip_prefix("quiet: "))?;
+    let (seconds, words) = asked.split_once(' ')?;
+    let takes = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
+    Some((takes, words.to_owned()))
 }
 
 fn assistant(session: &str, prompt: &str, created: u64, answer: Result<String, String>) -> Value {
@@ -473,7 +505,8 @@ async fn abort(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Json<
             message["parts"] = json!([]);
             message["info"]["error"] =
                 json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
-            session.messages.push(message);
+            session.keep(message);
+            session.summed_up(prompt);
             agent.tell("session.idle", json!({"sessionID": id}));
         }
     }

@@ -9,11 +9,15 @@ use bobbin_core::signals::Alarm;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::ANSWER_MS_MAX;
+use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
+use serde_json::json;
 
-use crate::run::{COMMON, on};
+use crate::run::{COMMON, on, trial};
 
 const PROMPT: &str = "echo: counted";
 /// A minute of a month of 30 days.
@@ -39,6 +43,10 @@ pub fn trials() -> Vec<Trial> {
             &COMMON,
             "costs::a_turn_takes_no_more_than_the_document_counts",
             measured,
+        ),
+        trial(
+            "costs::a_look_that_finds_nothing_new_takes_what_the_document_counts",
+            looked,
         ),
     ]
 }
@@ -240,6 +248,63 @@ async fn measured(world: World) {
         }
         talk.finish().await;
     }
+}
+
+/// Looks whose calls are counted: on a machine with much other work one of them may take longer, and renews its claim.
+const LOOKS: u32 = 5;
+
+/// A stack of its own: a turn of a minute that is held for its first second.
+async fn looked() {
+    let stack = Stack::start(&Options {
+        stand_in_agent: true,
+        ..Options::limits(json!({"hold_ms": 1_000}))
+    });
+    let world = World::of(&stack);
+    for platform in Platform::ALL {
+        let (text, mark) = marked("quiet: 60 counted");
+        let (talk, turn) = world.begin_marked(platform, &text, &mark).await;
+        // What the first ones find is new.
+        given_back(&talk, 3).await;
+        let breakpoint = world.breakpoint(&noted(&mark)).await;
+        let mut looks = Vec::new();
+        let mut before = 0;
+        for look in 4..4 + LOOKS {
+            given_back(&talk, look).await;
+            let calls = breakpoint.status().await.unwrap().calls;
+            looks.push(calls[before..].to_vec());
+            before = calls.len();
+        }
+        breakpoint.remove().await.unwrap();
+        looks.sort_by_key(Vec::len);
+        let look = &looks[looks.len() / 2];
+        println!("{}: {look:#?}", platform.word());
+        let count = |of: &str| look.iter().filter(|call| call.starts_with(of)).count() as f64;
+        // The mapping receives it.
+        assert_eq!(1.0 + count("sqs "), counted("queue requests", "look"));
+        assert_eq!(
+            count("dynamodb UpdateItem"),
+            counted("table writes", "look")
+        );
+        assert_eq!(
+            (count("dynamodb BatchGetItem"), count("dynamodb ")),
+            (1.0, 2.0)
+        );
+        assert_eq!(count("chat "), 0.0, "nothing new is shown");
+        assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        talk.finish().await;
+    }
+    stack.end().unwrap();
+}
+
+/// Waits until the turn has been given back by this delivery.
+async fn given_back(talk: &Talk<'_>, receive: u32) {
+    let what = format!("delivery {receive} gives the turn back");
+    eventually(ANSWER_MS_MAX, &what, async || {
+        let parked = talk.world.parked(&talk.thread.key).await?;
+        let is_later = parked.receive >= receive;
+        is_later.then_some(()).ok_or_else(|| format!("{parked:?}"))
+    })
+    .await;
 }
 
 fn noted(mark: &str) -> Condition {

@@ -25,7 +25,7 @@ use bobbin_cloud::wake::Wakes;
 use bobbin_core::drive::{Delivery, Verdict, drive};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
-use bobbin_core::limits::HOLD_MS_MAX;
+use bobbin_core::limits::{HOLD_MS_MAX, SECRETS_AGES};
 use bobbin_core::message::{Body, Message};
 use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
@@ -87,7 +87,7 @@ impl Worker {
             CachedSecret::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
-        let keys = secrets.fresh(now_ms()).await?;
+        let keys = secrets.aged(now_ms(), 1).await?;
         let tenants = Arc::new(Tenants::new(&aws, &config, &keys)?);
         let parts = Parts {
             queues: Queues::new(&aws, &config),
@@ -115,8 +115,13 @@ impl Worker {
 
     /// The clients, with the keys as they are in the secrets within the bound. A delivery that has begun goes on with
     /// those that it began with.
-    async fn parts(&self) -> Parts {
-        let keys = self.secrets.fresh(now_ms()).await;
+    async fn parts(&self, receipt: &Receipt<'_>) -> Parts {
+        let ages = if receipt.receive == 1 {
+            1
+        } else {
+            SECRETS_AGES
+        };
+        let keys = self.secrets.aged(now_ms(), ages).await;
         let (parts, is_new) = self.with(keys);
         if is_new {
             parts.sandboxes.renew_keys().await;
@@ -221,14 +226,23 @@ impl Worker {
     async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
         tell_age(receipt);
         let visibility = Visibility::default();
+        let hidden_ms = match body {
+            Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
+            _ => self.config.limits.visibility_ms,
+        };
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
         let (claimed, parts, (found, outside)) = tokio::join!(
-            receipt.claim(&visibility),
-            self.parts(),
+            receipt.claim(&visibility, hidden_ms),
+            self.parts(receipt),
             self.read_and_asked(body, receipt)
         );
-        if !claimed {
+        let is_short = hidden_ms < self.config.limits.visibility_ms;
+        if !claimed
+            || is_short
+                && !self.is_looked_at(body, found.as_ref())
+                && !receipt.renew(&visibility).await
+        {
             return false;
         }
         let mut body = body.clone();
@@ -267,7 +281,7 @@ impl Worker {
         Option<Result<Loaded, Failure>>,
         Result<Option<Outside>, Failure>,
     ) {
-        let (read, asked) = (self.read_ahead(body), self.outside(body));
+        let (read, asked) = (self.read_ahead(body, receipt), self.outside(body));
         if receipt.receive == 1 {
             return tokio::join!(read, asked);
         }
@@ -276,6 +290,17 @@ impl Worker {
             if found.session.as_ref().and_then(|it| it.turn.as_ref()).is_some_and(|turn| turn.id == message.id));
         let outside = if has_begun { Ok(None) } else { asked.await };
         (found, outside)
+    }
+
+    /// Whether the message is that of a run which is only looked at.
+    fn is_looked_at(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
+        let (Body::Message(message), Some(Ok(found))) = (body, found) else {
+            return false;
+        };
+        let turn = found.session.as_ref().and_then(|it| it.turn.as_ref());
+        turn.is_some_and(|turn| {
+            turn.id == message.id && turn.is_only_looked_at(&self.config.limits, now_ms())
+        })
     }
 
     /// Whether who asks is not known as a full member of the place.
@@ -296,7 +321,11 @@ impl Worker {
     }
 
     /// What the first step of a message of a thread reads.
-    async fn read_ahead(&self, body: &Body) -> Option<Result<Loaded, Failure>> {
+    async fn read_ahead(
+        &self,
+        body: &Body,
+        receipt: &Receipt<'_>,
+    ) -> Option<Result<Loaded, Failure>> {
         let Body::Message(message) = body else {
             return None;
         };
@@ -304,7 +333,11 @@ impl Worker {
             let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
             present.1.store.clone()
         };
-        let found = store.load(&message.thread, message.about()).await;
+        let (thread, turn) = (&message.thread, message.about());
+        let found = match receipt.receive {
+            1 => store.load(thread, turn).await,
+            _ => store.load_again(thread, turn).await,
+        };
         Some(found.map_err(|error| {
             world::count_failure(&self.metrics, &error);
             error.failure()

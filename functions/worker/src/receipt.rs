@@ -1,6 +1,7 @@
 //! One delivery of a message: how it is kept from other workers while it is worked on, and deleted or given back after that.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
@@ -10,13 +11,22 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
+use bobbin_core::limits::{HOLD_MS_MAX, Limits};
 use bobbin_core::schema::NEWER;
 
 /// Tries to shorten the visibility of a message that has just come.
 const CLAIMS_MAX: u32 = 4;
 /// Between two of them.
 const CLAIM_PAUSE_MS: u64 = 250;
+
+/// A look hides its message for as long as until the next one, where that is no shorter than this: so much time for a look, and
+/// half of it until the first heartbeat.
+const LOOK_HIDDEN_MS_MIN: u64 = 5_000;
+/// A message that comes so much later than it should, or so much sooner, is not hidden anew for that.
+const LATER_MS_MAX: u64 = 500;
+const SOONER_MS_MAX: u64 = 1_500;
+/// It is not known when the message comes by itself.
+const UNKNOWN: u64 = 0;
 
 /// One receipt of one record.
 pub(crate) struct Receipt<'w> {
@@ -28,6 +38,8 @@ pub(crate) struct Receipt<'w> {
     pub(crate) receive: u32,
     /// When the queue took it, where that says so.
     pub(crate) sent_ms: Option<Ms>,
+    /// When the message comes again by what it was claimed for, if nothing has changed that.
+    comes_ms: AtomicU64,
 }
 
 impl<'w> Receipt<'w> {
@@ -51,6 +63,7 @@ impl<'w> Receipt<'w> {
                 .attributes
                 .get("SentTimestamp")
                 .and_then(|sent| sent.parse().ok()),
+            comes_ms: AtomicU64::new(UNKNOWN),
         })
     }
 
@@ -78,6 +91,9 @@ impl<'w> Receipt<'w> {
                     delay_ms,
                     "the message is given back: {why}"
                 );
+                if self.comes_after(delay_ms) {
+                    return false;
+                }
                 delay_ms
             }
             Verdict::Newer { delay_ms, seen } => {
@@ -95,6 +111,14 @@ impl<'w> Receipt<'w> {
         self.give_back(0).await;
     }
 
+    /// Whether the message comes by itself about then: it was claimed for no longer than that.
+    fn comes_after(&self, delay_ms: u64) -> bool {
+        let comes_ms = self.comes_ms.load(Ordering::Relaxed);
+        let at_ms = now_ms() + delay_ms;
+        let is_about_then = comes_ms <= at_ms + LATER_MS_MAX && at_ms <= comes_ms + SOONER_MS_MAX;
+        comes_ms != UNKNOWN && delay_ms >= LOOK_HIDDEN_MS_MIN && is_about_then
+    }
+
     /// Lets the queue hand the message out again after a delay.
     async fn give_back(&self, delay_ms: u64) {
         let given_back = self
@@ -105,11 +129,36 @@ impl<'w> Receipt<'w> {
         }
     }
 
+    /// For how long this delivery hides a message that was accepted then, before it has read what is to be done: what is
+    /// probably looked at only, until about the next look. Then it is given back with the claim, and a look that dies costs
+    /// the thread no more than its interval.
+    pub(crate) fn hidden_ms(&self, accepted_at_ms: Ms) -> u64 {
+        let Limits {
+            hold_ms,
+            visibility_ms,
+            ..
+        } = *self.limits;
+        let age_ms = now_ms().saturating_sub(accepted_at_ms);
+        if self.receive == 1 || hold_ms >= HOLD_MS_MAX || age_ms < hold_ms {
+            return visibility_ms;
+        }
+        // The queue counts whole seconds.
+        let next_ms = self.limits.look_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
+        if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) {
+            next_ms
+        } else {
+            visibility_ms
+        }
+    }
+
     /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's
     /// own visibility, which is as long as six functions.
-    pub(crate) async fn claim(&self, visibility: &Visibility) -> bool {
+    pub(crate) async fn claim(&self, visibility: &Visibility, hidden_ms: u64) -> bool {
         for _ in 0..CLAIMS_MAX {
-            if self.renew(visibility).await {
+            if self.hide(visibility, hidden_ms).await {
+                if hidden_ms < self.limits.visibility_ms {
+                    self.comes_ms.store(visibility.get(), Ordering::Relaxed);
+                }
                 return true;
             }
             tokio::time::sleep(Duration::from_millis(CLAIM_PAUSE_MS)).await;
@@ -119,24 +168,32 @@ impl<'w> Receipt<'w> {
 
     /// Keeps the message invisible for as long as it is worked on. Ends never.
     pub(crate) async fn heartbeat(&self, visibility: &Visibility) -> Infallible {
-        let mut every = tokio::time::interval(Duration::from_millis(self.limits.heartbeat_ms));
-        every.tick().await;
+        let beat_ms = self.limits.heartbeat_ms;
+        let left_ms = visibility.get().saturating_sub(now_ms());
+        let mut next_ms = beat_ms.min(left_ms / 2);
         loop {
-            every.tick().await;
+            tokio::time::sleep(Duration::from_millis(next_ms)).await;
             self.renew(visibility).await;
+            next_ms = beat_ms;
         }
     }
 
-    /// False: the receipt is no longer valid, somebody else has the message.
-    async fn renew(&self, visibility: &Visibility) -> bool {
+    /// Keeps the message invisible for as long as any work on it may take until the next heartbeat. False: the receipt is no
+    /// longer valid, somebody else has the message.
+    pub(crate) async fn renew(&self, visibility: &Visibility) -> bool {
+        // It may be heard by the queue alone.
+        self.comes_ms.store(UNKNOWN, Ordering::Relaxed);
+        self.hide(visibility, self.limits.visibility_ms).await
+    }
+
+    async fn hide(&self, visibility: &Visibility, hidden_ms: u64) -> bool {
         let asked_ms = now_ms();
-        match self
+        let hidden = self
             .queues
-            .set_visibility(&self.queue_url, &self.handle, self.limits.visibility_ms)
-            .await
-        {
+            .set_visibility(&self.queue_url, &self.handle, hidden_ms);
+        match hidden.await {
             Ok(()) => {
-                visibility.set(asked_ms + self.limits.visibility_ms);
+                visibility.set(asked_ms + hidden_ms);
                 true
             }
             Err(error) => {

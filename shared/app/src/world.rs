@@ -10,7 +10,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::spans::{Span, Spans, Trace};
-use bobbin_cloud::store::{Store, StoreError, Written};
+use bobbin_cloud::store::{Left, Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::breaker::Admission;
@@ -276,8 +276,10 @@ impl World for Live {
     async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
         let left = self.parts.store.park(thread, parked, &self.receipt).await;
         match left {
-            Ok(true) => {}
-            Ok(false) => return None,
+            // What there was to say was said before this delivery's own read.
+            Ok(Left::Quiet) => return Some(self.known_marks()),
+            Ok(Left::Wanted) => {}
+            Ok(Left::Overtaken) => return None,
             Err(error) => {
                 tracing::warn!(event = "look.not_parked", %thread, %error, "the next look begins without what this one saw");
                 return None;

@@ -20,7 +20,12 @@ pub async fn bring_forward(
     turn: &TurnId,
     wish: Wish,
 ) -> Result<Forward, StoreError> {
-    let found = store.parked(thread).await.inspect_err(|error| {
+    // Who looks at this moment hears of a person's wish, who has set a flag; for a daemon's word nothing is written.
+    let found = match wish {
+        Wish::Person => store.want_look(thread, now_ms()).await,
+        Wish::Daemon => store.parked(thread).await,
+    };
+    let found = found.inspect_err(|error| {
         tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");
     })?;
     let Some((parked, receipt)) = found else {

@@ -144,8 +144,17 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
     /// # Errors
     /// What to look at, when there is no copy at all.
     pub async fn fresh(&self, now_ms: Ms) -> Result<Arc<T>, String> {
+        self.aged(now_ms, 1).await
+    }
+
+    /// The same with a copy that may be so many times older.
+    ///
+    /// # Errors
+    /// As [`CachedSecret::fresh`].
+    pub async fn aged(&self, now_ms: Ms, ages: u64) -> Result<Arc<T>, String> {
+        let age_ms = self.age_ms.saturating_mul(ages);
         let mut state = self.state.lock().await;
-        if state.copy.is_none() || self.is_due(&state, now_ms, self.age_ms) {
+        if state.copy.is_none() || self.is_due(&state, now_ms, age_ms) {
             self.read(&mut state, now_ms).await?;
         }
         state.copy.clone().ok_or_else(|| self.unread())
@@ -271,14 +280,15 @@ impl WorkerSecrets {
         }
     }
 
-    /// All keys, read side by side where they have to be; the stack's own is read once.
+    /// All keys, from copies that may be so many times older than the bound; read side by side where they have to be. The
+    /// stack's own is read once.
     ///
     /// # Errors
     /// What to look at, when one was never read.
-    pub async fn fresh(&self, now_ms: Ms) -> Result<Keys, String> {
+    pub async fn aged(&self, now_ms: Ms, ages: u64) -> Result<Keys, String> {
         let (worker, provider, stack) = tokio::try_join!(
-            self.worker.fresh(now_ms),
-            self.provider.fresh(now_ms),
+            self.worker.aged(now_ms, ages),
+            self.provider.aged(now_ms, ages),
             self.stack.known(now_ms)
         )?;
         if stack.stack_key.expose().len() < STACK_KEY_CHARS_MIN {

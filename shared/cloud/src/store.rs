@@ -20,6 +20,7 @@ mod tenant;
 mod whole;
 
 pub use due::{DUE_PAGE, DUE_SHARDS};
+pub use parked::Left;
 pub use whole::Page;
 
 use std::collections::BTreeMap;
@@ -126,11 +127,26 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, StoreError> {
-        let mut keys = record_keys(thread).to_vec();
+        let mut keys = turn_keys(thread);
         keys.push(key(thread, &ledger_item(turn)));
-        keys.push(key(thread, PARKED));
-        keys.push(tenant::settings_key(&thread.tenant()));
         self.loaded(thread, keys).await
+    }
+
+    /// The same for a turn that has probably begun: the ledger is asked about it only where the record does not have it at work.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn load_again(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+    ) -> Result<Loaded, StoreError> {
+        let found = self.loaded(thread, turn_keys(thread)).await?;
+        let present = found.session.as_ref().and_then(|it| it.turn.as_ref());
+        if present.is_some_and(|present| present.id == *turn) {
+            return Ok(found);
+        }
+        self.load(thread, turn).await
     }
 
     /// What is stored at these keys of a thread; where it works in another sandbox than its own, that one's record comes with
@@ -324,4 +340,12 @@ impl Store {
             Ok(Written::Conflict)
         }
     }
+}
+
+/// What a delivery reads, but for the ledger.
+fn turn_keys(thread: &ThreadKey) -> Vec<Item> {
+    let mut keys = record_keys(thread).to_vec();
+    keys.push(key(thread, PARKED));
+    keys.push(tenant::settings_key(&thread.tenant()));
+    keys
 }

@@ -174,6 +174,9 @@ pub const DELIVERIES_MAX: u32 = 1_000;
 pub const CONTROL_DELIVERIES_MAX: u32 = 150;
 /// The longest that one delivery follows a run: a function has 15 minutes.
 pub const HOLD_MS_MAX: u64 = 13 * MINUTE_MS;
+/// A delivery that is not the first one of its message goes by secrets that may be so many times older than `secrets_ms`: it
+/// is a look at a run, or tries again.
+pub const SECRETS_AGES: u64 = 5;
 /// Between two looks lies this part of the turn's age, within their bounds: who waits long waits little longer.
 const LOOK_SHARE: u64 = 12;
 /// Deliveries of one message in which looks come quickly, and are brought forward by whoever wants one. Beyond them they

@@ -110,7 +110,7 @@ pub trait World: Sync {
     }
 
     /// Leaves this for the next delivery, with what the queue knows the message in hand by, so that whoever wants the thread
-    /// looked at can have it come at once. Only then reads the control flags: what was marked before that is among them, and
+    /// looked at can have it come at once. The control flags as they stand then: what was marked before that is among them, and
     /// who marks later finds what was left. None: it was left in vain, or the flags could not be read; the message comes by
     /// its time.
     fn park(

@@ -154,6 +154,11 @@ impl Home {
         }
     }
 
+    /// Whether the provider goes by the wall clock.
+    pub const fn is_clocked(&self) -> bool {
+        self.session_ms.is_some()
+    }
+
     /// When the next sandbox's time is over.
     pub fn next_end_ms(&self) -> Option<Ms> {
         let running = self.sandboxes.values().filter(|one| !one.stopped);

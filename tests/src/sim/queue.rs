@@ -9,7 +9,7 @@ use bobbin_core::message::Message;
 pub const DELIVERIES_MAX: u64 = bobbin_core::limits::DELIVERIES_MAX as u64;
 
 /// A group of the queue: a thread's, or that of the sandbox that was made for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group {
     pub place: usize,
     pub of_sandbox: bool,
@@ -24,6 +24,13 @@ pub struct Entry {
     pub(super) holder: Option<u64>,
     /// Who received it last.
     pub(super) last: u64,
+}
+
+impl Entry {
+    /// From when on it can be received; none while somebody has it.
+    pub(super) fn waits_until_ms(&self) -> Option<Ms> {
+        self.holder.is_none().then_some(self.visible_ms)
+    }
 }
 
 /// The head of a group can be received again from this time on.

@@ -1,25 +1,28 @@
 //! The course of time: deliveries, workers, and the sweeper, until nothing is under way any more.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bobbin_core::drive::{Delivery, Verdict, drive};
-use bobbin_core::ids::Ms;
 use bobbin_core::limits::HOLD_MS_MAX;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::parked::Wish;
 
 use super::plan::Deed;
-use super::queue::{Entry, give_back};
+use super::queue::{Entry, Group, give_back};
 use super::state::{Inner, Receipt};
 use super::sweeper::TICK_MS;
-use super::task::{FUNCTION_MS, Task};
+use super::task::{FUNCTION_MS, Task, Tasks};
 use super::thread::SimThread;
 use super::worker::Worker;
 use super::world::World;
 
 /// Rounds of the executor, so that a history ends.
-const ROUNDS_MAX: u32 = 400_000;
+const ROUNDS_MAX: usize = 400_000;
+/// More of them for each thread.
+const ROUNDS_A_THREAD: usize = 1_000;
 
 impl World {
     /// Runs until nothing is under way or waits, and `done` says so too.
@@ -27,63 +30,52 @@ impl World {
     /// # Errors
     /// When it does not come to that within its bound.
     pub fn run(&self, done: fn(&Inner) -> bool) -> Result<(), String> {
-        let mut tasks: Vec<Task> = Vec::new();
+        let mut tasks = Tasks::default();
         let mut tick_ms = self.lock().now_ms + TICK_MS;
-        for _ in 0..ROUNDS_MAX {
-            self.deeds();
+        let (rounds_max, clocked) = {
+            let inner = self.lock();
+            let clocked = inner.places.iter().filter(|place| place.home.is_clocked());
+            let clocked: Vec<usize> = clocked.map(|place| place.place).collect();
+            (ROUNDS_MAX + ROUNDS_A_THREAD * inner.places.len(), clocked)
+        };
+        for _ in 0..rounds_max {
+            self.deeds(&clocked);
             self.deliver(&mut tasks);
-            self.poll(&mut tasks);
-            let mut inner = self.lock();
+            let has_ended = self.poll(&mut tasks);
+            let mut guard = self.lock();
+            let inner = &mut *guard;
+            let next_head_ms = inner.next_head_ms();
             let idle = tasks.is_empty()
                 && inner.deeds.is_empty()
                 && inner.later.is_empty()
-                && inner.places.iter().all(|place| {
-                    place.queue.is_empty()
-                        && place.home.queue.is_empty()
-                        && place.letters.is_empty()
-                });
-            if idle && done(&inner) {
+                && next_head_ms.is_none()
+                && inner.crowd.is_empty()
+                && inner.places.iter().all(|place| place.letters.is_empty());
+            if idle && done(inner) {
                 return Ok(());
             }
-            let mut next_ms = inner.next_wake_ms.min(tick_ms);
-            inner.next_wake_ms = Ms::MAX;
-            next_ms = next_ms.min(
-                inner
-                    .deeds
-                    .iter()
-                    .map(|deed| deed.0)
-                    .min()
-                    .unwrap_or(Ms::MAX),
-            );
-            next_ms = next_ms.min(
-                inner
-                    .later
-                    .iter()
-                    .map(|late| late.0)
-                    .min()
-                    .unwrap_or(Ms::MAX),
-            );
-            let ends = inner.places.iter();
-            let ends = ends.filter_map(|place| place.home.next_end_ms());
-            next_ms = next_ms.min(ends.min().unwrap_or(Ms::MAX));
-            next_ms = next_ms.min(
-                tasks
-                    .iter()
-                    .map(|task| task.dies_at_ms)
-                    .min()
-                    .unwrap_or(Ms::MAX),
-            );
-            let heads = inner
-                .places
-                .iter()
-                .flat_map(|place| [place.queue.front(), place.home.queue.front()])
-                .flatten()
-                .filter(|entry| entry.holder.is_none());
-            next_ms = next_ms.min(heads.map(|entry| entry.visible_ms).min().unwrap_or(Ms::MAX));
+            // Of what has ended nothing goes on.
+            while let Some(Reverse((_, token))) = inner.wakes.peek()
+                && !tasks.has(*token)
+            {
+                inner.wakes.pop();
+            }
+            let ends = clocked.iter();
+            let ends = ends.filter_map(|place| inner.places[*place].home.next_end_ms());
+            let next_ms = [
+                Some(tick_ms),
+                (has_ended && !inner.crowd.is_empty()).then_some(inner.now_ms),
+                inner.wakes.peek().map(|Reverse((at_ms, _))| *at_ms),
+                inner.deeds.first_key_value().map(|((at_ms, _), _)| *at_ms),
+                inner.later.iter().map(|late| late.0).min(),
+                ends.min(),
+                next_head_ms,
+            ];
+            let next_ms = next_ms.into_iter().flatten().min().unwrap_or(tick_ms);
             inner.now_ms = inner.now_ms.max(next_ms);
             if inner.now_ms >= tick_ms {
                 tick_ms += TICK_MS;
-                drop(inner);
+                drop(guard);
                 self.tick(&mut tasks);
             }
         }
@@ -97,15 +89,12 @@ impl World {
         ))
     }
 
-    fn deeds(&self) {
+    fn deeds(&self, clocked: &[usize]) {
         let mut inner = self.lock();
         let now_ms = inner.now_ms;
-        let mut due: Vec<_> = inner
-            .deeds
-            .extract_if(.., |deed| deed.0 <= now_ms)
-            .collect();
-        due.sort_by_key(|deed| deed.0);
-        for (_, place, deed) in due {
+        let later = inner.deeds.split_off(&(now_ms + 1, 0));
+        let due = std::mem::replace(&mut inner.deeds, later);
+        for (place, deed) in due.into_values() {
             inner.note(place, || format!("{deed:?}"));
             match deed {
                 Deed::Send(message) => inner.send(message),
@@ -120,12 +109,16 @@ impl World {
                 Deed::Now(turn) => {
                     if inner.places[place].now(&turn.as_str().into()) {
                         inner.places[place].wish_for_running(now_ms);
+                        let of_sandbox = false;
+                        inner.touch(Group { place, of_sandbox });
                         inner.met.insert("wanted now");
                     }
                 }
                 Deed::Nudge(turn) => {
                     let turn = turn.as_str().into();
                     if inner.places[place].bring_forward(&turn, Wish::Daemon, now_ms) {
+                        let of_sandbox = false;
+                        inner.touch(Group { place, of_sandbox });
                         inner.met.insert("nudged");
                     }
                 }
@@ -145,14 +138,21 @@ impl World {
                 Deed::Rest => {}
             }
         }
-        for place in 0..inner.places.len() {
+        for place in clocked.iter().copied() {
             if inner.places[place].home.time_is_over(now_ms) {
                 inner.met.insert("time over");
                 inner.note(place, || "the sandbox's time is over".to_owned());
             }
         }
-        let sweeps = inner.sweeps;
-        for place in (0..inner.places.len()).filter(|_| sweeps) {
+        let mut woken = BTreeSet::new();
+        while let Some(Reverse((at_ms, place))) = inner.wake_ups.peek().copied()
+            && inner.sweeps
+            && at_ms <= now_ms
+        {
+            inner.wake_ups.pop();
+            woken.insert(place);
+        }
+        for place in woken {
             let here = &mut inner.places[place];
             let Some(at_ms) = here.home.wake_ms.take_if(|at_ms| *at_ms <= now_ms) else {
                 continue;
@@ -179,9 +179,9 @@ impl World {
     }
 
     /// Gives each group's head to a worker, once it is visible.
-    fn deliver(&self, tasks: &mut Vec<Task>) {
+    fn deliver(&self, tasks: &mut Tasks) {
         let mut inner = self.lock();
-        for group in inner.groups() {
+        for group in inner.visible(&self.limits) {
             let now_ms = inner.now_ms;
             let place = group.place;
             // A receipt whose heartbeat stopped is worth nothing after its time.
@@ -200,17 +200,27 @@ impl World {
             if !inner.queue(group).front().is_none_or(is_held) {
                 inner.gives_up(group);
             }
+            let is_full = inner.executions.is_some_and(|most| tasks.workers() >= most);
             let token = inner.tokens + 1;
             let Some(entry) = inner.queue(group).front_mut() else {
                 continue;
             };
-            if entry.holder.is_some() || entry.visible_ms > now_ms {
+            if is_held(entry) {
+                inner.touch(group);
+                continue;
+            }
+            let visible_ms = entry.visible_ms;
+            if is_full {
+                inner.crowd.insert((visible_ms, group));
                 continue;
             }
             entry.receives += 1;
             (entry.holder, entry.last) = (Some(token), token);
             let (message, receives) = (entry.message.clone(), entry.receives);
             inner.tokens = token;
+            if receives > 1 && !group.of_sandbox {
+                inner.came(place, visible_ms);
+            }
             let most = inner.places[place].deliveries_most.max(receives);
             inner.places[place].deliveries_most = most;
             inner.receipts.insert(
@@ -249,19 +259,38 @@ impl World {
                 };
                 drive(&hand, &delivery).await
             });
-            tasks.push(Task {
+            let dies_at_ms = now_ms + FUNCTION_MS;
+            inner.wakes.push(Reverse((dies_at_ms, token)));
+            tasks.begin(Task {
                 work,
                 token,
                 group: Some(group),
-                dies_at_ms: now_ms + FUNCTION_MS,
+                dies_at_ms,
             });
         }
     }
 
-    fn poll(&self, tasks: &mut Vec<Task>) {
-        let mut at = 0;
-        while at < tasks.len() {
-            let verdict = match tasks[at]
+    /// Lets everything go on that can. True: something came to its end.
+    fn poll(&self, tasks: &mut Tasks) -> bool {
+        let mut has_ended = false;
+        {
+            let mut inner = self.lock();
+            while let Some(Reverse((at_ms, token))) = inner.wakes.peek().copied()
+                && at_ms <= inner.now_ms
+            {
+                inner.wakes.pop();
+                tasks.wake(token);
+            }
+        }
+        while let Some((at, task)) = tasks.next() {
+            let Task {
+                token,
+                group,
+                dies_at_ms,
+                ..
+            } = *task;
+            self.lock().working = token;
+            let verdict = match task
                 .work
                 .as_mut()
                 .poll(&mut Context::from_waker(Waker::noop()))
@@ -270,23 +299,18 @@ impl World {
                 Poll::Pending => None,
             };
             let mut inner = self.lock();
-            let Task {
-                token,
-                group,
-                dies_at_ms,
-                ..
-            } = tasks[at];
             let dies = inner.dying.remove(&token) || inner.now_ms >= dies_at_ms;
             if verdict.is_none() && !dies {
-                at += 1;
                 continue;
             }
+            has_ended = true;
             let until_ms = inner.visible_until_ms(token, &self.limits);
             let holds = inner.holds(token);
             let now_ms = inner.now_ms;
+            inner.frozen.remove(&token);
             let (true, Some(group)) = (inner.receipts.remove(&token).is_some(), group) else {
                 drop(inner);
-                drop(tasks.swap_remove(at));
+                tasks.end(at);
                 continue;
             };
             inner.note(group.place, || {
@@ -301,9 +325,11 @@ impl World {
                     }
                     None => give_back(queue, until_ms),
                 }
+                inner.touch(group);
             }
             drop(inner);
-            drop(tasks.swap_remove(at));
+            tasks.end(at);
         }
+        has_ended
     }
 }

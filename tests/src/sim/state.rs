@@ -1,6 +1,7 @@
 //! All that a simulator's world holds at one moment, and what happens to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, TurnId};
@@ -29,6 +30,16 @@ pub struct Receipt {
     pub(super) began_ms: Ms,
     /// Its process stands still since this time.
     pub(super) frozen_ms: Option<Ms>,
+}
+
+/// Looks at runs, when nothing went wrong.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Looks {
+    pub all: u64,
+    /// How much later than said the latest came.
+    pub latest_ms: u64,
+    /// Those that came later by more than the interval before them.
+    pub too_late: u64,
 }
 
 pub struct Inner {
@@ -62,10 +73,30 @@ pub struct Inner {
     /// Kinds of trouble that came about.
     pub met: BTreeSet<&'static str>,
     pub(super) receipts: BTreeMap<u64, Receipt>,
+    /// Receipts whose processes stand still.
+    pub(super) frozen: BTreeSet<u64>,
     pub(super) dying: BTreeSet<u64>,
-    pub(super) next_wake_ms: Ms,
     pub(super) tokens: u64,
-    pub(super) deeds: Vec<(Ms, usize, Deed)>,
+    /// Whose work goes on at the moment.
+    pub(super) working: u64,
+    /// When whose work can go on.
+    pub(super) wakes: BinaryHeap<Reverse<(Ms, u64)>>,
+    /// When which group's head can be received; what does not hold any more is left out when its time comes.
+    pub(super) heads: BinaryHeap<Reverse<(Ms, Group)>>,
+    /// Heads that find no execution free, since when.
+    pub(super) crowd: BTreeSet<(Ms, Group)>,
+    /// When a thread (by place) asked to be looked at.
+    pub(super) wake_ups: BinaryHeap<Reverse<(Ms, usize)>>,
+    /// By time, and in the order in which they were planned.
+    pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,
+    pub(super) planned: usize,
+    /// Executions of the worker at the most; none: as many as there is work for.
+    pub executions: Option<usize>,
+    /// How the looks at runs that nobody holds came, before and after this time.
+    pub at_work_ms: Ms,
+    pub looks_before: Looks,
+    pub looks: Looks,
+    by_thread: BTreeMap<ThreadKey, usize>,
     /// Calls on their way that nobody waits for any more: whose, and to which place's sandbox.
     pub later: Vec<(Ms, (Caller, usize), Late)>,
 }
@@ -78,11 +109,14 @@ impl Inner {
             let key = ThreadKey::discord(&guild, &format!("{}", at + 10));
             SimThread::new(key.expect("valid"), at)
         });
+        let places: Vec<SimThread> = places.collect();
+        let by_thread = places.iter().map(|one| (one.thread.clone(), one.place));
         Self {
+            by_thread: by_thread.collect(),
             now_ms: START_MS,
             dice: Dice::new(seed),
             trouble,
-            places: places.collect(),
+            places,
             calls: 0,
             call_ms: None,
             runtime: RuntimeMode::default(),
@@ -99,10 +133,20 @@ impl Inner {
             transitions: BTreeSet::new(),
             met: BTreeSet::new(),
             receipts: BTreeMap::new(),
+            frozen: BTreeSet::new(),
             dying: BTreeSet::new(),
-            next_wake_ms: Ms::MAX,
             tokens: 0,
-            deeds: Vec::new(),
+            working: 0,
+            wakes: BinaryHeap::new(),
+            heads: BinaryHeap::new(),
+            crowd: BTreeSet::new(),
+            wake_ups: BinaryHeap::new(),
+            deeds: BTreeMap::new(),
+            planned: 0,
+            executions: None,
+            at_work_ms: 0,
+            looks_before: Looks::default(),
+            looks: Looks::default(),
             later: Vec::new(),
         }
     }
@@ -113,12 +157,13 @@ impl Inner {
             ThreadKey::Sandbox(key) => key.thread(),
             thread => thread,
         };
-        let at = self.places.iter().position(|place| place.thread == *thread);
-        at.unwrap_or_else(|| {
-            let place = self.places.len();
-            self.places.push(SimThread::new(thread.clone(), place));
-            place
-        })
+        if let Some(place) = self.by_thread.get(thread) {
+            return *place;
+        }
+        let place = self.places.len();
+        self.places.push(SimThread::new(thread.clone(), place));
+        self.by_thread.insert(thread.clone(), place);
+        place
     }
 
     /// The place whose sandbox this thread works in.
@@ -229,6 +274,46 @@ impl Inner {
         } else {
             &mut here.queue
         }
+    }
+
+    /// Groups whose head can be received now, or is held by a process whose receipt has run out; in the order of their places,
+    /// or, where executions are few, of the times since which they wait.
+    pub(super) fn visible(&mut self, limits: &Limits) -> Vec<Group> {
+        let mut groups = std::mem::take(&mut self.crowd);
+        while let Some(at_ms) = self.next_head_ms().filter(|at_ms| *at_ms <= self.now_ms)
+            && let Some(Reverse((_, group))) = self.heads.pop()
+        {
+            groups.insert((at_ms, group));
+        }
+        let expired = self.frozen.iter().filter_map(|token| {
+            let group = self.receipts.get(token)?.group;
+            let is_over = self.visible_until_ms(*token, limits) <= self.now_ms;
+            is_over.then_some((self.now_ms, group))
+        });
+        groups.extend(expired.collect::<Vec<_>>());
+        let groups = groups.into_iter().map(|(_, group)| group);
+        if self.executions.is_some() {
+            return groups.collect();
+        }
+        let by_place: BTreeSet<Group> = groups.collect();
+        by_place.into_iter().collect()
+    }
+
+    /// Looks at a run come when the delivery before said so, or somebody wanted it sooner.
+    pub(super) fn came(&mut self, place: usize, visible_ms: Ms) {
+        let late_ms = self.now_ms - visible_ms;
+        let Some(parked) = &self.places[place].parked else {
+            return;
+        };
+        let interval_ms = parked.until_ms - parked.at_ms;
+        let looks = if self.now_ms < self.at_work_ms {
+            &mut self.looks_before
+        } else {
+            &mut self.looks
+        };
+        looks.all += 1;
+        looks.latest_ms = looks.latest_ms.max(late_ms);
+        looks.too_late += u64::from(late_ms > interval_ms);
     }
 
     /// Every group of the queue.
@@ -357,6 +442,7 @@ impl Inner {
         let now_ms = self.now_ms;
         if let Some(receipt) = self.receipts.get_mut(&token) {
             receipt.frozen_ms = Some(now_ms);
+            self.frozen.insert(token);
         }
     }
 
@@ -366,6 +452,7 @@ impl Inner {
             && let Some(receipt) = self.receipts.get_mut(&token)
         {
             receipt.frozen_ms = None;
+            self.frozen.remove(&token);
         }
     }
 
@@ -384,8 +471,35 @@ impl Inner {
         self.dying.insert(token);
     }
 
+    /// What works at the moment goes on then.
     pub fn wake_at(&mut self, at_ms: Ms) {
-        self.next_wake_ms = self.next_wake_ms.min(at_ms);
+        self.wakes.push(Reverse((at_ms, self.working)));
+    }
+
+    /// A sandbox's group is sent a wake-up then.
+    pub fn wake_up_at(&mut self, place: usize, at_ms: Ms) {
+        self.places[place].home.wake_ms = Some(at_ms);
+        self.wake_ups.push(Reverse((at_ms, place)));
+    }
+
+    /// The head of this group, or when it can be received, may be another one.
+    pub(super) fn touch(&mut self, group: Group) {
+        let head = self.queue(group).front();
+        if let Some(at_ms) = head.and_then(Entry::waits_until_ms) {
+            self.heads.push(Reverse((at_ms, group)));
+        }
+    }
+
+    /// When the next head can be received.
+    pub(super) fn next_head_ms(&mut self) -> Option<Ms> {
+        while let Some(Reverse((at_ms, group))) = self.heads.peek().copied() {
+            let head = self.queue(group).front();
+            if head.and_then(Entry::waits_until_ms) == Some(at_ms) {
+                return Some(at_ms);
+            }
+            self.heads.pop();
+        }
+        None
     }
 
     /// A person stops a turn: the flag, and the abort.
@@ -399,6 +513,8 @@ impl Inner {
             here.flags.cancelled.insert(turn.to_owned(), by);
             if here.wish_for_running(self.now_ms) {
                 self.met.insert("brought forward");
+                let of_sandbox = false;
+                self.touch(Group { place, of_sandbox });
             }
             let here = &self.places[place];
             if let Some(abort) = here.to_abort(turn) {
@@ -462,6 +578,7 @@ impl Inner {
             holder: None,
             last: 0,
         });
+        self.touch(group);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The sweeper's tick.
 
+use std::cmp::Reverse;
+
 use bobbin_core::decide::orphan::is_orphan;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
@@ -9,7 +11,7 @@ use super::home::Caller;
 use super::plan::{Late, Trouble};
 use super::queue::Group;
 use super::state::Inner;
-use super::task::{FUNCTION_MS, Task};
+use super::task::{FUNCTION_MS, Task, Tasks};
 use super::world::World;
 
 /// The sweeper's tick.
@@ -58,7 +60,7 @@ impl World {
     }
 
     /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
-    pub(super) fn tick(&self, tasks: &mut Vec<Task>) {
+    pub(super) fn tick(&self, tasks: &mut Tasks) {
         let mut inner = self.lock();
         let sweeps = inner.sweeps;
         let now_ms = inner.now_ms;
@@ -138,11 +140,13 @@ impl World {
                 }
                 Verdict::Done
             });
-            tasks.push(Task {
+            let dies_at_ms = now_ms + FUNCTION_MS;
+            inner.wakes.push(Reverse((dies_at_ms, token)));
+            tasks.begin(Task {
                 work,
                 token,
                 group: None,
-                dies_at_ms: now_ms + FUNCTION_MS,
+                dies_at_ms,
             });
         }
     }

@@ -1,5 +1,6 @@
-//! What is under way in a function.
+//! What is under way in a function, and what of it can go on.
 
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -18,4 +19,62 @@ pub(super) struct Task {
     /// The group whose head it works on; none for the orphan hunt.
     pub(super) group: Option<Group>,
     pub(super) dies_at_ms: Ms,
+}
+
+/// All of them, in an order that depends on nothing but what happened before.
+#[derive(Default)]
+pub(super) struct Tasks {
+    all: Vec<Task>,
+    /// Their places by their tokens.
+    places: HashMap<u64, usize>,
+    /// The places of those that can go on.
+    awake: BTreeSet<usize>,
+    /// Those of them that work on a group.
+    workers: usize,
+}
+
+impl Tasks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn has(&self, token: u64) -> bool {
+        self.places.contains_key(&token)
+    }
+
+    /// Executions of the worker that are taken.
+    pub(super) const fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// One that begins can go on.
+    pub(super) fn begin(&mut self, task: Task) {
+        self.workers += usize::from(task.group.is_some());
+        self.places.insert(task.token, self.all.len());
+        self.awake.insert(self.all.len());
+        self.all.push(task);
+    }
+
+    pub(super) fn wake(&mut self, token: u64) {
+        self.awake.extend(self.places.get(&token));
+    }
+
+    /// The next one that can go on, and its place.
+    pub(super) fn next(&mut self) -> Option<(usize, &mut Task)> {
+        let place = self.awake.pop_first()?;
+        Some((place, self.all.get_mut(place)?))
+    }
+
+    /// Drops the one at this place; the last one takes it.
+    pub(super) fn end(&mut self, place: usize) {
+        let ended = self.all.swap_remove(place);
+        self.workers -= usize::from(ended.group.is_some());
+        self.places.remove(&ended.token);
+        if let Some(moved) = self.all.get(place) {
+            self.places.insert(moved.token, place);
+            if self.awake.remove(&self.all.len()) {
+                self.awake.insert(place);
+            }
+        }
+    }
 }

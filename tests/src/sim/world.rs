@@ -94,7 +94,10 @@ impl World {
 
     /// Something will be done in a place, `after_ms` from the start.
     pub fn plan(&self, after_ms: u64, place: usize, deed: Deed) {
-        self.lock().deeds.push((START_MS + after_ms, place, deed));
+        let mut inner = self.lock();
+        let at = (START_MS + after_ms, inner.planned);
+        inner.planned += 1;
+        inner.deeds.insert(at, (place, deed));
     }
 
     /// What is about a place's sandbox travels in that one's group.

@@ -3,6 +3,7 @@
 mod broken;
 mod chaos;
 mod crash;
+mod crowd;
 mod document;
 mod model;
 mod outages;
@@ -20,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         model::trials(),
         chaos::trials(),
         crash::trials(),
+        crowd::trials(),
         document::trials(),
         outages::trials(),
         quota::trials(),

@@ -315,6 +315,15 @@ impl Table {
         }
     }
 
+    /// Updates, and answers the whole item as it was before, empty where there was none. None: the condition does not hold.
+    ///
+    /// # Errors
+    /// As [`Table::write`].
+    pub(crate) async fn exchange(&self, write: Write) -> Result<Option<Item>, CallError> {
+        let before = self.written(write, ReturnValue::AllOld).await?;
+        Ok(before.map(Option::unwrap_or_default))
+    }
+
     /// None: the condition does not hold; else of an update what was asked to be answered.
     async fn written(
         &self,

@@ -3,6 +3,9 @@
 //!
 //! Beside it stands the receipt by which the queue knows the waiting message, so that whoever wants the thread looked at
 //! can have it come at once. The table forgets the item after a day: a receipt is worth nothing after twelve hours.
+//!
+//! Whoever has set a flag says so here as well, and is answered with what was left. Both writes are of one item, so one of
+//! them is the first: either the delivery that leaves something hears that it is wanted, or who wants it finds the receipt.
 
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::parked::Parked;
@@ -13,10 +16,23 @@ use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
 const RECEIPT: &str = "receipt";
+/// Since when somebody wants the thread looked at, whom no delivery has heard yet.
+const WANTED: &str = "wanted";
 const KEPT_MS: u64 = 24 * 60 * 60_000;
 
+/// What came of leaving something for the next delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// It was left, and nobody has said anything since the last time.
+    Quiet,
+    /// It was left, and somebody has set a flag since the last time.
+    Wanted,
+    /// A delivery that came later has left something of the same turn: it was not left.
+    Overtaken,
+}
+
 impl Store {
-    /// Leaves this for the next delivery, unless one that came later has left something of the same turn. False then.
+    /// Leaves this for the next delivery, unless one that came later has left something of the same turn.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -25,10 +41,10 @@ impl Store {
         thread: &ThreadKey,
         parked: &Parked,
         receipt: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Left, StoreError> {
         let body = schema::write(Shape::Parked, parked, &UnknownFields::default())
             .map_err(|e| StoreError::Damaged(e.to_string()))?;
-        let expression = "SET #parked = :parked, #receipt = :receipt, #turn = :turn, #receive = :receive, #tenant = :tenant, #expires = :expires";
+        let expression = "SET #parked = :parked, #receipt = :receipt, #turn = :turn, #receive = :receive, #tenant = :tenant, #expires = :expires REMOVE #wanted";
         let update = Write::update(key(thread, PARKED), expression)
             .condition("attribute_not_exists(#turn) OR #turn <> :turn OR #receive < :receive")
             .name("#parked", PARKED)
@@ -37,6 +53,7 @@ impl Store {
             .name("#receive", "receive")
             .name("#tenant", "tenant")
             .name("#expires", "expires_at")
+            .name("#wanted", WANTED)
             .value(":parked", s(body))
             .value(":receipt", s(receipt))
             .value(":turn", s(parked.turn.as_str()))
@@ -44,10 +61,35 @@ impl Store {
             .value(":tenant", s(thread.tenant()))
             // The table's time to live is in seconds.
             .value(":expires", n(expires_at_ms(parked.at_ms) / 1000));
-        Ok(self.table.write(update).await?)
+        Ok(match self.table.exchange(update).await? {
+            None => Left::Overtaken,
+            Some(before) if before.contains_key(WANTED) => Left::Wanted,
+            Some(_) => Left::Quiet,
+        })
     }
 
-    /// What was left of a thread's turn last, with the receipt of its message.
+    /// Says that somebody has set a flag of this thread. What was left of its turn last, with the receipt of its message.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn want_look(
+        &self,
+        thread: &ThreadKey,
+        now_ms: Ms,
+    ) -> Result<Option<(Parked, String)>, StoreError> {
+        let expression = "SET #wanted = :wanted, #tenant = :tenant, #expires = if_not_exists(#expires, :expires)";
+        let update = Write::update(key(thread, PARKED), expression)
+            .name("#wanted", WANTED)
+            .name("#tenant", "tenant")
+            .name("#expires", "expires_at")
+            .value(":wanted", n(now_ms))
+            .value(":tenant", s(thread.tenant()))
+            .value(":expires", n(expires_at_ms(now_ms) / 1000));
+        let item = self.table.update(update).await?;
+        Ok(item.and_then(|item| Some((parked(&item)?, text(&item, RECEIPT)?.to_owned()))))
+    }
+
+    /// What was left of the thread's turn last, with the receipt of its message. Nothing is written.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -99,13 +99,18 @@ async fn the_worker_has_its_keys_together_with_a_stack_key_that_the_template_mad
         kept(endpoint, &of("ProviderSecret")),
         kept(endpoint, &of("StackKey")),
     );
-    let before = secrets.fresh(NOW_MS).await.unwrap();
+    let before = secrets.aged(NOW_MS, 1).await.unwrap();
     assert_eq!(before.stack.stack_key.expose().len(), 48);
     assert!(before.worker.slack_bot_token.is_empty());
     let stored = r#"{"slack_bot_token":"xoxb","anthropic_api_key":"sk"}"#;
     cloud.store(&of("WorkerSecret"), stored).await;
-    assert_eq!(secrets.fresh(NOW_MS + 1).await.unwrap(), before);
-    let after = secrets.fresh(NOW_MS + AGE_MS).await.unwrap();
+    assert_eq!(secrets.aged(NOW_MS + 1, 1).await.unwrap(), before);
+    assert_eq!(
+        secrets.aged(NOW_MS + AGE_MS, 2).await.unwrap(),
+        before,
+        "an older copy is enough"
+    );
+    let after = secrets.aged(NOW_MS + AGE_MS, 1).await.unwrap();
     assert_eq!(after.worker.anthropic_api_key.expose(), "sk");
     assert_eq!(after.stack, before.stack);
 
@@ -115,6 +120,6 @@ async fn the_worker_has_its_keys_together_with_a_stack_key_that_the_template_mad
         kept(&endpoint, "p"),
         kept::<StackKey>(&endpoint, "k"),
     );
-    let why = short.fresh(NOW_MS).await.unwrap_err();
+    let why = short.aged(NOW_MS, 1).await.unwrap_err();
     assert!(why.starts_with("stack_key in the secret StackKey has fewer than 32"));
 }

@@ -128,9 +128,9 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
 }
 
 /// Looks until there is nothing left to wait for.
-async fn until(
+pub async fn until(
     what: &str,
-    look: impl AsyncFn() -> Result<Option<String>, String>,
+    mut look: impl AsyncFnMut() -> Result<Option<String>, String>,
 ) -> Result<(), String> {
     let began = Instant::now();
     loop {
@@ -147,14 +147,14 @@ async fn until(
     }
 }
 
-fn asked(turn: String) -> Asked {
+pub fn asked(turn: String) -> Asked {
     Asked {
         turn,
         accepted_ms: now_ms(),
     }
 }
 
-fn now_ms() -> Ms {
+pub fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX)

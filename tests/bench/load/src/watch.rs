@@ -71,6 +71,11 @@ impl Watch {
         if let Some(sampling) = self.sampling.take() {
             let _ = sampling.join();
         }
+        self.so_far()
+    }
+
+    /// The same while it goes on.
+    pub fn so_far(&self) -> BTreeMap<&'static str, Kind> {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kinds = samples.kinds.clone();
         for (kind, ns) in samples.cpu.values() {

@@ -125,7 +125,7 @@ impl Worker {
             Effect::Agent(effect) => self.act_on_agent(inner, effect),
             Effect::Recall { turns } => Event::Recalled(inner.places[self.place].recalled(turns)),
             Effect::Wake { at_ms } => {
-                inner.places[self.at()].home.wake_ms = Some(*at_ms);
+                inner.wake_up_at(self.at(), *at_ms);
                 Event::Woken
             }
             Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {

@@ -1,0 +1,51 @@
+//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within its own
+//! interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd` (docs/PERFORMANCE.md).
+
+use bobbin_tests::sim::crowd::Crowd;
+use libtest_mimic::{Failed, Trial};
+
+use crate::proofs::proof;
+
+/// What of ten executions is for messages: `Share` of the template.
+const EXECUTIONS: usize = 4;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        proof(
+            "protocol::crowd::three_hundred_turns_run_at_once_on_ten_executions",
+            kept,
+        ),
+        proof(
+            "protocol::crowd::looks_that_find_no_execution_are_noticed",
+            noticed,
+        ),
+    ]
+}
+
+const HUNDREDS: Crowd = Crowd {
+    turns: 300,
+    executions: EXECUTIONS,
+    call_ms: 10,
+    seed: 1,
+};
+
+fn kept() -> Result<(), Failed> {
+    let came = HUNDREDS.run()?;
+    println!("{came:?}");
+    Ok(())
+}
+
+/// The judge is shown a crowd that is too large: calls take so long that the looks do not fit.
+fn noticed() -> Result<(), Failed> {
+    let slow = Crowd {
+        turns: 150,
+        executions: 1,
+        call_ms: 80,
+        ..HUNDREDS
+    };
+    match slow.run() {
+        Ok(came) => Err(format!("nothing was wrong with {came:?}").into()),
+        Err(why) if why.contains("too_late") || why.contains("at the same time") => Ok(()),
+        Err(why) => Err(why.into()),
+    }
+}
