@@ -486,7 +486,7 @@ const _: () = {
     assert!(l.deliveries() < DELIVERIES_MAX as u64);
     assert!(LOOKS_NUDGED < LOOKS_EAGER);
     assert!(l.turn_ms.div_ceil(l.look_ms_max) < LOOKS_NUDGED as u64);
-    assert!(LOOK_SOON_MS < l.look_ms_min && NUDGE_APART_MS < l.look_ms_min);
+    assert!(LOOK_SOON_MS < NUDGE_APART_MS && NUDGE_APART_MS < l.look_ms_min);
     // The way back: every delivery follows for as long as a function can.
     let held = Limits {
         hold_ms: HOLD_MS_MAX,
