@@ -179,7 +179,6 @@ async fn crowded() {
     let mut limits = quick();
     limits["hold_ms"] = json!(500);
     limits["look_ms_min"] = json!(1_000);
-    limits["look_ms_max"] = json!(8_000);
     let stack = Stack::start(&Options {
         stand_in_agent: true,
         parameters: json!({"Concurrency": "10"}),
