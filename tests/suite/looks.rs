@@ -5,18 +5,16 @@ use bobbin_core::limits::Limits;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::parked::Parked;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, LOADED_MS_MAX, PEOPLE_AT_ONCE};
-use bobbin_tests::stack::{Options, Stack, quick};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX};
+use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
-use futures::future::join_all;
-use futures::{StreamExt as _, stream};
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::asks::{answered, asked, settled};
-use crate::run::{BRISK, SELDOM, alone, on, seldom, trial};
+use crate::run::{BRISK, SELDOM, on, seldom, trial};
 use crate::waiting::card_says;
 
 /// What a look and the telling of an end may take on a busy machine.
@@ -45,10 +43,6 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial(
         "looks::an_answer_to_an_ask_does_not_wait_for_the_next_look",
         decided,
-    ));
-    trials.push(alone(
-        "looks::six_times_as_many_turns_as_executions_run_at_once_and_each_is_stopped_and_told_once",
-        crowded,
     ));
     trials.push(trial(
         "looks::a_worker_that_is_killed_between_two_looks_costs_the_turn_nothing",
@@ -168,53 +162,6 @@ async fn decided() {
         stop(&talk, &turn, &next).await;
         talk.finish().await;
     }
-    stack.end().unwrap();
-}
-
-/// The template gives messages four of a new account's ten executions.
-const CROWD: usize = 24;
-
-/// A stack of its own, of a new account.
-async fn crowded() {
-    let mut limits = quick();
-    limits["hold_ms"] = json!(500);
-    limits["look_ms_min"] = json!(1_000);
-    limits["look_ms_max"] = json!(8_000);
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        parameters: json!({"Concurrency": "10"}),
-        ..Options::limits(limits)
-    });
-    let world = World::of(&stack);
-    // The ingress takes each, or this fails.
-    let began = (0..CROWD).map(|index| {
-        let platform = Platform::ALL[index % Platform::ALL.len()];
-        world.begin(platform, "quiet: 600 it is done")
-    });
-    let talks: Vec<(Talk<'_>, String)> =
-        stream::iter(began).buffered(PEOPLE_AT_ONCE).collect().await;
-    join_all(talks.iter().map(|(talk, _)| parked(talk, 1))).await;
-    let running = join_all(talks.iter().map(async |(talk, turn)| {
-        let present = talk.session().await.turn;
-        present.is_some_and(|present| present.id == *turn && present.stage.is_running())
-    }))
-    .await;
-    assert_eq!(running, [true; CROWD], "all run at the same time");
-    world.sweep().await.unwrap();
-    stream::iter(talks.iter().map(|(talk, turn)| async move {
-        talk.stop().await;
-        let ended = talk.ended_within(LOADED_MS_MAX, turn).await;
-        let is_stopped = matches!(ended.outcome, Outcome::Cancelled { .. });
-        assert!(is_stopped, "{:?}", ended.outcome);
-    }))
-    .buffered(PEOPLE_AT_ONCE)
-    .collect::<()>()
-    .await;
-    // Each promise: nothing is lost, and nothing stands there twice.
-    for (talk, _) in &talks {
-        talk.check().await;
-    }
-    world.check_quiet().await;
     stack.end().unwrap();
 }
 

@@ -70,7 +70,7 @@ impl Router {
             discord,
             slack,
             setup: Setup::new(aws, config),
-            nudges: Nudges::new(config, aws)?,
+            nudges: Nudges::new(config, aws),
             metrics: Metrics::new(&config.stack),
         })
     }

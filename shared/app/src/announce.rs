@@ -13,7 +13,6 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::message::{Announce, Prompt};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::parked::Wish;
 use bobbin_core::session::Queued;
 use bobbin_core::usage::Usage;
 
@@ -138,7 +137,7 @@ async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
         lane.store.mark_now(thread, turn, by).await.map_err(later)?;
         if let Some(running) = session.as_ref().and_then(|it| it.turn.as_ref()) {
             // What does not come now comes by its time.
-            let _ = bring_forward(lane.store, lane.queues, thread, &running.id, Wish::Person).await;
+            let _ = bring_forward(lane.store, lane.queues, thread, &running.id, None).await;
         }
     }
     Ok(())

@@ -25,7 +25,6 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
 use bobbin_core::outcome::Outcome;
-use bobbin_core::parked::Wish;
 use bobbin_core::ports::Loaded;
 use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
@@ -397,7 +396,7 @@ impl Lane<'_> {
     async fn look_now(&self, control: &Control, turn: &Turn) {
         // What does not come now comes by its time.
         let thread = &control.thread;
-        let _ = bring_forward(self.store, self.queues, thread, &turn.id, Wish::Person).await;
+        let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;
     }
 
     /// The queue first, so that nothing of it begins when the run ends: a flag each, and its card changes at once.

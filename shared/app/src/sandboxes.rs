@@ -33,7 +33,7 @@ use bobbin_core::ids::{
     sandbox_name, sandbox_password,
 };
 use bobbin_core::limits::Limits;
-use bobbin_core::nudge::Nudge;
+use bobbin_core::nudge::{Nudge, mark_of};
 use bobbin_core::session::{ControlFlags, StrayRun};
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
@@ -423,6 +423,13 @@ impl Sandboxes {
                 Ok(Event::Declined { id })
             }
         }
+    }
+
+    /// By what a nudge for this turn is known; empty where no daemon is given one.
+    pub(crate) fn nudge_mark(&self, thread: &ThreadKey, turn: &TurnId) -> String {
+        let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
+        let nudge = Nudge::of(url, key, thread, turn);
+        nudge.map_or_else(String::new, |nudge| mark_of(nudge.token.expose()))
     }
 
     fn name(&self, sandbox: &SandboxKey, generation: u32) -> String {

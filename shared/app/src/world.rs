@@ -274,7 +274,12 @@ impl World for Live {
     }
 
     async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
-        let left = self.parts.store.park(thread, parked, &self.receipt).await;
+        let mark = self.parts.sandboxes.nudge_mark(thread, &parked.turn);
+        let left = self
+            .parts
+            .store
+            .park(thread, parked, (&self.receipt, &mark))
+            .await;
         match left {
             // What there was to say was said before this delivery's own read.
             Ok(Left::Quiet) => return Some(self.known_marks()),

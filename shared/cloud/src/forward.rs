@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError};
 
 /// Has the waiting message of this turn delivered now. Best effort, and harmless however often and by whomever it is asked
 /// for: what [`bobbin_core::parked::Parked::forward`] leaves alone is left alone, and the queue refuses a receipt that is not
-/// the last one, which is then none that waits.
+/// the last one, which is then none that waits. With the mark of a daemon's nudge, it is that one's wish; else a person's.
 ///
 /// # Errors
 /// [`StoreError`]; nothing was done, and the look comes by its time.
@@ -18,12 +18,12 @@ pub async fn bring_forward(
     queues: &Queues,
     thread: &ThreadKey,
     turn: &TurnId,
-    wish: Wish,
+    mark: Option<&str>,
 ) -> Result<Forward, StoreError> {
     // Who looks at this moment hears of a person's wish, who has set a flag; for a daemon's word nothing is written.
-    let found = match wish {
-        Wish::Person => store.want_look(thread, now_ms()).await,
-        Wish::Daemon => store.parked(thread).await,
+    let (wish, found) = match mark {
+        None => (Wish::Person, store.want_look(thread, now_ms()).await),
+        Some(mark) => (Wish::Daemon, store.parked(thread, mark).await),
     };
     let found = found.inspect_err(|error| {
         tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");

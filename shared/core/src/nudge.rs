@@ -1,10 +1,10 @@
 //! The word by which a daemon in a sandbox has the next look at its turn's run come sooner, and what signs it.
 //!
 //! Promised: it says which turn of which thread, and nothing of what happens in it; it is signed for that turn alone with the
-//! stack's key, so that a forged one is refused before anything is read; nothing is stored of it. All that it can do is in
-//! [`crate::parked::Parked::forward`].
+//! stack's key, and known again by a digest that lies beside what was left for the next look, so that who takes it needs no key.
+//! All that it can do is in [`crate::parked::Parked::forward`].
 
-use crate::ids::{ThreadKey, TurnId};
+use crate::ids::{ThreadKey, TurnId, digest};
 use crate::secret::Secret;
 use crate::signed::{Signing, part, text_of};
 
@@ -34,15 +34,27 @@ impl NudgeToken {
         SIGNING.sign(stack_key, &[&thread, &turn]).into()
     }
 
-    /// Reads such a text; none where this stack did not sign it. The tag is compared in constant time.
+    /// By what its text is known again; it says nothing of the text.
     #[must_use]
-    pub fn read(stack_key: &str, text: &str) -> Option<Self> {
-        let (thread, turn) = SIGNING.read(stack_key, text)?;
+    pub fn mark(&self, stack_key: &str) -> String {
+        mark_of(self.signed(stack_key).expose())
+    }
+
+    /// What such a text is said to be for, whoever made it; none where it is none. Only [`mark_of`] tells whether it is.
+    #[must_use]
+    pub fn said(text: &str) -> Option<Self> {
+        let (thread, turn) = SIGNING.parts(text)?;
         Some(Self {
             thread: text_of(thread)?.parse().ok()?,
             turn: text_of(turn)?.into(),
         })
     }
+}
+
+/// By what a text is known again: no use to who has it and not the text.
+#[must_use]
+pub fn mark_of(text: &str) -> String {
+    digest(&["turn-nudge-mark", text])
 }
 
 /// What the daemon is given with a prompt. `Debug` shows no token.
@@ -82,14 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_is_read_by_the_stack_that_signed_it_and_for_its_turn_alone() {
+    fn a_nudge_is_known_again_by_a_mark_that_only_the_stack_and_its_text_have() {
         let signed = token("slack-Ev.1").signed("stack-key");
         let text = signed.expose();
-        assert_eq!(
-            NudgeToken::read("stack-key", text),
-            Some(token("slack-Ev.1"))
-        );
-        assert_eq!(NudgeToken::read("another", text), None);
+        assert_eq!(NudgeToken::said(text), Some(token("slack-Ev.1")));
+        assert_eq!(mark_of(text), token("slack-Ev.1").mark("stack-key"));
         // What the header takes of a bearer (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         assert!(
@@ -100,11 +109,16 @@ mod tests {
         let other = token("slack-Ev2").signed("stack-key");
         let named = other.expose().rsplit_once('.').expect("a tag").0;
         let forged = format!("{named}.{tag}");
-        assert_eq!(NudgeToken::read("stack-key", &forged), None);
-        let keyless = token("slack-Ev2").signed("");
-        assert_eq!(NudgeToken::read("", keyless.expose()), None);
+        assert_eq!(NudgeToken::said(&forged), Some(token("slack-Ev2")));
+        for mark in [
+            mark_of(&forged),
+            token("slack-Ev2").mark("another"),
+            mark_of(text),
+        ] {
+            assert_ne!(mark, token("slack-Ev2").mark("stack-key"));
+        }
         for wrong in ["", ".", "bobbin-nudge.x.1.", &"a".repeat(100_000)] {
-            assert_eq!(NudgeToken::read("stack-key", wrong), None);
+            assert_eq!(NudgeToken::said(wrong), None);
         }
     }
 
@@ -115,9 +129,7 @@ mod tests {
             generation: 1,
         };
         let bearer = bearer.signed("stack-key");
-        assert_eq!(NudgeToken::read("stack-key", &bearer), None);
-        let renamed = bearer.replace("bobbin-tools", "bobbin-nudge");
-        assert_eq!(NudgeToken::read("stack-key", &renamed), None);
+        assert_eq!(NudgeToken::said(&bearer), None);
         let given = Nudge::of(
             "https://x/nudge",
             "stack-key",

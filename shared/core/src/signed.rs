@@ -27,13 +27,18 @@ impl Signing {
     /// The two parts of such a text; none where this stack did not sign it, or has no key, with which anybody could sign. The
     /// tag is compared in constant time.
     pub(crate) fn read<'t>(&self, stack_key: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
-        if stack_key.is_empty() || text.len() > self.bytes_max {
-            return None;
-        }
+        let parts = self.parts(text).filter(|_| !stack_key.is_empty())?;
         let (named, signature) = text.rsplit_once('.')?;
-        let parts = named.strip_prefix(self.prefix)?.strip_prefix('.')?;
         let signature = hex::decode(signature).ok()?;
         self.tag(stack_key, named).verify_slice(&signature).ok()?;
+        Some(parts)
+    }
+
+    /// The two parts of a text that looks like one, whoever made it.
+    pub(crate) fn parts<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str)> {
+        let text = (text.len() <= self.bytes_max).then_some(text)?;
+        let (named, _) = text.rsplit_once('.')?;
+        let parts = named.strip_prefix(self.prefix)?.strip_prefix('.')?;
         parts.split_once('.')
     }
 

@@ -25,7 +25,6 @@ const TABLE: &[Row] = &[
     Row("ingress", "CONTROL_QUEUE_URL", Some(""), NOT_SET),
     Row("ingress", "CONTROL_QUEUE_URL", Some("control.fifo"), &["\"control.fifo\", which is no address", "bobbin env writes that file"]),
     Row("ingress", "INGRESS_SECRET_ID", None, NOT_SET),
-    Row("ingress", "STACK_KEY_ID", None, NOT_SET),
     Row("ingress", "OVERRIDES", Some("{\"limits\": {\"prompt_chars\": \"many\"}}"), &["invalid type: string \"many\""]),
     Row("ingress", "LOG_LEVEL", Some("loud"), &["\"loud\"; it can be trace, debug, info, warn or error"]),
     Row("ingress", "DISCORD_PUBLIC_KEY", Some("not hex"), &["parameter DiscordPublicKey"]),

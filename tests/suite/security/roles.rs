@@ -255,7 +255,10 @@ fn reads_no_record(ingress: &Value) {
     let keys = &tenants["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
     assert_eq!(many(keys), ["tenant:*"]);
     let named = &parked["ForAllValues:StringEquals"]["dynamodb:Attributes"];
-    assert_eq!(many(named), ["thread", "item", "parked", "receipt"]);
+    assert_eq!(
+        many(named),
+        ["thread", "item", "parked", "receipt", "nudge"]
+    );
     assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
 }
 

@@ -101,7 +101,6 @@ const OWN: [(&str, &[(&str, From)]); 4] = [
         "Ingress",
         &[
             ("INGRESS_SECRET_ID", From::Output("IngressSecretArn")),
-            ("STACK_KEY_ID", From::Output("StackKeyArn")),
             CREDENTIALS_KEY,
         ],
     ),

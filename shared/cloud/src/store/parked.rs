@@ -16,6 +16,8 @@ use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
 const RECEIPT: &str = "receipt";
+/// By what a nudge for the turn is known.
+const NUDGE: &str = "nudge";
 /// Since when somebody wants the thread looked at, whom no delivery has heard yet.
 const WANTED: &str = "wanted";
 const KEPT_MS: u64 = 24 * 60 * 60_000;
@@ -32,7 +34,8 @@ pub enum Left {
 }
 
 impl Store {
-    /// Leaves this for the next delivery, unless one that came later has left something of the same turn.
+    /// Leaves this for the next delivery, unless one that came later has left something of the same turn; with the receipt of
+    /// the message, and the mark of the turn's nudge (empty: none is taken).
     ///
     /// # Errors
     /// [`StoreError`].
@@ -40,15 +43,16 @@ impl Store {
         &self,
         thread: &ThreadKey,
         parked: &Parked,
-        receipt: &str,
+        (receipt, mark): (&str, &str),
     ) -> Result<Left, StoreError> {
         let body = schema::write(Shape::Parked, parked, &UnknownFields::default())
             .map_err(|e| StoreError::Damaged(e.to_string()))?;
-        let expression = "SET #parked = :parked, #receipt = :receipt, #turn = :turn, #receive = :receive, #tenant = :tenant, #expires = :expires REMOVE #wanted";
+        let expression = "SET #parked = :parked, #receipt = :receipt, #nudge = :nudge, #turn = :turn, #receive = :receive, #tenant = :tenant, #expires = :expires REMOVE #wanted";
         let update = Write::update(key(thread, PARKED), expression)
             .condition("attribute_not_exists(#turn) OR #turn <> :turn OR #receive < :receive")
             .name("#parked", PARKED)
             .name("#receipt", RECEIPT)
+            .name("#nudge", NUDGE)
             .name("#turn", "turn")
             .name("#receive", "receive")
             .name("#tenant", "tenant")
@@ -56,6 +60,7 @@ impl Store {
             .name("#wanted", WANTED)
             .value(":parked", s(body))
             .value(":receipt", s(receipt))
+            .value(":nudge", s(mark))
             .value(":turn", s(parked.turn.as_str()))
             .value(":receive", n(parked.receive))
             .value(":tenant", s(thread.tenant()))
@@ -89,14 +94,19 @@ impl Store {
         Ok(item.and_then(|item| Some((parked(&item)?, text(&item, RECEIPT)?.to_owned()))))
     }
 
-    /// What was left of the thread's turn last, with the receipt of its message. Nothing is written.
+    /// What was left of the thread's turn last, with the receipt of its message, for a nudge with this mark. Nothing is written.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn parked(&self, thread: &ThreadKey) -> Result<Option<(Parked, String)>, StoreError> {
+    pub async fn parked(
+        &self,
+        thread: &ThreadKey,
+        mark: &str,
+    ) -> Result<Option<(Parked, String)>, StoreError> {
         // By the names of these attributes alone may ingress read an item of a thread's (`IngressRole` of the template).
-        let own = [ITEM, PARKED, RECEIPT];
+        let own = [ITEM, PARKED, RECEIPT, NUDGE];
         let found = self.table.get_of(key(thread, PARKED), &own).await?;
+        let found = found.filter(|item| text(item, NUDGE) == Some(mark));
         Ok(found.and_then(|item| Some((parked(&item)?, text(&item, RECEIPT)?.to_owned()))))
     }
 }
