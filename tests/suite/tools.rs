@@ -82,7 +82,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A sandbox with a name, and how its tools are reached.
-struct Tools {
+pub struct Tools {
     world: World,
     name: String,
     told: Value,
@@ -90,10 +90,16 @@ struct Tools {
 
 impl Tools {
     async fn of(world: World) -> Self {
+        Self::made(world, &[]).await
+    }
+
+    /// Of one that is made with these words of `sandbox create` more.
+    pub async fn made(world: World, more: &[&str]) -> Self {
         let digits: String = marked("").1.chars().filter(char::is_ascii_digit).collect();
         let name = format!("tools-{digits}");
         let channel = world.ready.discord_channel_id.clone();
-        let made = operate(&world, &["sandbox", "create", &name, "--channel", &channel]).await;
+        let words = [&["sandbox", "create", &name, "--channel", &channel], more].concat();
+        let made = operate(&world, &words).await;
         assert_eq!(made.code, 0, "{made:?}");
         let told = operate(&world, &["sandbox", "tools", &name, "--json"]).await;
         assert_eq!(told.code, 0, "{told:?}");
@@ -139,7 +145,12 @@ impl Tools {
     }
 
     /// The text of a call and whether it is an error.
-    async fn call(&self, id: u64, tool: &str, arguments: Value) -> Result<(String, bool), String> {
+    pub async fn call(
+        &self,
+        id: u64,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<(String, bool), String> {
         let params = json!({"name": tool, "arguments": arguments});
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
         let (status, body) = self.post(self.bearer(), &body).await?;
@@ -151,7 +162,7 @@ impl Tools {
         Ok((text.to_owned(), result["isError"] == true))
     }
 
-    async fn end(self) {
+    pub async fn end(self) {
         let words = ["sandbox", "destroy", &self.name, "--yes"];
         let ended = operate(&self.world, &words).await;
         assert_eq!(ended.code, 0, "{ended:?}");
@@ -159,7 +170,7 @@ impl Tools {
 }
 
 /// What is said of a command that has ended, without how long it took.
-fn outcome(told: &str) -> String {
+pub fn outcome(told: &str) -> String {
     let (code, rest) = told.split_once(" after ").unwrap();
     let (_, output) = rest.split_once(" s.\n").unwrap();
     format!("{code}: {output}")

@@ -5,6 +5,7 @@ mod hosts;
 mod kills;
 mod life;
 mod setup;
+mod tools;
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -39,6 +40,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(setup::trials());
     trials.extend(hosts::trials());
     trials.extend(kills::trials());
+    trials.extend(tools::trials());
     trials
 }
 
