@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bobbin_agent::RunState;
 use bobbin_agent::opencode::{Message, Status, conclude};
 use bobbin_agent_client::TurnState;
-use bobbin_agent_native::standing::{Standing, begins_again, known};
+use bobbin_agent_native::standing::{CUT_LATER, Standing, begins_again, known};
 use bobbin_core::ids::Ms;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::usage::Usage;
@@ -208,15 +208,20 @@ impl Agent {
             .chain(further.iter().map(String::as_str))
             .collect();
         let states: Vec<TurnState> = all.iter().map(|one| self.state(one, now_ms)).collect();
-        match Standing::of(&states) {
+        let standing = Standing::of(&states);
+        match standing {
             Standing::Works => return RunState::Busy,
             Standing::Cut => return RunState::Lost,
             Standing::Unseen => return RunState::Pending,
-            Standing::Over => {}
+            Standing::CutLater | Standing::Over => {}
         }
         let runs: Vec<&Run> = all.iter().filter_map(|one| self.runs.get(*one)).collect();
         let end = if runs.iter().any(|run| run.aborted) {
             RunEnd::Aborted
+        } else if standing == Standing::CutLater {
+            RunEnd::Error {
+                reason: CUT_LATER.to_owned(),
+            }
         } else if runs.iter().any(|run| run.error) {
             RunEnd::Error {
                 reason: "overloaded".to_owned(),

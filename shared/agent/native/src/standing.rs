@@ -11,6 +11,8 @@ pub enum Standing {
     Works,
     /// None is worked on, and one was cut when the daemon or its sandbox was stopped.
     Cut,
+    /// The first has come to its end, and one that was sent into its run was cut: that one has no turn that could begin it again.
+    CutLater,
     /// None is worked on or was cut, and one is not there.
     Unseen,
     /// All have come to an end.
@@ -18,14 +20,17 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Of all prompts of one run.
+    /// Of all prompts of one run, the one that began it first.
     #[must_use]
     pub fn of(states: &[TurnState]) -> Self {
         let has = |state: TurnState| states.contains(&state);
         if states.iter().any(|state| is_open(*state)) {
             Self::Works
         } else if has(TurnState::Lost) {
-            Self::Cut
+            match states.first() {
+                Some(TurnState::Done | TurnState::Failed) => Self::CutLater,
+                _ => Self::Cut,
+            }
         } else if has(TurnState::NotSeen) {
             Self::Unseen
         } else {
@@ -33,6 +38,9 @@ impl Standing {
         }
     }
 }
+
+/// Why a run ends of which a later prompt was cut.
+pub const CUT_LATER: &str = "the sandbox was stopped while the agent worked on a message that had been sent into this turn. Send that message again.";
 
 /// Whether the agent works on it or asks a person.
 #[must_use]
@@ -55,5 +63,21 @@ pub const fn known(state: TurnState) -> PromptState {
         TurnState::Running | TurnState::Waiting | TurnState::Done | TurnState::Failed => {
             PromptState::Taken
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use TurnState::{Done, Lost, NotSeen, Running};
+
+    #[test]
+    fn a_prompt_that_was_sent_into_a_run_and_cut_ends_it_once_the_first_has_its_answer() {
+        assert_eq!(Standing::of(&[Done, Lost]), Standing::CutLater);
+        assert_eq!(Standing::of(&[Lost, Done]), Standing::Cut);
+        assert_eq!(Standing::of(&[Lost]), Standing::Cut);
+        assert_eq!(Standing::of(&[Done, Lost, Running]), Standing::Works);
+        assert_eq!(Standing::of(&[Done, NotSeen]), Standing::Unseen);
+        assert_eq!(Standing::of(&[Done, Done]), Standing::Over);
     }
 }

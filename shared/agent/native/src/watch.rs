@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
 use crate::fold::Fold;
-use crate::standing::Standing;
+use crate::standing::{CUT_LATER, Standing};
 
 /// Events that are read before the newest one to find where a run began; where that is not enough, twice as many, and so on.
 const BACK_EVENTS: u64 = 500;
@@ -242,11 +242,12 @@ impl RunWatch for Watch {
     async fn observe(&mut self) -> AgentResult<RunState> {
         let turns = self.turns().await?;
         let states: Vec<TurnState> = turns.iter().map(|turn| turn.status.state).collect();
-        match Standing::of(&states) {
+        let standing = Standing::of(&states);
+        match standing {
             Standing::Works => return Ok(RunState::Busy),
             Standing::Cut => return Ok(RunState::Lost),
             Standing::Unseen => return Ok(RunState::Pending),
-            Standing::Over => {}
+            Standing::CutLater | Standing::Over => {}
         }
         // Of a turn that has ended all events are there to be read.
         let last = turns.iter().map(|turn| turn.status.last_event).max();
@@ -255,7 +256,12 @@ impl RunWatch for Watch {
             self.fold = Some(fold);
             read?;
         }
-        Ok(RunState::Done(self.answer(&turns)))
+        let mut answer = self.answer(&turns);
+        if standing == Standing::CutLater {
+            let reason = CUT_LATER.to_owned();
+            answer.end = RunEnd::Error { reason };
+        }
+        Ok(RunState::Done(answer))
     }
 
     fn asks(&self) -> Vec<(AskId, About)> {
