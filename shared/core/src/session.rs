@@ -349,7 +349,7 @@ pub struct Observations {
     pub final_card: bool,
     /// What stood in the way, for the person who wanted something of the sandbox.
     pub trouble: Option<String>,
-    /// How often the server did not answer while no turn was there to count it.
+    /// How often the server did not answer while no turn was there to count it, or the run of several prompts was lost from sight.
     pub downs: u32,
     /// The thread has been told what was to be told, or cannot be.
     pub noticed: bool,

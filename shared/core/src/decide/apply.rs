@@ -91,7 +91,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.missed = missed;
             session.observed.images = images;
         }
-        Event::PromptFound(state) => prompt_found(session, state),
+        Event::PromptFound(state) => prompt_found(session, state, context),
         Event::Prompted => {
             // Who takes a prompt is there, and knows the session; what was in doubt of its run before is not now.
             session.observed.seen.doubt = None;
@@ -189,12 +189,17 @@ fn both(
 }
 
 /// What was sent, or may have been, was looked for.
-fn prompt_found(session: &mut Session, state: PromptState) {
+fn prompt_found(session: &mut Session, state: PromptState, context: &Context<'_>) {
     let Some(turn) = &mut session.turn else {
         return;
     };
     let was_cut = turn.stage.is_prompting() && turn.resends > 0;
+    // What was sent into its run is not looked for here: it may be what is broken off for good.
+    if was_cut && !turn.steered.is_empty() {
+        session.observed.downs += 1;
+    }
     match state {
+        PromptState::Taken if session.observed.downs > context.delivery.limits.server_restarts => {}
         // It was only out of sight: nothing is sent again, and nothing counted.
         PromptState::Taken => turn.resends = turn.resends.saturating_sub(u32::from(was_cut)),
         // Accepted is not yet begun: who follows finds out whether it ever does.
