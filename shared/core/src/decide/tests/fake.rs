@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) fail_steer: Option<Failure>,
     /// Once a prompt was sent into the run: the server goes away, the sandbox is lost, somebody presses Stop.
     pub(super) down_after_steer: bool,
+    /// The same whenever somebody looks.
+    pub(super) stays_down_after_steer: bool,
     pub(super) lost_after_steer: bool,
     pub(super) stop_after_steer: bool,
     /// Names of the effects, in the order in which they were asked for.
@@ -470,7 +472,7 @@ impl Fake {
                 Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                     let turn = follow.turn.clone();
                     if !follow.further.is_empty() {
-                        if std::mem::take(&mut s.down_after_steer) {
+                        if std::mem::take(&mut s.down_after_steer) || s.stays_down_after_steer {
                             let seen = "connection refused".to_owned();
                             return Event::Failed(Failure::SandboxDown { seen });
                         }

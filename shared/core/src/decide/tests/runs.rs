@@ -52,6 +52,25 @@ fn a_prompt_that_was_sent_into_a_run_is_looked_for_before_it_is_sent_again() {
 }
 
 #[test]
+fn a_run_that_is_lost_from_sight_whenever_somebody_looks_ends_though_its_prompts_are_there() {
+    let world = active();
+    wants_now(&world, "m3");
+    world.with(|s| {
+        s.went_on = true;
+        s.stays_down_after_steer = true;
+        s.names.clear();
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(
+        matches!(outcomes(&world).last(), Some(Outcome::Failed { .. })),
+        "{:?}",
+        outcomes(&world)
+    );
+    let looks = world.with(|s| s.names.iter().filter(|name| **name == "follow").count());
+    assert!(looks < 10, "{looks} looks");
+}
+
+#[test]
 fn the_run_of_a_failed_turn_is_ended_before_that_is_told() {
     let world = active();
     cut(&world, 2);
