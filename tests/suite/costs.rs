@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bobbin_core::limits::Limits;
+use bobbin_core::limits::{Limits, OTHERS_MS};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::signals::Alarm;
 use bobbin_tests::binaries::workspace;
@@ -202,7 +202,10 @@ fn bills() {
     assert_eq!([120_000, 300_000].map(looks_until), [9, 21]);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
     let followed = |row: &str| number(&counts, row, "minute held");
-    assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms));
+    assert_eq!(
+        followed("queue requests"),
+        a_minute(limits.heartbeat_ms) + a_minute(OTHERS_MS)
+    );
     assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
     assert!(template.contains("\n    MemorySize: 128\n"));
     assert_eq!(followed("function GB-seconds"), 60.0 * 0.125);

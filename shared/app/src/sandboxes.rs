@@ -75,6 +75,8 @@ pub trait RunContext: Sync {
     fn known(&self) -> Option<ControlFlags> {
         None
     }
+    /// About how many messages of threads wait in the queue, those behind a running turn among them. A failed count is none.
+    fn waiting(&self) -> impl Future<Output = u64> + Send;
     /// The control flags beside the record. A failed read counts as none: they are asked for again soon.
     fn flags(&self, thread: &ThreadKey) -> impl Future<Output = ControlFlags> + Send;
     /// Shows the living card. Best effort: the next picture replaces it. Where it stands now, if that is elsewhere.

@@ -613,6 +613,16 @@ impl RunContext for Live {
         Some(self.known_marks())
     }
 
+    async fn waiting(&self) -> u64 {
+        match self.parts.queues.waiting_messages().await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(event = "queue.uncounted", %error, "who else waits is not known");
+                0
+            }
+        }
+    }
+
     async fn flags(&self, thread: &ThreadKey) -> ControlFlags {
         match self.parts.store.flags(thread).await {
             Ok(flags) => {

@@ -47,6 +47,10 @@ impl RunContext for Desk {
         Ms::MAX
     }
 
+    async fn waiting(&self) -> u64 {
+        0
+    }
+
     async fn flags(&self, _: &ThreadKey) -> ControlFlags {
         ControlFlags::default()
     }

@@ -71,6 +71,8 @@ fn now_ms() -> Ms {
 /// What lies beside the sandbox: a clock, a visibility, a cancel flag, and the cards that were shown.
 struct Desk {
     visible_until_ms: AtomicU64,
+    /// Messages of threads in the queue.
+    waiting: AtomicU64,
     flags: Mutex<ControlFlags>,
     cards: Mutex<Vec<Card>>,
 }
@@ -82,6 +84,10 @@ impl RunContext for Desk {
 
     fn visible_until_ms(&self) -> Ms {
         self.visible_until_ms.load(Ordering::SeqCst)
+    }
+
+    async fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::SeqCst)
     }
 
     async fn flags(&self, _: &ThreadKey) -> ControlFlags {
@@ -239,6 +245,7 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            gives_way: false,
             seen: Seen::default(),
             seen_at_ms: None,
             messages_max: 200,
@@ -381,6 +388,7 @@ async fn life() {
     step!(a_waiting_prompt_is_sent_into_the_run);
     step!(a_run_with_two_prompts_can_be_stopped);
     step!(a_run_that_nobody_holds_is_looked_at);
+    step!(a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room);
     step!(attachments_are_brought_and_the_missing_ones_named);
     step!(what_a_run_leaves_behind_is_read);
     step!(images_go_to_the_model_and_a_broken_one_swallows_no_prompt);
@@ -474,6 +482,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
     .unwrap();
     let desk = Desk {
         visible_until_ms: AtomicU64::new(now_ms() + 3_600_000),
+        waiting: AtomicU64::new(0),
         flags: Mutex::default(),
         cards: Mutex::default(),
     };
@@ -943,6 +952,46 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         assert_eq!(scene.finished(both).await.text, wanted);
         *scene.desk.flags.lock().unwrap() = ControlFlags::default();
     }
+}
+
+/// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that waits
+/// behind this very run, nor where the run is wanted over.
+async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: &mut Scene) {
+    let ids = scene.send("s6", "slow: 8 a b c d e f g h", FIRST).await;
+    let held = |until_ms: u64, gives_way: bool| Follow {
+        until_ms: now_ms() + until_ms,
+        gives_way,
+        ..scene.follow(&ids)
+    };
+    let behind = Queued {
+        by: Person::default(),
+        accepted_at_ms: 1,
+        card: None,
+        refused: false,
+        prompt: Some(Box::default()),
+    };
+    let queued = |waits: bool| {
+        let mut flags = scene.desk.flags.lock().unwrap();
+        *flags = ControlFlags::default();
+        if waits {
+            flags.queued.insert("behind".into(), behind.clone());
+        }
+    };
+    scene.desk.waiting.store(1, Ordering::SeqCst);
+    queued(true);
+    let follow = AgentEffect::Follow(held(4_000, true));
+    let seen = scene.perform(Effect::Agent(follow)).await;
+    assert_eq!(seen, still_running(), "nobody else waits");
+    queued(false);
+    let follow = AgentEffect::Follow(held(4_000, false));
+    let seen = scene.perform(Effect::Agent(follow)).await;
+    assert_eq!(seen, still_running(), "it is not to give way");
+    let follow = AgentEffect::Follow(held(STEP_MS_MAX, true));
+    let seen = scene.perform(Effect::Agent(follow)).await;
+    assert!(matches!(seen, Event::OthersWait(_)), "{seen:?}");
+    scene.desk.waiting.store(0, Ordering::SeqCst);
+    let answer = scene.finished(held(STEP_MS_MAX, true)).await;
+    assert_eq!(answer.text, "a b c d e f g h");
 }
 
 /// A run that nobody holds is looked at: its card changes once for what is new, and its end is read.

@@ -50,6 +50,10 @@ impl RunContext for Desk {
         now_ms() + 3_600_000
     }
 
+    async fn waiting(&self) -> u64 {
+        0
+    }
+
     async fn flags(&self, _: &ThreadKey) -> ControlFlags {
         ControlFlags::default()
     }
@@ -133,6 +137,7 @@ impl Scene {
         }));
         assert_eq!(sent.await, Event::Prompted);
         let follow = Follow {
+            gives_way: false,
             seen: Default::default(),
             seen_at_ms: None,
             generation: GENERATION,

@@ -154,6 +154,14 @@ impl Queues {
         count.ok_or_else(|| QueueError::Count(patient.unreadable("Attributes").with_remedy()))
     }
 
+    /// The same of the messages of threads; those that wait behind one of their group that somebody has received are among them.
+    ///
+    /// # Errors
+    /// [`QueueError::Count`].
+    pub async fn waiting_messages(&self) -> Result<u64, QueueError> {
+        self.waiting(&self.messages).await
+    }
+
     /// Has a message of threads' that waits come at once, by the receipt of its last delivery.
     ///
     /// # Errors

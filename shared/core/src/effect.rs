@@ -317,6 +317,8 @@ pub struct Follow {
     pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
+    /// Give it back before that where other work waits for which nobody has room.
+    pub gives_way: bool,
     /// What was seen of it before.
     pub seen: Seen,
     /// When that was, where it was by another delivery.

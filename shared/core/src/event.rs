@@ -110,6 +110,8 @@ pub enum Event {
     Finished(Answer),
     /// The time for following was over before the run was, or a look found that it goes on.
     StillRunning(Seen),
+    /// The run goes on, and work waits for which nobody has room.
+    OthersWait(Seen),
     /// A cancel flag for this turn stands beside the record.
     CancelSeen {
         /// Who pressed Stop, for the words at the end.

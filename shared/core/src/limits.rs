@@ -188,6 +188,8 @@ pub const LOOKS_NUDGED: u32 = 300;
 /// Looks that a daemon brings forward come no sooner than this after the one before, however often it asks: so long who gave
 /// the message back may still be about it, and so fast may what runs in a sandbox use up looks.
 pub const NUDGE_APART_MS: u64 = 1_000;
+/// Who holds a run looks this often whether work waits for which nobody has room.
+pub const OTHERS_MS: u64 = 10_000;
 /// What waits for less than this comes about as soon by itself.
 pub const LOOK_SOON_MS: u64 = 500;
 /// In an outage a message is tried again after this part of its age at the latest: its deliveries say little, because most
@@ -353,10 +355,16 @@ impl Limits {
     /// Until when a run is followed whose prompt was sent then; at its largest without end.
     #[must_use]
     pub const fn held_until(&self, sent_at_ms: Ms) -> Ms {
-        if self.hold_ms >= HOLD_MS_MAX {
+        if !self.gives_way() {
             return Ms::MAX;
         }
         sent_at_ms.saturating_add(self.hold_ms)
+    }
+
+    /// Whether a run that is held is given back where other work waits: not where every delivery follows.
+    #[must_use]
+    pub const fn gives_way(&self) -> bool {
+        self.hold_ms < HOLD_MS_MAX
     }
 
     /// The time until the next look at a run that has gone on for so long; `receive` counts the deliveries of its message.
@@ -379,11 +387,7 @@ impl Limits {
     pub const fn deliveries(&self) -> u64 {
         let looks = LOOKS_EAGER as u64 + self.turn_ms.div_ceil(self.look_ms_max);
         let windows = self.turn_ms.div_ceil(self.hold_ms);
-        let following = if self.hold_ms >= HOLD_MS_MAX {
-            windows
-        } else {
-            looks
-        };
+        let following = if self.gives_way() { looks } else { windows };
         let outage = self.outage_ms / self.backoff_ms_max + 6;
         let telling = self.telling_ms / self.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
         // In line for a workspace: often, now and then, and every quarter of an hour.

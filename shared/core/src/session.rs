@@ -224,13 +224,16 @@ pub struct Turn {
     /// Files that it could not show, a line each, until the thread has been told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<String>,
+    /// Who held its run let go of it before its time, because other work waited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub let_go: bool,
 }
 
 impl Turn {
-    /// Whether its run has gone on for so long that nobody holds it any more.
+    /// Whether its run has gone on for so long that nobody holds it any more, or was let go of.
     #[must_use]
     pub fn is_only_looked_at(&self, limits: &Limits, now_ms: Ms) -> bool {
-        let held = |prompted: &Prompted| now_ms < limits.held_until(prompted.at_ms);
+        let held = |prompted: &Prompted| !self.let_go && now_ms < limits.held_until(prompted.at_ms);
         let is_wanted_over = self.cancelled_by.is_some() || self.aborting.is_some();
         self.stage.is_running() && !is_wanted_over && !self.stage.prompted().is_some_and(held)
     }

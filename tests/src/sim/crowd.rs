@@ -19,8 +19,6 @@ const MORE_MS: u64 = 2 * 60_000;
 const STOPPED_OF: usize = 50;
 /// A Stop has told its end within this time.
 pub const STOP_MS_MAX: u64 = 2_000;
-/// A turn is held for so long: few executions cannot hold many.
-const HOLD_MS: u64 = 1_000;
 
 /// How many, and on what.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +50,6 @@ impl Crowd {
     /// What is broken: a promise, a look that came later by more than its own interval, a turn that was lost, a Stop that waited.
     pub fn run(&self) -> Result<Came, String> {
         let limits = Limits {
-            hold_ms: HOLD_MS,
             // All are of two tenants.
             tenant_sandboxes: 0,
             ..Limits::DEFAULT

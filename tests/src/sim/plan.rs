@@ -77,6 +77,8 @@ pub enum Deed {
     /// Nobody reaches the server for so long, and what it works on goes on.
     Cut(u64),
     StopsByItself,
+    /// For so long there is more work than executions.
+    Crowded(u64),
     /// What all threads stand on is away for so long.
     Out(Out, u64),
     /// The stack is deployed with this mode.

@@ -133,6 +133,7 @@ impl World {
                     inner.met.insert("cut");
                 }
                 Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
+                Deed::Crowded(for_ms) => inner.crowded_until_ms = now_ms + for_ms,
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Mode(mode) => inner.runtime = mode,
                 Deed::Rest => {}

@@ -85,6 +85,8 @@ pub struct Inner {
     pub(super) heads: BinaryHeap<Reverse<(Ms, Group)>>,
     /// Heads that find no execution free, since when.
     pub(super) crowd: BTreeSet<(Ms, Group)>,
+    /// Until then work of others waits for executions.
+    pub(super) crowded_until_ms: Ms,
     /// When a thread (by place) asked to be looked at.
     pub(super) wake_ups: BinaryHeap<Reverse<(Ms, usize)>>,
     /// By time, and in the order in which they were planned.
@@ -144,6 +146,7 @@ impl Inner {
             deeds: BTreeMap::new(),
             planned: 0,
             executions: None,
+            crowded_until_ms: 0,
             at_work_ms: 0,
             looks_before: Looks::default(),
             looks: Looks::default(),
@@ -297,6 +300,11 @@ impl Inner {
         }
         let by_place: BTreeSet<Group> = groups.collect();
         by_place.into_iter().collect()
+    }
+
+    /// Whether something waits for an execution.
+    pub(super) fn is_crowded(&self) -> bool {
+        !self.crowd.is_empty() || self.now_ms < self.crowded_until_ms
     }
 
     /// Looks at a run come when the delivery before said so, or somebody wanted it sooner.

@@ -90,6 +90,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Prompted => "prompted",
         Event::Finished(_) => "finished",
         Event::StillRunning(_) => "still running",
+        Event::OthersWait(_) => "others wait",
         Event::CancelSeen { .. } => "cancel seen",
         Event::SteerSeen { .. } => "steer seen",
         Event::CardMoved(_) => "card moved",

@@ -34,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 46] = [
+const MET: [&str; 47] = [
     "table out",
     "writes out",
     "chat out",
@@ -81,6 +81,7 @@ const MET: [&str; 46] = [
     "run ended",
     "time over",
     "native",
+    "gave way",
 ];
 
 /// What is done in a history, by its seed.
@@ -118,6 +119,12 @@ fn plan(world: &World, dice: &mut Dice, threads: usize) {
                 1 => dice.below(10 * 60_000),
                 _ => 25 * 60_000 + dice.below(20 * 60_000),
             };
+        }
+        // From dice of its own: the rest of a history stays what it is without this.
+        let mut apart = dice.clone();
+        if apart.falls(250) {
+            let crowded = Deed::Crowded(apart.below(60_000));
+            world.plan(apart.below(TROUBLE_MS), place, crowded);
         }
         // Who runs the stack does something, whatever runs or waits.
         if dice.falls(250) {

@@ -13,6 +13,7 @@ use bobbin_core::effect::Follow;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostRef, TurnId, digest};
+use bobbin_core::limits::OTHERS_MS;
 use bobbin_core::parked::{Doubt, Doubtful, Seen};
 use bobbin_core::run::{Answer, RunEnd};
 use bobbin_core::session::{ControlFlags, Queued};
@@ -40,6 +41,13 @@ const CUT_PAUSE_MS: u64 = 500;
 const KEEP_ALIVE_MS: u64 = 60_000;
 /// A word takes no longer than this.
 const KEEP_ALIVE_CALL_MS_MAX: u64 = 3_000;
+/// Until the first look whether other work waits, and until the one that confirms what the one before has seen: a message that just comes is seen
+/// for a moment even where there is room.
+const OTHERS_SOON_MS: u64 = 1_000;
+/// So many in a row mean that there is no room for it.
+const OTHERS_SEEN: u32 = 2;
+/// Such a look takes no longer than this.
+const OTHERS_CALL_MS_MAX: u64 = 1_000;
 /// Showing a card takes no longer than this.
 const SHOW_MS_MAX: u64 = 20_000;
 /// Of a digest of what a card shows.
@@ -120,6 +128,15 @@ impl Picture {
     }
 }
 
+/// Other work that waits, as far as it was looked for.
+struct Others {
+    looked: Instant,
+    /// Until the next look.
+    pause_ms: u64,
+    /// How often in a row some was seen.
+    seen: u32,
+}
+
 struct Watch<'a, B> {
     sandboxes: &'a Sandboxes,
     context: &'a B,
@@ -128,6 +145,7 @@ struct Watch<'a, B> {
     run: Box<dyn RunWatch>,
     looked: Instant,
     asked_marks: Option<Instant>,
+    others: Others,
     /// When the provider was last told that work goes on.
     kept_alive: Option<Instant>,
     /// Prompts that wait behind the turn.
@@ -159,6 +177,11 @@ impl<'a, B: RunContext> Watch<'a, B> {
             run,
             looked: Instant::now(),
             asked_marks: None,
+            others: Others {
+                looked: Instant::now(),
+                pause_ms: OTHERS_SOON_MS,
+                seen: 0,
+            },
             kept_alive: None,
             waiting: 0,
             moved: None,
@@ -198,10 +221,14 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     fn still_running(&self) -> Event {
-        Event::StillRunning(Seen {
+        Event::StillRunning(self.seen())
+    }
+
+    fn seen(&self) -> Seen {
+        Seen {
             card: self.shown.clone(),
             doubt: self.doubt,
-        })
+        }
     }
 
     /// One connection, until there is something to tell or it breaks.
@@ -245,11 +272,38 @@ impl<'a, B: RunContext> Watch<'a, B> {
         Ok(asked.or_else(|| self.bounded()))
     }
 
-    /// What does not depend on the stream: the time that is given, and the control flags.
+    /// What does not depend on the stream: the time that is given, the control flags, and who else needs the room.
     async fn around(&mut self) -> Option<Event> {
         if self.context.now_ms() >= self.what.until_ms {
             return Some(self.still_running());
         }
+        if let Some(event) = self.said().await {
+            return Some(event);
+        }
+        let gives_way = self.others_wait().await;
+        gives_way.then(|| Event::OthersWait(self.seen()))
+    }
+
+    /// Whether there is work for which nobody has room. Prompts that wait behind this run are none: they would not come sooner.
+    async fn others_wait(&mut self) -> bool {
+        if !self.what.gives_way || elapsed_ms(self.others.looked) < self.others.pause_ms {
+            return false;
+        }
+        let bound = Duration::from_millis(OTHERS_CALL_MS_MAX);
+        let waiting = timeout(bound, self.context.waiting()).await.unwrap_or(0);
+        let behind = u64::try_from(self.waiting).unwrap_or(u64::MAX);
+        let others = &mut self.others;
+        others.looked = Instant::now();
+        (others.seen, others.pause_ms) = if waiting > behind {
+            (others.seen + 1, OTHERS_SOON_MS)
+        } else {
+            (0, OTHERS_MS)
+        };
+        others.seen >= OTHERS_SEEN
+    }
+
+    /// What people have said, where it is time to ask for that.
+    async fn said(&mut self) -> Option<Event> {
         let poll_ms = self.sandboxes.settings.limits.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
         if self.what.cancel_known || !due {

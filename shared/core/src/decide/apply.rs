@@ -107,6 +107,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::Finished(answer) => finished(session, answer, context),
         Event::StillRunning(seen) => return still_running(session, seen, context),
+        Event::OthersWait(seen) => {
+            if let Some(turn) = &mut session.turn {
+                turn.let_go = true;
+            }
+            return still_running(session, seen, context);
+        }
         Event::CancelSeen { by } => {
             if let Some(turn) = &mut session.turn {
                 turn.cancelled_by.get_or_insert(by);

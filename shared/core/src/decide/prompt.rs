@@ -118,6 +118,7 @@ pub(super) fn new_turn(
         artifacts: None,
         artifacts_done: 0,
         unshown: Vec::new(),
+        let_go: false,
     }
 }
 
@@ -217,8 +218,8 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
         && turn.outage_since_ms.is_none()
         && record::foreign_lease_ms(session, context).is_none();
     let limits = context.delivery.limits;
-    let is_looked_at =
-        turn.stage.is_running() && context.now_ms >= limits.held_until(prompted.at_ms);
+    let is_looked_at = turn.stage.is_running()
+        && (turn.let_go || context.now_ms >= limits.held_until(prompted.at_ms));
     (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
 }
 
@@ -487,6 +488,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         limits.held_until(prompted.at_ms)
     };
     let parked = session.observed.parked.as_ref();
+    let is_wanted_over = turn.cancelled_by.is_some() || turn.aborting.is_some();
     let follow = Follow {
         generation,
         agent_session,
@@ -509,6 +511,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(expiry)
             .min(aborted)
             .min(card),
+        gives_way: limits.gives_way() && !is_wanted_over,
         seen: session.observed.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn_messages,

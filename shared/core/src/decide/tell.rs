@@ -122,6 +122,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         cancel_known: true,
         steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        gives_way: false,
         seen: Seen::default(),
         seen_at_ms: None,
         messages_max: context.delivery.limits.turn_messages,

@@ -262,6 +262,7 @@ fn turn(stage: Stage) -> Turn {
         }]),
         artifacts_done: 1,
         unshown: vec!["`big.bin` is too large".to_owned()],
+        let_go: true,
     }
 }
 

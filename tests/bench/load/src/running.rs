@@ -22,8 +22,6 @@ const WRITERS: usize = 3;
 /// The template's executions of the worker at `Concurrency` 10: for messages, and for the control lane.
 const WORKERS_MAX: usize = 4 + 2;
 const EXECUTIONS_MAX: usize = 10;
-/// A turn is held for so long: with a minute, four executions would begin four turns a minute.
-const HOLD_MS: u64 = 1_000;
 /// Turns that are stopped while all run.
 const STOPS: usize = 20;
 /// Between two of them.
@@ -41,7 +39,7 @@ pub fn run(turns: usize, seconds: usize) -> Result<Value, String> {
         )],
         parameters: json!({"Concurrency": "10"}),
         // All threads are in one guild here.
-        ..Options::limits(json!({"tenant_sandboxes": 0, "hold_ms": HOLD_MS}))
+        ..Options::limits(json!({"tenant_sandboxes": 0}))
     });
     let watch = Watch::start(stack.pid(), stack.folder().path());
     let runtime = tokio::runtime::Builder::new_current_thread()

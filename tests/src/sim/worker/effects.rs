@@ -346,6 +346,10 @@ impl Worker {
             if let Some(event) = self.seen(follow).await {
                 return event;
             }
+            if follow.gives_way && self.world.lock().is_crowded() {
+                self.world.lock().met.insert("gave way");
+                return Event::OthersWait(Seen::default());
+            }
             self.stand(LOOK_MS).await;
         }
     }

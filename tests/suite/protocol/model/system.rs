@@ -17,6 +17,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::PostRef;
 use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::machine::{Machine, Step};
+use bobbin_core::parked::Seen;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::Session;
@@ -273,6 +274,8 @@ pub enum Action {
     Slice(usize),
     /// The time for which a run is held is over before the run is: from then on it is only looked at.
     HoldEnds(usize),
+    /// Who holds a run lets go of it, because other work waits.
+    GiveWay(usize),
     /// The turn's bound is over before the run is.
     NeverEnds(usize),
     Crash(usize),
@@ -298,6 +301,7 @@ impl Action {
             Self::Duplicate(_)
                 | Self::Slice(_)
                 | Self::HoldEnds(_)
+                | Self::GiveWay(_)
                 | Self::NeverEnds(_)
                 | Self::Crash(_)
                 | Self::Lapse(_)
@@ -740,6 +744,9 @@ impl System {
                     actions.push(Action::Slice(slot));
                     if s.late.is_none() && Self::calm_but(s, slot) {
                         actions.push(Action::HoldEnds(slot));
+                        if follow.gives_way {
+                            actions.push(Action::GiveWay(slot));
+                        }
                         actions.push(Action::NeverEnds(slot));
                     }
                 }
@@ -806,6 +813,10 @@ impl System {
                 s.left.windows -= 1;
                 self.pass(&mut s, LIMITS.hold_ms);
                 self.still_running(&mut s, slot);
+            }
+            Action::GiveWay(slot) => {
+                s.left.windows -= 1;
+                self.goes_on(&mut s, slot, Event::OthersWait(Seen::default()));
             }
             Action::NeverEnds(slot) => {
                 s.left.windows -= 1;

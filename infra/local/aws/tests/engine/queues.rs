@@ -258,6 +258,36 @@ async fn old_messages_go_and_a_purge_empties_a_queue() {
 }
 
 #[tokio::test]
+async fn messages_behind_one_of_their_group_that_is_in_flight_count_as_available() {
+    let stack = Stack::start().await;
+    let sqs = stack.sqs();
+    let url = stack.fifo("counted.fifo", &[VISIBILITY]).await;
+    for (group, body) in [("a", "a1"), ("a", "a2"), ("a", "a3")] {
+        stack.post(&url, group, body).await;
+    }
+    let receive = || {
+        sqs.receive_message()
+            .queue_url(&url)
+            .max_number_of_messages(1)
+    };
+    let count = async || {
+        let told = sqs.get_queue_attributes().queue_url(&url);
+        let told = told.attribute_names(QueueAttributeName::All).send().await;
+        let told = told.unwrap().attributes.unwrap();
+        [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+        ]
+        .map(|name| told[&name].clone())
+    };
+    assert_eq!(count().await, ["3", "0"]);
+    assert_eq!(receive().send().await.unwrap().messages().len(), 1);
+    assert_eq!(count().await, ["2", "1"]);
+    assert!(receive().send().await.unwrap().messages().is_empty());
+    assert_eq!(count().await, ["2", "1"]);
+}
+
+#[tokio::test]
 async fn queues_are_made_told_tagged_and_deleted() {
     let stack = Stack::start().await;
     let sqs = stack.sqs();

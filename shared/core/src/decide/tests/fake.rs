@@ -8,6 +8,9 @@ use crate::sandbox::{SandboxRecord, SnapshotSeen};
 use crate::session::NameWrite;
 use crate::signals::signals;
 
+/// So long after it began to hold a run.
+pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
+
 /// What exists outside, and what a test wants to go wrong.
 #[derive(Default)]
 pub(super) struct State {
@@ -44,6 +47,8 @@ pub(super) struct State {
     pub(super) crash_at: Option<(u32, bool)>,
     pub(super) crashed: bool,
     pub(super) silent_agent: bool,
+    /// Who holds a run sees that work waits for which nobody has room.
+    pub(super) others_wait: bool,
     /// Somebody presses Stop while the run is followed.
     pub(super) stop_in_follow: bool,
     /// The abort of that Stop ends the run before the flag is looked at.
@@ -539,12 +544,20 @@ impl Fake {
                         };
                     }
                     if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
-                        if matches!(effect, Effect::Agent(AgentEffect::Follow(_))) {
+                        let is_held = matches!(effect, Effect::Agent(AgentEffect::Follow(_)));
+                        let gives_way = is_held && follow.gives_way && s.others_wait;
+                        if gives_way {
+                            s.now_ms += OTHERS_AFTER_MS;
+                        } else if is_held {
                             s.now_ms = s.now_ms.max(follow.until_ms);
                         }
                         s.saw.push(follow.seen.clone());
                         let card = Some(format!("picture {}", s.saw.len()));
-                        return Event::StillRunning(Seen { card, doubt: s.doubt });
+                        let seen = Seen { card, doubt: s.doubt };
+                        return match gives_way {
+                            true => Event::OthersWait(seen),
+                            false => Event::StillRunning(seen),
+                        };
                     }
                     s.finished.insert(follow.message.clone());
                     s.finished.extend(follow.further.iter().cloned());

@@ -44,6 +44,51 @@ fn a_run_is_held_for_its_first_minute_and_looked_at_further_and_further_apart_fr
     assert_eq!(names.iter().filter(|name| **name == "follow").count(), 1);
 }
 
+#[test]
+fn a_run_that_is_let_go_of_for_other_work_is_looked_at_from_then_on() {
+    let world = active();
+    world.with(|s| {
+        (s.silent_agent, s.others_wait) = (true, true);
+        s.names.clear();
+    });
+    let verdict = deliver(&world, &prompt("m2"), 1);
+    assert_eq!(delay_of(&verdict), Some(5_000));
+    assert_eq!(
+        world.with(|s| s.now_ms) - sent_at_ms(&world),
+        OTHERS_AFTER_MS
+    );
+    // Also where nobody waits any more: what lets go of it again and again has to write each time.
+    world.with(|s| s.others_wait = false);
+    let before = record(&world);
+    assert_eq!(look(&world, 2), Some(5_000));
+    assert_eq!(record(&world), before);
+    let mut names = world.with(|s| s.names.clone());
+    names.retain(|name| ["follow", "look"].contains(name));
+    assert_eq!(names, ["follow", "look"]);
+    world.with(|s| s.silent_agent = false);
+    assert_eq!(look(&world, 3), None);
+    assert_eq!(outcomes(&world)[1], Outcome::Answered);
+}
+
+#[test]
+fn where_every_delivery_follows_and_where_a_run_is_wanted_over_nobody_lets_go_of_it() {
+    let world = active();
+    world.with(|s| {
+        (s.silent_agent, s.others_wait) = (true, true);
+        s.limits.hold_ms = HOLD_MS_MAX;
+    });
+    deliver(&world, &prompt("m2"), 1);
+    assert!(!record(&world).turn.unwrap().let_go);
+
+    let world = active();
+    world.with(|s| {
+        (s.silent_agent, s.others_wait) = (true, true);
+        s.flags.cancelled.insert("m2".into(), person("bob"));
+    });
+    assert_eq!(delay_of(&deliver(&world, &prompt("m2"), 1)), None);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+}
+
 fn sent_at_ms(world: &Fake) -> Ms {
     let turn = record(world).turn.unwrap();
     turn.stage.prompted().unwrap().at_ms

@@ -9,6 +9,11 @@ use bobbin_core::ports::Versions;
 impl System {
     /// The follow window is over before the run is.
     pub(super) fn still_running(&self, s: &mut State, slot: usize) {
+        self.goes_on(s, slot, Event::StillRunning(Seen::default()));
+    }
+
+    /// The delivery hears that the run goes on.
+    pub(super) fn goes_on(&self, s: &mut State, slot: usize, event: Event) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -20,7 +25,7 @@ impl System {
         {
             s.stop_ignored = true;
         }
-        self.work_is_over(s, slot, Event::StillRunning(Seen::default()));
+        self.work_is_over(s, slot, event);
     }
 
     fn asked(&self, s: &State, worker: &Worker) -> Asked {
