@@ -16,6 +16,7 @@ use super::state::{Inner, Receipt};
 use super::sweeper::TICK_MS;
 use super::task::{FUNCTION_MS, Task, Tasks};
 use super::thread::SimThread;
+use super::tools::Use;
 use super::worker::Worker;
 use super::world::World;
 
@@ -135,6 +136,11 @@ impl World {
                 Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Mode(mode) => inner.runtime = mode,
+                Deed::Tools => inner.tools(place, Use::Calls, self.limits.idle_pause_ms),
+                Deed::Chooses(mode) => {
+                    let name = mode.map(|mode| mode.name().to_owned());
+                    inner.places[place].settings.defaults.runtime = name;
+                }
                 Deed::Rest => {}
             }
         }
