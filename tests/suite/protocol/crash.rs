@@ -671,6 +671,10 @@ pub fn trials() -> Vec<Trial> {
     };
     let mut trials: Vec<Trial> = scenarios().map(trial).collect();
     trials.push(proof(
+        "protocol::crash::a_second_sandbox_that_is_made_after_its_agents_end_is_caught",
+        || outside::fault_is_caught().map_err(Failed::from),
+    ));
+    trials.push(proof(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),
     ));

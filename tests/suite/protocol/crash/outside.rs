@@ -9,7 +9,7 @@ use bobbin_core::sandbox::Phase;
 use bobbin_tests::sim::tools::Use;
 
 use super::super::plan::{self, Deed, prompt, reset};
-use super::super::promises::{Ending, Fact};
+use super::super::promises::{self, Ending, Fact};
 use super::super::state::settled;
 use super::super::thread::SimThread;
 use super::super::world::World;
@@ -229,3 +229,23 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
         },
     },
 ];
+
+/// What makes the second sandbox whatever has become of its agent's leaves one behind.
+///
+/// # Errors
+/// It is not caught.
+pub(super) fn fault_is_caught() -> Result<(), String> {
+    let scenario = SCENARIOS
+        .iter()
+        .find(|one| one.name == "outside wishes too late");
+    let scenario = scenario.ok_or("the scenario is gone")?;
+    let (world, _) = super::begun(scenario, super::HOWS[0])?;
+    world.lock().makes_unwanted = true;
+    (scenario.then)(&world);
+    world.run(settled)?;
+    world.settle();
+    match promises::check(&world.lock().places[0].history) {
+        Err(why) if why.contains("second sandboxes") => Ok(()),
+        other => Err(format!("not caught: {other:?}")),
+    }
+}
