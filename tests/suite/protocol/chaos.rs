@@ -195,7 +195,7 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
 /// sandbox happens to the second one.
 fn outside(world: &World, seed: u64, threads: usize) {
     // Dice of their own: everything else of a seed's history stays as it is.
-    let mut dice = Dice::new(seed ^ 0x4F55_5453_4944_45);
+    let mut dice = Dice::new(seed ^ 0x004F_5554_5349_4445);
     for place in 0..threads {
         if !dice.falls(350) {
             continue;
