@@ -69,7 +69,6 @@ impl Inner {
         how: Use,
         idle_pause_ms: u64,
     ) -> Option<Message> {
-        let second = self.second_of(at);
         let (key, now_ms) = (self.key_of(at), self.now_ms);
         // The bearer counts for its generation.
         let agent = self.places[at].home.record.clone()?;
@@ -77,6 +76,7 @@ impl Inner {
         if !is_admitted || self.is_out(Out::Table) {
             return None;
         }
+        let second = self.second_of(at);
         let record = self.places[second].home.record.clone().unwrap_or_default();
         let site = Site {
             key: &outside::tools_of(&key),
