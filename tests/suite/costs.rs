@@ -169,12 +169,19 @@ fn bills() {
 
     // What stands by the month stands in the template.
     let template = std::fs::read_to_string(workspace().join("template.yaml")).unwrap();
-    for (row, line) in [
+    // What exists only where the tools are served is told beside the bills.
+    let of_tools = "Type: AWS::CloudWatch::Alarm\n    Condition: HasTools\n";
+    let of_tools = template.matches(of_tools).count();
+    let each = number(&prices, "alarms", "price");
+    let told = format!("is ${:.2} a month more", of_tools as f64 * each);
+    let costs = std::fs::read_to_string(workspace().join("docs/COSTS.md")).unwrap();
+    assert!(costs.contains(&told), "{told}");
+    for (row, line, apart) in [
         // One that adds metrics up is billed for each of them.
-        ("alarms", " MetricName: "),
-        ("secrets", "Type: AWS::SecretsManager::Secret\n"),
+        ("alarms", " MetricName: ", of_tools),
+        ("secrets", "Type: AWS::SecretsManager::Secret\n", 0),
     ] {
-        let there = template.matches(line).count();
+        let there = template.matches(line).count() - apart;
         assert_eq!(number(&prices, row, "how many"), there as f64, "{row}");
     }
     // Who wants a dashboard asks for it, and each of our own metrics is written in so many hours.

@@ -8,18 +8,15 @@ use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::ids::{SandboxKey, TurnId, sandbox_name};
-use bobbin_core::message::{Body, Message, Operation, Work};
+use bobbin_core::ids::{SandboxKey, sandbox_name};
+use bobbin_core::message::{Body, Message, Operation};
 use bobbin_core::outside;
-use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState};
+use bobbin_core::sandbox::{SandboxRecord, SandboxState};
+use bobbin_core::tools::{Site, Standing, WISH_MS};
 use bobbin_core::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
 use bobbin_mcp::{Opened, Place};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
-/// One wish to have it back is sent in so long, however many calls want it.
-const WISH_MS: u64 = 30_000;
-/// A sandbox that is used is said to be after this part of the time that it may be idle.
-const USE_SHARE: u64 = 4;
 const AGAIN: &str = "Wait 20 s and call this again";
 
 /// A sandbox, as its record stood when the request came.
@@ -36,24 +33,15 @@ pub struct Recorded<'a> {
 #[async_trait]
 impl Place for Recorded<'_> {
     async fn open(&self) -> Result<Opened, String> {
-        let record = &self.record;
-        if record.closing.is_some() {
-            return Err(self.gone("is being deleted, as somebody wants").await);
-        }
-        match record.phase {
-            Phase::Active => {}
-            Phase::Paused | Phase::Pausing | Phase::Resuming => {
-                return Err(self.brought_back("The sandbox was stopped").await);
-            }
-            Phase::Creating => {
+        match self.site().standing() {
+            Standing::Up => {}
+            Standing::Stopped => return Err(self.brought_back("The sandbox was stopped").await),
+            Standing::BeingMade => {
                 return Err(format!("The sandbox is still being made. {AGAIN}."));
             }
-            Phase::Destroying => return Err(self.gone("is being deleted").await),
-            Phase::Destroyed | Phase::Error => {
-                return Err(self.gone("is gone, with its files").await);
-            }
+            Standing::Gone(how) => return Err(self.gone(how).await),
         }
-        let (provider, name) = self.provider_of(&self.key, record).await?;
+        let (provider, name) = self.provider_of(&self.key, &self.record).await?;
         match provider.find(&name).await {
             // A stack of the same name may share the account.
             Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => {
@@ -73,10 +61,9 @@ impl Place for Recorded<'_> {
     }
 
     async fn expect(&self) {
-        let wished = match (&self.agent, self.record.phase) {
-            (Some(agent), Phase::Destroyed | Phase::Error) => self.make(agent).await,
-            (Some(_), Phase::Paused) => self.wish(now_ms(), WISH_MS).await,
-            _ => Ok(()),
+        let wished = match self.site().expected(now_ms()) {
+            Some(message) => self.send(message).await,
+            None => Ok(()),
         };
         if let Err(why) = wished {
             tracing::warn!(
@@ -110,6 +97,15 @@ impl Place for Recorded<'_> {
 }
 
 impl Recorded<'_> {
+    fn site(&self) -> Site<'_> {
+        let agent = self.agent.as_ref();
+        Site {
+            key: &self.key,
+            record: &self.record,
+            agent: agent.map(|(key, record)| (key, record)),
+        }
+    }
+
     /// Who runs a sandbox, and its name there.
     async fn provider_of(
         &self,
@@ -140,7 +136,7 @@ impl Recorded<'_> {
     async fn brought_back(&self, why: &str) -> String {
         let now_ms = now_ms();
         let failed = self.failed(Operation::Resume, now_ms);
-        match (self.wish(now_ms, WISH_MS).await, failed) {
+        match (self.send(self.site().brought_back(now_ms)).await, failed) {
             (Err(error), _) => format!("{why}, and it could not be asked for: {error}. {AGAIN}."),
             (Ok(()), Some(trouble)) => format!(
                 "{why}, and the last try to bring it back came to nothing: {trouble}. It is tried again. {AGAIN}, and if this stays so tell the person you work for."
@@ -173,7 +169,12 @@ impl Recorded<'_> {
     async fn made_anew(&self, how: &str, agent: &(SandboxKey, SandboxRecord)) -> String {
         let now_ms = now_ms();
         let failed = self.failed(Operation::Create, now_ms);
-        if let Err(error) = self.make(agent).await {
+        let Some(message) = self.site().made(now_ms) else {
+            return format!(
+                "The sandbox {how}, and its agent's ends too. Calling again does not help."
+            );
+        };
+        if let Err(error) = self.send(message).await {
             return format!(
                 "There is no sandbox yet, and it could not be asked for: {error}. {AGAIN}."
             );
@@ -194,20 +195,13 @@ impl Recorded<'_> {
         format!("The sandbox {how}, and another one is being made, {with}. {AGAIN}.")
     }
 
-    async fn make(&self, (key, agent): &(SandboxKey, SandboxRecord)) -> Result<(), String> {
-        let before = Some(&self.record);
-        let message = outside::made((key, agent), before, now_ms(), WISH_MS);
-        self.send(message).await
-    }
-
     /// Its idle time begins anew, now and then: else it would be stopped under whoever uses its tools.
     async fn used(&self, name: &str, provider: &dyn Provider) {
-        let now_ms = now_ms();
-        let every_ms = self.config.limits.idle_pause_ms / USE_SHARE;
-        if now_ms.saturating_sub(self.record.last_activity_ms) < every_ms {
+        let idle_pause_ms = self.config.limits.idle_pause_ms;
+        let Some(message) = self.site().used(now_ms(), idle_pause_ms) else {
             return;
-        }
-        let (wished, kept) = tokio::join!(self.wish(now_ms, every_ms), provider.keep_alive(name));
+        };
+        let (wished, kept) = tokio::join!(self.send(message), provider.keep_alive(name));
         let trouble = wished.err().or(kept.err().map(|error| error.to_string()));
         if let Some(why) = trouble {
             tracing::warn!(
@@ -216,22 +210,6 @@ impl Recorded<'_> {
                 "that the sandbox is used could not be said: {why}"
             );
         }
-    }
-
-    /// Wants it to run, once within a time.
-    async fn wish(&self, now_ms: u64, every_ms: u64) -> Result<(), String> {
-        let group = self.key.group();
-        let turn = now_ms / every_ms.max(1);
-        self.send(Message {
-            id: TurnId::from(format!("tools-{}-{every_ms}-{turn}", group.short_hash())),
-            thread: group,
-            accepted_at_ms: now_ms,
-            work: Work::Operate {
-                want: Operation::Resume,
-                by: None,
-            },
-        })
-        .await
     }
 
     async fn send(&self, message: Message) -> Result<(), String> {

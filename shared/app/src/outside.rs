@@ -60,14 +60,14 @@ impl Live {
             .await
     }
 
-    /// Sees to it that the sandbox with the code ends with that of its agent: asked for before that one is deleted, in a group
-    /// of its own, under a name that makes a repeat harmless.
+    /// Asks that the sandbox with the code ends with that of its agent, in a group of its own, under a name that makes a repeat
+    /// harmless.
     pub(crate) async fn end_tools(
         &self,
         agent: &SandboxKey,
         generation: u32,
     ) -> Result<(), Failure> {
-        let record = self.tools_record(agent).await?;
+        let record = self.record(&outside::tools_of(agent)).await?;
         let end = record.and_then(|record| outside::ended((agent, generation), &record, now_ms()));
         let Some(message) = end else {
             return Ok(());
@@ -80,7 +80,7 @@ impl Live {
     }
 
     async fn code(&self, target: Target<'_>) -> Result<Option<Code>, Failure> {
-        let Some(record) = self.tools_record(target.sandbox).await? else {
+        let Some(record) = self.record(&outside::tools_of(target.sandbox)).await? else {
             return Ok(None);
         };
         if record.phase != Phase::Active {
@@ -93,9 +93,9 @@ impl Live {
         }))
     }
 
-    async fn tools_record(&self, agent: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
-        let key = outside::tools_of(agent);
-        let read = self.store().sandboxes(&[key].into()).await;
+    /// The record of a sandbox, another one than the delivery's.
+    pub(crate) async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
+        let read = self.store().sandboxes(&[key.clone()].into()).await;
         let read = read.map_err(|error| error.failure())?;
         let record = read.into_values().next().transpose();
         Ok(record.map_err(|error| error.failure())?.flatten())

@@ -20,6 +20,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, SandboxKey, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
+use bobbin_core::outside;
 use bobbin_core::parked::Parked;
 use bobbin_core::ports::{Loaded, Saved, Versions, World};
 use bobbin_core::sandbox::SandboxRecord;
@@ -388,6 +389,18 @@ impl World for Live {
             Effect::ListOptions { generation, used } => {
                 Event::OptionsListed(self.list_options(target, *generation, used).await)
             }
+            Effect::EndTools { generation } => {
+                match self.end_tools(target.sandbox, *generation).await {
+                    Ok(()) => Event::ToolsEnded,
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::FindAgent { of } => match self.record(of).await {
+                Ok(agent) => {
+                    Event::AgentFound(agent.is_some_and(|agent| outside::is_wanted_by(&agent)))
+                }
+                Err(failure) => Event::Failed(failure),
+            },
             Effect::Wake { at_ms } => {
                 let group = sandbox.group();
                 if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
@@ -552,12 +565,6 @@ impl Live {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
             });
-        }
-        if let SandboxEffect::Delete { generation } = effect
-            && self.works_elsewhere()
-            && let Err(failure) = self.end_tools(target.sandbox, *generation).await
-        {
-            return Event::Failed(failure);
         }
         let event = match self.sandboxes(target.thread, is_new).await {
             Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,

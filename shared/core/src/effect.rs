@@ -4,7 +4,8 @@ use crate::artifacts::Artifact;
 use crate::ask::{About, Ask};
 use crate::card::{CardState, Post};
 use crate::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxName, ThreadKey, TurnId,
+    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
+    TurnId,
 };
 use crate::images::Image;
 use crate::message::Attachment;
@@ -38,6 +39,16 @@ pub enum Effect {
     FindName {
         /// The name.
         name: SandboxName,
+    },
+    /// Ask in its own group that the second sandbox, which the agent of this one works in by tools, ends. Answers `ToolsEnded`.
+    EndTools {
+        /// The generation that it ends with: part of the message's name.
+        generation: u32,
+    },
+    /// Look whether the sandbox of an agent still wants the second one, which is about to be made. Answers `AgentFound`.
+    FindAgent {
+        /// The agent's sandbox.
+        of: SandboxKey,
     },
     /// Wake the sandbox with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
     /// it: the sweeper is the net.
@@ -359,7 +370,11 @@ impl Effect {
                     | AgentEffect::SendPrompt { .. }
             ),
             Self::Recall { .. } | Self::ListOptions { .. } => true,
-            Self::FindName { .. } | Self::Chat(_) | Self::Wake { .. } => false,
+            Self::FindName { .. }
+            | Self::EndTools { .. }
+            | Self::FindAgent { .. }
+            | Self::Chat(_)
+            | Self::Wake { .. } => false,
         }
     }
 
@@ -373,6 +388,8 @@ impl Effect {
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
             Self::FindName { .. } => "find_name",
+            Self::EndTools { .. } => "end_tools",
+            Self::FindAgent { .. } => "find_agent",
             Self::Recall { .. } => "recall",
             Self::ListOptions { .. } => "survey",
             Self::Wake { .. } => "wake",

@@ -48,6 +48,10 @@ pub enum Event {
     Recalled(Vec<Entry>),
     /// Whose name that is; nobody's.
     NameFound(Option<SandboxKey>),
+    /// The end of the second sandbox has been asked for, or there is none.
+    ToolsEnded,
+    /// Whether the sandbox of the agent wants the second one.
+    AgentFound(bool),
     /// The thread has been told, or cannot be.
     Told {
         /// Which thread.

@@ -53,5 +53,6 @@ mod signed;
 pub mod stage;
 pub mod status;
 pub mod text;
+pub mod tools;
 pub mod usage;
 pub mod workspace;

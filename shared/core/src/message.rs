@@ -312,6 +312,9 @@ pub struct NewSandbox {
     /// The snapshot that it begins with; none: the stack's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
+    /// The sandbox of the agent that works in it by tools: without that one it is not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<SandboxKey>,
 }
 
 /// What who runs the stack can want of a thread's sandbox.

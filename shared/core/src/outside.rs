@@ -58,11 +58,20 @@ pub fn made(
         // A snapshot has it already.
         repo: agent.repo.clone().filter(|_| kept.is_none()),
         snapshot: kept.or_else(|| agent.snapshot.clone()),
+        agent: Some(key.clone()),
     };
     let generation = before.map_or(0, |before| before.generation);
     let turn = now_ms / every_ms.max(1);
     let id = format!("make-{}-{generation}-{turn}", tools.group().short_hash());
     message(&tools, TurnId::from(id), now_ms, Work::Create(new))
+}
+
+/// Whether an agent's sandbox, as its record stands, has use for one: not while it ends, because what is asked for then would
+/// come after the end.
+#[must_use]
+pub fn is_wanted_by(agent: &SandboxRecord) -> bool {
+    let is_there = agent.is_alive() && agent.phase != Phase::Destroying;
+    is_there && agent.works_elsewhere() && !agent.ends_tools()
 }
 
 /// The name of the newest snapshot that was made of it.

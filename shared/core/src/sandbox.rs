@@ -92,6 +92,9 @@ pub struct SandboxRecord {
     /// The provider of the sandbox that its agent works in by tools, where it works in another one; none: the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_provider: Option<String>,
+    /// The second sandbox, which its agent works in by tools, while there may be one ([`crate::outside`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Tools>,
     /// The snapshots that were made of it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<KeptSnapshot>,
@@ -163,6 +166,13 @@ impl SandboxRecord {
         RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
     }
 
+    /// Whether the second sandbox of its agent is to end, and that has to be asked for yet.
+    #[must_use]
+    pub fn ends_tools(&self) -> bool {
+        let ends_with = self.tools.and_then(|tools| tools.ends_with);
+        ends_with == Some(self.generation)
+    }
+
     /// Whether people share it.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
@@ -221,6 +231,17 @@ impl SandboxRecord {
         let (read, unknown) = schema::read::<Self>(Shape::Sandbox, text)?;
         Ok(Self { unknown, ..read })
     }
+}
+
+/// The second sandbox of an agent's, as the record of the agent's says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tools {
+    /// The generation of the agent's sandbox that it began with.
+    pub since: u32,
+    /// It is to end with this generation of it, while that is the present one: asked for before anything else happens to the
+    /// agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_with: Option<u32>,
 }
 
 /// Something that who runs the stack wanted, and what came of it.

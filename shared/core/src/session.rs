@@ -368,6 +368,8 @@ pub struct Observations {
     pub names: Vec<NameWrite>,
     /// Who has the name that was looked up; nobody.
     pub name_found: Option<Option<SandboxKey>>,
+    /// Whether the agent's sandbox wants the one that is to be made for it.
+    pub agent_wants: Option<bool>,
     /// The sandbox that the thread leaves with the next save, whose record is still the one at hand.
     pub left: Option<SandboxKey>,
     /// Threads that have been told what became of their sandbox, or cannot be.
@@ -516,10 +518,12 @@ impl Session {
     }
 
     /// Whether its turns work in the common checkout: those of the thread that the sandbox was made for, of one that somebody
-    /// wants there, and of all where there is no repository that each could have a worktree of.
+    /// wants there, and of all where there is no repository that each could have a worktree of, or where the agent works in
+    /// another sandbox, in whose one checkout all tools work.
     #[must_use]
-    pub const fn works_in_common(&self) -> bool {
-        self.link.is_none() || self.in_common || self.sandbox.repo.is_none()
+    pub fn works_in_common(&self) -> bool {
+        let has_worktrees = self.sandbox.repo.is_some() && !self.sandbox.works_elsewhere();
+        self.link.is_none() || self.in_common || !has_worktrees
     }
 
     /// Where its turns work; none as long as its own workspace has to be made ready.

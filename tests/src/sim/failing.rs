@@ -29,7 +29,10 @@ fn wait() -> Failure {
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
         Effect::Chat(_) => &[Out::Chat, Out::Token],
-        Effect::Recall { .. } | Effect::FindName { .. } => &[Out::Table],
+        Effect::Recall { .. }
+        | Effect::FindName { .. }
+        | Effect::EndTools { .. }
+        | Effect::FindAgent { .. } => &[Out::Table],
         Effect::Sandbox(_) => &[Out::Provider],
         _ => &[],
     }

@@ -154,6 +154,25 @@ impl Home {
         }
     }
 
+    /// The generation whose agent's server runs.
+    pub fn serving(&self, now_ms: Ms) -> Option<u32> {
+        let mut all = self.sandboxes.iter().rev();
+        let serving =
+            all.find(|(generation, one)| one.server && self.is_running(**generation, now_ms));
+        serving.map(|(generation, _)| *generation)
+    }
+
+    /// Whether the provider says that it runs.
+    pub fn is_running(&self, generation: u32, now_ms: Ms) -> bool {
+        self.observed(generation, now_ms) == Event::Observed(SandboxState::Running)
+    }
+
+    /// Whether it has no agent, and so no server.
+    fn is_bare(&self) -> bool {
+        let recorded = self.record.as_ref().and_then(|one| one.runtime.as_deref());
+        RuntimeMode::recorded_as(recorded) == Some(RuntimeMode::Bare)
+    }
+
     /// Whether the provider goes by the wall clock.
     pub const fn is_clocked(&self) -> bool {
         self.session_ms.is_some()
@@ -339,6 +358,13 @@ impl Home {
     }
 
     pub fn check_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+        if self.is_bare() {
+            return match self.observed(generation, now_ms) {
+                Event::Observed(SandboxState::Running) => Event::Healthy,
+                Event::Observed(SandboxState::Gone) => Event::Failed(Failure::SandboxGone),
+                _ => down(),
+            };
+        }
         match self.server(generation, now_ms) {
             Ok(_) => Event::Healthy,
             // A server that does not answer tells nothing of its sandbox.
@@ -363,7 +389,7 @@ impl Home {
 
     pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
         let record = self.record.as_ref();
-        let wants = record.is_some_and(|record| record.repo.is_some());
+        let wants = record.is_some_and(|record| record.repo.is_some() && !record.works_elsewhere());
         let bare = |sandbox: &Sandbox| wants && !sandbox.cloned;
         if self.sandboxes.get(&generation).is_some_and(bare) {
             self.facts.push(Fact::Spent {

@@ -18,6 +18,7 @@ pub mod state;
 mod sweeper;
 mod task;
 pub mod thread;
+pub mod tools;
 pub mod transitions;
 pub mod worker;
 pub mod world;

@@ -83,6 +83,10 @@ pub enum Deed {
     Out(Out, u64),
     /// The stack is deployed with this mode.
     Mode(RuntimeMode),
+    /// The agent calls a tool, where it works outside.
+    Tools,
+    /// Those who manage the thread's tenant choose how agents are run.
+    Chooses(Option<RuntimeMode>),
     /// Nothing: time passes until then.
     Rest,
 }

@@ -16,6 +16,7 @@ use super::state::{Inner, Receipt};
 use super::sweeper::TICK_MS;
 use super::task::{FUNCTION_MS, Task, Tasks};
 use super::thread::SimThread;
+use super::tools::Use;
 use super::worker::Worker;
 use super::world::World;
 
@@ -136,6 +137,11 @@ impl World {
                 Deed::Crowded(for_ms) => inner.crowded_until_ms = now_ms + for_ms,
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Mode(mode) => inner.runtime = mode,
+                Deed::Tools => inner.tools(place, Use::Calls, self.limits.idle_pause_ms),
+                Deed::Chooses(mode) => {
+                    let name = mode.map(|mode| mode.name().to_owned());
+                    inner.places[place].settings.defaults.runtime = name;
+                }
                 Deed::Rest => {}
             }
         }

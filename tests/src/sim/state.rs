@@ -66,6 +66,8 @@ pub struct Inner {
     pub gives_tokens_up: bool,
     /// The planted fault: a dead letter is taken away once its notice has been sent.
     pub letters_go_unread: bool,
+    /// The planted fault: a second sandbox is made whatever has become of its agent's.
+    pub makes_unwanted: bool,
     pub(super) outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
     pub logs: bool,
@@ -129,6 +131,7 @@ impl Inner {
             counts_once: false,
             gives_tokens_up: false,
             letters_go_unread: false,
+            makes_unwanted: false,
             outages: Vec::new(),
             log: Vec::new(),
             logs: false,
@@ -160,13 +163,18 @@ impl Inner {
             ThreadKey::Sandbox(key) => key.thread(),
             thread => thread,
         };
-        if let Some(place) = self.by_thread.get(thread) {
-            return *place;
+        if let Some(place) = self.known(thread) {
+            return place;
         }
         let place = self.places.len();
         self.places.push(SimThread::new(thread.clone(), place));
         self.by_thread.insert(thread.clone(), place);
         place
+    }
+
+    /// The place of a thread, where it has one.
+    pub(super) fn known(&self, thread: &ThreadKey) -> Option<usize> {
+        self.by_thread.get(thread).copied()
     }
 
     /// The place whose sandbox this thread works in.

@@ -70,6 +70,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Counted(_) => "counted",
         Event::Recalled(_) => "recalled",
         Event::NameFound(_) => "name found",
+        Event::ToolsEnded => "tools ended",
+        Event::AgentFound(_) => "agent found",
         Event::Told { .. } => "told",
         Event::WorkspaceReady { .. } => "workspace ready",
         Event::NoWorkspace { .. } => "no workspace",

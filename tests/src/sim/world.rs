@@ -125,6 +125,14 @@ impl World {
         let mut inner = self.lock();
         let now_ms = inner.now_ms;
         for at in 0..inner.places.len() {
+            let times = inner.seconds_left(at);
+            inner.places[at].history.facts.push(Fact::Spent {
+                what: "second sandboxes whose agent's has ended",
+                times,
+                bound: 0,
+            });
+        }
+        for at in 0..inner.places.len() {
             let facts = std::mem::take(&mut inner.places[at].home.facts);
             for place in inner.places[at].home.users.clone() {
                 inner.places[place]

@@ -16,7 +16,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;
 use super::document;
-use super::plan::{Deed, Out, Trouble, prompt, reset};
+use super::plan::{self, Deed, Out, Trouble, prompt, reset};
 use super::promises::{self, Fact};
 use super::state::{nothing_due, settled};
 use super::transitions::Transition;
@@ -34,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 47] = [
+const MET: [&str; 51] = [
     "table out",
     "writes out",
     "chat out",
@@ -82,10 +82,14 @@ const MET: [&str; 47] = [
     "time over",
     "native",
     "gave way",
+    "wish",
+    "tools used",
+    "second made",
+    "second ended",
 ];
 
 /// What is done in a history, by its seed.
-fn plan(world: &World, dice: &mut Dice, threads: usize) {
+fn planned(world: &World, dice: &mut Dice, threads: usize) {
     for place in 0..threads {
         let mut at_ms = dice.below(60_000);
         for number in 0..1 + dice.below(4) {
@@ -181,16 +185,59 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let mut dice = Dice::new(seed);
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice {
-        until_ms: super::plan::START_MS + TROUBLE_MS,
+        until_ms: plan::START_MS + TROUBLE_MS,
     };
     let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;
-    plan(&world, &mut dice, threads);
+    planned(&world, &mut dice, threads);
     outages(&world, &mut dice);
+    outside(&world, seed, threads);
     wall_clocks(&world, seed);
     modes(&world, seed);
     let judged = judge(&world);
     (world, judged)
+}
+
+/// Some threads' agents work outside, from the beginning or from some time on; they use their tools, and what happens to a
+/// sandbox happens to the second one.
+fn outside(world: &World, seed: u64, threads: usize) {
+    // Dice of their own: everything else of a seed's history stays as it is.
+    let mut dice = Dice::new(seed ^ 0x004F_5554_5349_4445);
+    for place in 0..threads {
+        if !dice.falls(350) {
+            continue;
+        }
+        let chosen = Some(RuntimeMode::Outside);
+        let from_ms = if dice.falls(700) {
+            0
+        } else {
+            dice.below(TROUBLE_MS)
+        };
+        world.plan(from_ms, place, Deed::Chooses(chosen));
+        if dice.falls(200) {
+            world.plan(dice.below(TROUBLE_MS), place, Deed::Chooses(None));
+        }
+        for _ in 0..dice.below(12) {
+            world.plan(dice.below(TROUBLE_MS), place, Deed::Tools);
+        }
+        let second = world.lock().second_of(place);
+        for (deed, chance) in [(Deed::Lose, 200), (Deed::StopsByItself, 200)] {
+            if dice.falls(chance) {
+                world.plan(dice.below(TROUBLE_MS), second, deed);
+            }
+        }
+        for want in [Operation::Pause, Operation::Destroy, Operation::Snapshot] {
+            if dice.falls(100) {
+                let at_ms = dice.below(TROUBLE_MS);
+                let id = format!("t{place}second-{}", want.word());
+                let message = world.message(second, &id, plan::operate(want));
+                world.plan(at_ms, second, Deed::Send(message));
+            }
+        }
+        if dice.falls(150) {
+            world.plan(dice.below(TROUBLE_MS), place, Deed::Lose);
+        }
+    }
 }
 
 /// Of three stacks one runs agents by OpenCode alone, one by the daemon's own sessions, and one changes its mode under way.
@@ -216,12 +263,13 @@ fn modes(world: &World, seed: u64) {
 pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let mut dice = Dice::new(seed ^ 0x5348_4152_4544);
     let trouble = Trouble::Dice {
-        until_ms: super::plan::START_MS + TROUBLE_MS,
+        until_ms: plan::START_MS + TROUBLE_MS,
     };
     let world = World::new(shared::THREADS, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;
     shared::plan(&world, &mut dice);
     outages(&world, &mut dice);
+    outside(&world, seed, shared::THREADS);
     wall_clocks(&world, seed);
     modes(&world, seed);
     let judged = judge(&world);

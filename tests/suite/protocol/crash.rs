@@ -1,6 +1,7 @@
 //! A crash before and after each call of each scenario, alone and in pairs; then the queue delivers again until all is
 //! quiet, and every promise is judged. That the crash happened where it was wanted is asserted each time.
 
+mod outside;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -518,9 +519,10 @@ const ALONE: [Scenario; 26] = [
     },
 ];
 
-/// All of them: what one thread meets alone, and what several do that share a sandbox.
+/// All of them: what one thread meets alone, what several do that share a sandbox, and what an agent does that works outside.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
-    ALONE.iter().chain(&shared::SCENARIOS)
+    let more = shared::SCENARIOS.iter().chain(&outside::SCENARIOS);
+    ALONE.iter().chain(more)
 }
 
 /// A world in which the scenario's beginning is over, and the calls made so far.
@@ -668,6 +670,10 @@ pub fn trials() -> Vec<Trial> {
         )
     };
     let mut trials: Vec<Trial> = scenarios().map(trial).collect();
+    trials.push(proof(
+        "protocol::crash::a_second_sandbox_that_is_made_after_its_agents_end_is_caught",
+        || outside::fault_is_caught().map_err(Failed::from),
+    ));
     trials.push(proof(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),

@@ -1,7 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, aside, choose, failed, operate, outage, provision, record, results, steer, words,
+    Context, Next, aside, choose, failed, operate, outage, outside, provision, record, results,
+    steer, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -49,6 +50,8 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
         Event::NameFound(whose) => session.observed.name_found = Some(whose),
+        Event::ToolsEnded => outside::ended(session, context),
+        Event::AgentFound(wants) => session.observed.agent_wants = Some(wants),
         Event::Told { thread } => {
             session.observed.told.insert(thread);
         }

@@ -1,6 +1,6 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
-use super::{Context, Next, aside, operate, outage, record, results, stray, words};
+use super::{Context, Next, aside, operate, outage, outside, record, results, stray, words};
 use crate::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
 use crate::ids::{PostKind, ThreadKey};
@@ -19,6 +19,9 @@ pub(super) fn failed(
 ) -> Option<Next> {
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
+    }
+    if let Effect::EndTools { .. } = of {
+        return Some(outside::not_ended(&failure, context));
     }
     if let Effect::Chat(ChatEffect::Tell { thread, .. }) = of {
         return not_told(session, thread, &failure, context);
@@ -317,6 +320,7 @@ fn give_up(
     }
     match session.sandbox.phase {
         Phase::Creating => {
+            outside::ends_half_made(session);
             session.observed.sandbox = None;
             record::enter(
                 session,

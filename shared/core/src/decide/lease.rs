@@ -1,6 +1,6 @@
 //! What only the holder of the sandbox's lease asks the provider for.
 
-use super::{Context, Next, record};
+use super::{Context, Next, outside, record};
 use crate::effect::{Effect, SandboxEffect};
 use crate::sandbox::SandboxState;
 use crate::session::Session;
@@ -10,6 +10,9 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
     let limits = context.delivery.limits;
     let generation = session.sandbox.generation;
     own(session, context);
+    if let Some(next) = outside::next(session) {
+        return Some(next);
+    }
     Some(
         match (&session.observed.sandbox, session.observed.stop_asked_ms) {
             (Some(SandboxState::Gone), _) => {

@@ -14,6 +14,7 @@ mod notice;
 pub mod operate;
 pub mod orphan;
 mod outage;
+mod outside;
 mod prompt;
 mod provision;
 pub mod queue;
@@ -117,6 +118,9 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
 }
 
 fn next(session: &mut Session, context: &Context<'_>) -> Next {
+    if let Some(next) = outside::next(session) {
+        return next;
+    }
     match &context.delivery.message.work {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => teardown::sweep(session, context),

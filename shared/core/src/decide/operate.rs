@@ -4,11 +4,14 @@
 //! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel flag. What came of it
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
-use super::{Context, Next, lease, notice, provision, record, share, teardown, tell, words};
+use super::{
+    Context, Next, lease, notice, outside, provision, record, share, teardown, tell, words,
+};
 use crate::effect::{Effect, SandboxEffect};
 use crate::message::{NewSandbox, Operation, Work};
 use crate::outcome::Outcome;
 use crate::person::Person;
+use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::{KeptSnapshot, OPERATED_MAX, Operated, Phase, SandboxState, SnapshotSeen};
 use crate::session::Session;
 
@@ -39,7 +42,10 @@ pub(super) fn next(
         && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
     session.observed.after_lease |= record::is_anothers_lease(session, context);
     let has_waited = waits_for_turns || session.observed.after_lease;
-    if context.delivery.receive > limits.attempts + 1 && !has_waited {
+    // Nobody would hear that a second sandbox has not ended with its agent's: the queue's own count ends that.
+    let is_second = want == Operation::Destroy
+        && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
+    if context.delivery.receive > limits.attempts + 1 && !has_waited && !is_second {
         session.sandbox.closing = None;
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
             session.sandbox.lease = None;
@@ -100,6 +106,14 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     }
     if context.delivery.receive > context.delivery.limits.attempts + 1 {
         return end(session, want, Some("it kept failing"), context);
+    }
+    // Its agent's may have ended since it was asked for: then nobody would end this one.
+    if let Some(of) = new.agent.clone().filter(|_| !session.sandbox.is_alive()) {
+        match session.observed.agent_wants {
+            None => return Next::Do(Effect::FindAgent { of }),
+            Some(false) => return end(session, want, Some(NO_AGENT), context),
+            Some(true) => {}
+        }
     }
     // What has ended is made anew as it is wanted now.
     if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
@@ -229,10 +243,13 @@ fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> N
 
 fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
     let want = Operation::Destroy;
+    let has_second = outside::ends(session);
     match session.sandbox.phase {
-        // What had only a name left gives that up.
-        Phase::Destroyed | Phase::Error if session.sandbox.is_shared() => {
-            return destroyed(session, by, context);
+        // What had only a name left gives that up, and what was lost its second one.
+        Phase::Destroyed | Phase::Error if session.sandbox.is_shared() || has_second => {
+            let next = destroyed(session, by, context);
+            record::arm(session, context);
+            return outside::next(session).unwrap_or(next);
         }
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Destroying => {}
@@ -305,7 +322,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
 /// What a repeat of a message needs stays: the ids of what has ended, and the generation, which never comes back.
 fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Forget;
-    if !matches!(session.sandbox.phase, Phase::Destroyed) {
+    if !matches!(session.sandbox.phase, Phase::Destroyed) || session.sandbox.tools.is_some() {
         let trouble = "it still has a sandbox with people's files: destroy that first";
         return end(session, want, Some(trouble), context);
     }
@@ -348,9 +365,15 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
         return Outlook::Busy;
     }
     match (want, session.sandbox.phase) {
-        (Operation::Forget, Phase::Destroyed) => Outlook::Open,
+        (Operation::Forget, Phase::Destroyed) if session.sandbox.tools.is_none() => Outlook::Open,
         (Operation::Forget, _) => {
             Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
+        }
+        // One that was lost has left its second one.
+        (Operation::Destroy, Phase::Destroyed | Phase::Error)
+            if session.sandbox.tools.is_some() =>
+        {
+            Outlook::Open
         }
         (_, Phase::Destroyed | Phase::Error) => Outlook::Pointless(NONE),
         (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is paused already"),
@@ -360,6 +383,7 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
 
 /// Why there is nothing to be done.
 const NONE: &str = "the thread has no sandbox";
+const NO_AGENT: &str = "the sandbox of its agent is not there any more";
 const BUSY: &str = "a turn is still under way in it: stop that first";
 
 /// A repeat cannot help: the record says so.

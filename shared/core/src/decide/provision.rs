@@ -1,6 +1,6 @@
 //! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
 
-use super::{Context, Next, record, words};
+use super::{Context, Next, outside, record, words};
 use crate::effect::{AgentEffect, Effect, SandboxEffect};
 use crate::event::NotCloned;
 use crate::ids::TurnId;
@@ -166,6 +166,7 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
             session.sandbox.snapshot.clone_from(&chosen.snapshot);
         }
     }
+    outside::begins(session);
     // It has been counted for, too: what counts from here on is who came before it.
     session.observed.forget_sandbox();
     let note = format!("sandbox {}", session.sandbox.generation);
@@ -290,6 +291,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
 /// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
 fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     record::fail(session, reason);
+    outside::ends_half_made(session);
     session.observed.sandbox = None;
     record::enter(
         session,

@@ -118,7 +118,12 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     let (thread, id) = (session.thread.clone(), turn.id.clone());
     let sandbox = &mut session.sandbox;
     if sandbox.is_in_use_by(&thread, &id) {
-        return true;
+        let has_common = |one: &InUse| one.common && one.thread == thread;
+        if !common || sandbox.in_use.iter().any(has_common) {
+            return true;
+        }
+        // The generation that has begun since has no worktrees: it stands in line for the one checkout.
+        sandbox.in_use.retain(|one| one.thread != thread);
     }
     forget_the_lost(sandbox, context);
     let before = sandbox
@@ -248,7 +253,8 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         Phase::Pausing | Phase::Destroying => {
             Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
         }
-        Phase::Destroyed | Phase::Error => None,
+        // Nothing but the end of its second one is left to be asked for.
+        Phase::Destroyed | Phase::Error => sandbox.ends_tools().then_some(now + limits.stop_ms),
     };
 }
 

@@ -1,6 +1,6 @@
 //! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, notice, record, share, stray, tell, words};
+use super::{Context, Next, lease, notice, outside, record, share, stray, tell, words};
 use crate::effect::{Effect, SandboxEffect};
 use crate::outcome::Outcome;
 use crate::person::{Membership, Person};
@@ -78,10 +78,12 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             if context.now_ms
                 >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits) =>
         {
+            outside::ends(session);
             begin_destroying(session, "paused for too long", context);
             destroy(session, Some(expired(session)), context)
         }
         Phase::Creating if due => {
+            outside::ends_half_made(session);
             begin_destroying(session, "nobody waits for it", context);
             destroy(session, None, context)
         }
@@ -142,6 +144,11 @@ pub(super) fn reset(
             delay_ms,
             why: "another delivery may still be stopping the sandbox".to_owned(),
         };
+    }
+    // One that was lost has left its second one, which is asked for before anything else.
+    if outside::ends(session) && !session.sandbox.is_alive() {
+        record::arm(session, context);
+        return outside::next(session).unwrap_or(Next::Done);
     }
     match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => {

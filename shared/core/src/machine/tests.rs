@@ -82,6 +82,8 @@ fn answer(effect: &Effect) -> Event {
         Effect::Agent(AgentEffect::Follow(_)) => finished(RunEnd::Completed),
         Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(Changes::default()),
         Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(Vec::new()),
+        Effect::EndTools { .. } => Event::ToolsEnded,
+        Effect::FindAgent { .. } => Event::AgentFound(true),
         Effect::Wake { .. } => Event::Woken,
         Effect::Chat(ChatEffect::Post { turn, kind, .. }) => Event::Posted(PostRef {
             channel: "c".to_owned(),

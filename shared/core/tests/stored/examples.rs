@@ -16,7 +16,7 @@ use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::person::{Membership, Outside, Person};
 use bobbin_core::sandbox::{
-    InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Waiting,
+    InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::selection::Selection;
@@ -362,6 +362,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         name: None,
         provider: None,
         tools_provider: None,
+        tools: None,
         snapshot: None,
         snapshots: Vec::new(),
         threads: BTreeSet::new(),
@@ -443,6 +444,10 @@ fn sandboxes() -> Vec<(&'static str, String)> {
     let outside = SandboxRecord {
         runtime: Some("outside".to_owned()),
         tools_provider: Some("vercel".to_owned()),
+        tools: Some(Tools {
+            since: 1,
+            ends_with: Some(2),
+        }),
         ..sandbox(Phase::Active)
     };
     let outside = ("outside", outside.encode());
@@ -788,6 +793,7 @@ fn bodies() -> Vec<(&'static str, String)> {
                 runtime: None,
                 repo: Some("acme/shop".to_owned()),
                 snapshot: of_a_sandbox().snapshot,
+                agent: None,
             }),
         ),
         message(
@@ -798,6 +804,7 @@ fn bodies() -> Vec<(&'static str, String)> {
                 runtime: of_a_runtime().runtime,
                 repo: Some("acme/shop".to_owned()),
                 snapshot: of_a_sandbox().snapshot,
+                agent: Some(thread().sandbox()),
             }),
         ),
         message(

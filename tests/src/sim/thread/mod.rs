@@ -58,6 +58,8 @@ pub struct SimThread {
     /// The next run kills whoever follows it; the next run takes so long.
     pub next_run_kills: bool,
     pub next_run_takes_ms: Option<u64>,
+    /// The last thing that is done here ends the sandbox of its own and the second one of its agent.
+    pub ends_both: bool,
     calls: u64,
     ended: Vec<TurnId>,
 }
@@ -94,6 +96,7 @@ impl SimThread {
             next_run_is_endless: false,
             next_run_kills: false,
             next_run_takes_ms: None,
+            ends_both: false,
             calls: 0,
             ended: Vec::new(),
         }

@@ -1,19 +1,26 @@
 //! What effects do.
 
+use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::message::{Operation, Work};
+use bobbin_core::message::{Message, Operation, Work};
+use bobbin_core::outside;
 use bobbin_core::parked::Seen;
+use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
 use crate::sim::home::Caller;
 use crate::sim::plan::Late;
+use crate::sim::sandbox::down;
 use crate::sim::state::Inner;
+use crate::sim::tools::Use;
 
 /// How long a caller waits that sets no bound of its own.
 const REQUEST_MS: u64 = 15_000;
+/// A message that is on its way to the queue arrives within this time, or not at all.
+const SEND_MS_MAX: u64 = 10_000;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;
 
@@ -124,6 +131,25 @@ impl Worker {
             Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
             Effect::Agent(effect) => self.act_on_agent(inner, effect),
             Effect::Recall { turns } => Event::Recalled(inner.places[self.place].recalled(turns)),
+            Effect::EndTools { generation } => {
+                if let Some(message) = self.end_of_tools(inner, *generation) {
+                    inner.met.insert("second ended");
+                    inner.send(message);
+                }
+                Event::ToolsEnded
+            }
+            Effect::FindAgent { of } => {
+                let agent = inner.place_of(of.thread());
+                let record = inner.places[agent].home.record.as_ref();
+                let wants = record.is_some_and(outside::is_wanted_by);
+                let met = if wants {
+                    "second made"
+                } else {
+                    "wished too late"
+                };
+                inner.met.insert(met);
+                Event::AgentFound(wants || inner.makes_unwanted)
+            }
             Effect::Wake { at_ms } => {
                 inner.wake_up_at(self.at(), *at_ms);
                 Event::Woken
@@ -150,6 +176,14 @@ impl Worker {
                 post,
             }) => inner.places[self.place].post(turn, kind, at.as_ref(), post),
         }
+    }
+
+    /// The message that ends the second sandbox of the one that is worked on.
+    fn end_of_tools(&self, inner: &mut Inner, generation: u32) -> Option<Message> {
+        let (at, now_ms) = (self.at(), inner.now_ms);
+        let second = inner.second_of(at);
+        let record = inner.places[second].home.record.clone()?;
+        outside::ended((&inner.key_of(at), generation), &record, now_ms)
     }
 
     /// Sandboxes of the tenant, or those that were made before this one.
@@ -191,7 +225,7 @@ impl Worker {
             SandboxEffect::MakeWorkspace { .. } => inner.met.insert("workspace"),
             _ => false,
         };
-        inner.with(self.place, self.at(), |here, home, dice| match effect {
+        let event = inner.with(self.place, self.at(), |here, home, dice| match effect {
             SandboxEffect::Create { generation, .. } => {
                 let takes_ms = if troubled && dice.falls(30) {
                     400_000
@@ -229,7 +263,11 @@ impl Worker {
             | SandboxEffect::Stop { generation }
             | SandboxEffect::Delete { generation } => home.observed(*generation, now_ms),
             SandboxEffect::Count { .. } => Event::Counted(0),
-        })
+        });
+        if let (SandboxEffect::EnsureServer { .. }, Event::Healthy) = (effect, &event) {
+            inner.tools(self.at(), Use::Comes, self.world.limits.idle_pause_ms);
+        }
+        event
     }
 
     fn act_on_agent(&self, inner: &mut Inner, effect: &AgentEffect) -> Event {
@@ -247,6 +285,22 @@ impl Worker {
             _ => {}
         }
         let (at, workspace) = self.at.lock().expect("nobody panics here").clone();
+        let record = inner.places[at].home.record.as_ref();
+        if let AgentEffect::ReadChanges { .. } | AgentEffect::ListArtifacts { .. } = effect
+            && record.is_some_and(SandboxRecord::works_elsewhere)
+        {
+            match inner.is_left_outside(at) {
+                Some(true) => {}
+                Some(false) => return down(),
+                None => {
+                    inner.places[self.place].withheld();
+                    return match effect {
+                        AgentEffect::ListArtifacts { .. } => Event::Listed(Vec::new()),
+                        _ => Event::Changed(Changes::default()),
+                    };
+                }
+            }
+        }
         let event = inner.with(self.place, at, |here, home, dice| match effect {
             AgentEffect::CheckServer { generation, .. } => home.check_server(*generation, now_ms),
             AgentEffect::FindAgentSession { generation, .. } => {
@@ -307,6 +361,7 @@ impl Worker {
                 inner.met.insert("native");
             }
             inner.note_work(at, *generation, &workspace);
+            inner.tools(at, Use::Calls, self.world.limits.idle_pause_ms);
         }
         event
     }
@@ -392,6 +447,14 @@ impl Worker {
             .visible_until_ms(self.token, limits)
             .saturating_sub(inner.now_ms);
         let after_ms = inner.dice.below(limits.lifecycle_call_ms);
+        if let Effect::EndTools { generation } = effect {
+            let end = self.end_of_tools(&mut inner, *generation);
+            let late_ms = 1 + after_ms % SEND_MS_MAX;
+            if let Some(message) = end {
+                inner.say_later(self.at(), message, late_ms);
+            }
+            return true;
+        }
         let call = match effect {
             Effect::Sandbox(SandboxEffect::Create { generation, .. }) => Late::Create(*generation),
             Effect::Sandbox(SandboxEffect::Stop { generation })

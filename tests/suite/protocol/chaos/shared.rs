@@ -102,6 +102,7 @@ fn begin(world: &World, sandbox: usize) {
             runtime: None,
             repo: repo(sandbox),
             snapshot: None,
+            agent: None,
         }),
         Origin::Named => plan::name(&name(sandbox)),
         Origin::Asked => return,

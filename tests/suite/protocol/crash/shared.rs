@@ -107,6 +107,7 @@ fn created(world: &World) {
         runtime: None,
         repo: Some("acme/api".to_owned()),
         snapshot: Some("snapshot-1".to_owned()),
+        agent: None,
     };
     let message = Message {
         thread: SandboxKey::without_thread(&tenant, &"k1".into()).group(),

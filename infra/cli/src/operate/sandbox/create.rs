@@ -152,6 +152,7 @@ async fn wanted(
         runtime: what.runtime.clone(),
         repo: what.repo.clone(),
         snapshot: what.snapshot.clone(),
+        agent: None,
     };
     if asks {
         if new.provider.is_none() {

@@ -57,6 +57,8 @@ pub(super) struct State {
     pub(super) lapsed: bool,
     pub(super) ledger: BTreeMap<TurnId, Entry>,
     pub(super) wakes: Vec<Ms>,
+    /// The generations with which the second sandbox was to end.
+    pub(super) tools_ended: Vec<u32>,
     pub(super) tenant_sandboxes: u32,
     /// Those of them that were made before the thread's own.
     pub(super) older_sandboxes: u32,
@@ -151,7 +153,10 @@ impl Out {
         match self {
             Self::Table | Self::Writes => false,
             Self::Chat => effect == "post",
-            Self::Provider => !matches!(effect, "post" | "wake" | "recall"),
+            Self::Provider => !matches!(
+                effect,
+                "post" | "wake" | "recall" | "end_tools" | "find_agent"
+            ),
         }
     }
 }
@@ -345,6 +350,11 @@ impl Fake {
                         .filter_map(|turn| s.ledger.get(turn).cloned())
                         .collect(),
                 ),
+                Effect::EndTools { generation } => {
+                    s.tools_ended.push(*generation);
+                    Event::ToolsEnded
+                }
+                Effect::FindAgent { of } => Event::AgentFound(s.sandbox_record(of).is_some_and(|record| is_wanted_by(&record))),
                 Effect::Wake { at_ms } => {
                     s.wakes.push(*at_ms);
                     Event::Woken

@@ -379,6 +379,7 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
         runtime: Some("native".to_owned()),
         repo: Some("acme/api".to_owned()),
         snapshot: Some("snapshot-1".to_owned()),
+        agent: None,
     };
     let create = in_thread(&key.group(), work("k1", Work::Create(new.clone())));
     deliver_until_done(&world, &create, 1);
@@ -410,6 +411,7 @@ fn what_is_made_once_more_under_its_name_is_made_as_it_is_wanted_then() {
             runtime: None,
             repo: Some("acme/api".to_owned()).filter(|_| snapshot.is_none()),
             snapshot: snapshot.map(str::to_owned),
+            agent: None,
         };
         in_thread(&key.group(), work(id, Work::Create(new)))
     };

@@ -62,6 +62,9 @@ impl Shared {
             }),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
+            // No agent of these works outside.
+            Effect::EndTools { .. } => Event::ToolsEnded,
+            Effect::FindAgent { .. } => Event::AgentFound(false),
             Effect::FindName { .. } => Event::NameFound(Some(thread(0).sandbox())),
             Effect::Chat(ChatEffect::Tell { thread: told, .. }) => {
                 let at = (0..THREADS).find(|at| thread(*at) == *told);

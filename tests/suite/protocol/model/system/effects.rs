@@ -146,6 +146,9 @@ impl System {
             ) => down(),
             Effect::Recall { .. } => Event::Recalled(Vec::new()),
             Effect::Wake { .. } => Event::Woken,
+            // No agent of these works outside.
+            Effect::EndTools { .. } => Event::ToolsEnded,
+            Effect::FindAgent { .. } => Event::AgentFound(false),
             Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),

@@ -1,0 +1,275 @@
+//! An agent that works outside: which end of its sandbox is the end of the second one too.
+
+use super::*;
+use crate::ids::SandboxKey;
+use crate::message::Operation;
+use crate::outside::{ended, made, tools_of};
+use crate::sandbox::{SandboxRecord, Tools};
+
+fn prompt_in(id: &str, runtime: &str) -> Message {
+    let Work::Prompt(prompt) = prompt(id).work else {
+        unreachable!()
+    };
+    let wants = Selection {
+        runtime: Some(runtime.to_owned()),
+        ..Selection::default()
+    };
+    work(id, Work::Prompt(Prompt { wants, ..prompt }))
+}
+
+fn outside() -> Fake {
+    let world = Fake::new();
+    deliver_until_done(&world, &prompt_in("m1", "outside"), 1);
+    world
+}
+
+/// The same, with its agent's sandbox lost and that noticed.
+fn lost() -> Fake {
+    let world = outside();
+    world.with(|s| s.sandboxes.clear());
+    deliver_until_done(&world, &work("look", Work::Reconcile), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    world
+}
+
+fn reset() -> Message {
+    let (by, membership) = (person("ann"), Membership::default());
+    work("r1", Work::Reset { by, membership })
+}
+
+fn operation(want: Operation) -> Message {
+    work("o1", Work::Operate { want, by: None })
+}
+
+fn tools(world: &Fake) -> Option<Tools> {
+    record(world).sandbox.tools
+}
+
+const fn kept(since: u32) -> Option<Tools> {
+    Some(Tools {
+        since,
+        ends_with: None,
+    })
+}
+
+fn ends(world: &Fake) -> Vec<u32> {
+    world.with(|s| s.tools_ended.clone())
+}
+
+/// Ends it by this message, with the second one asked for before it.
+fn ends_both(world: &Fake, message: &Message) {
+    world.with(|s| s.names.clear());
+    deliver_until_done(world, message, 1);
+    assert_eq!((ends(world), tools(world)), (vec![1], None), "{message:?}");
+    let at = |name| world.with(|s| s.names.iter().position(|one| *one == name));
+    let (second, first) = (at("end_tools"), at("delete"));
+    assert!(
+        first.is_none() || second < first,
+        "{:?}",
+        world.with(|s| s.names.clone())
+    );
+}
+
+#[test]
+fn a_reset_an_operators_destroy_and_its_time_end_both() {
+    ends_both(&outside(), &reset());
+    ends_both(&outside(), &operation(Operation::Destroy));
+    let world = outside();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    ends_both(&world, &work("s2", Work::Sweep));
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+}
+
+#[test]
+fn a_second_one_whose_agents_was_lost_ends_with_a_reset_and_a_destroy_all_the_same() {
+    for message in [reset(), operation(Operation::Destroy)] {
+        ends_both(&lost(), &message);
+        let world = lost();
+        world.with(|s| s.record.as_mut().unwrap().sandbox.phase = Phase::Error);
+        ends_both(&world, &message);
+    }
+    let world = lost();
+    deliver_until_done(&world, &operation(Operation::Destroy), 1);
+    let operated = record(&world).sandbox.operated;
+    assert_eq!(operated.last().map(|one| &one.trouble), Some(&None));
+}
+
+#[test]
+fn a_crash_anywhere_in_a_reset_ends_the_second_one_too() {
+    for begun in [outside, lost] {
+        let crashes = each_crash(begun, &reset(), |world, crash| {
+            assert_eq!(
+                (tools(world), ends(world).is_empty()),
+                (None, false),
+                "{crash}"
+            );
+            assert!(world.with(|s| s.sandboxes.is_empty()), "{crash}");
+        });
+        assert!(crashes > 4, "{crashes}");
+    }
+}
+
+#[test]
+fn one_that_is_lost_and_made_anew_keeps_its_second_one() {
+    let world = lost();
+    assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
+    deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
+    assert_eq!(record(&world).sandbox.generation, 2);
+    assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
+    // Also where what is made anew cannot be made ready.
+    world.with(|s| {
+        s.sandboxes.clear();
+        let refused = Failure::NonRecoverable {
+            advice: "quota".to_owned(),
+        };
+        s.fail.insert("ensure_server", vec![refused]);
+    });
+    deliver_until_done(&world, &work("look2", Work::Reconcile), 1);
+    deliver_until_done(&world, &prompt_in("m3", "outside"), 1);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.phase, sandbox.generation), (Phase::Destroyed, 3));
+    assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
+    // In another way the code is not worked on, and waits for a fresh start or the way back.
+    deliver_until_done(&world, &prompt_in("m4", "opencode"), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Active);
+    assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
+    deliver_until_done(&world, &reset(), 1);
+    assert_eq!((tools(&world), ends(&world)), (None, vec![4]));
+}
+
+#[test]
+fn a_first_one_that_cannot_be_made_ready_ends_with_what_was_made_for_it() {
+    let world = Fake::new();
+    world.with(|s| {
+        let refused = Failure::NonRecoverable {
+            advice: "quota".to_owned(),
+        };
+        s.fail.insert("ensure_server", vec![refused]);
+    });
+    deliver_until_done(&world, &prompt_in("m1", "outside"), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    assert_eq!((tools(&world), ends(&world)), (None, vec![1]));
+}
+
+#[test]
+fn a_queue_that_is_away_delays_the_end_and_the_deletion_and_forgets_neither() {
+    let world = outside();
+    world.with(|s| {
+        let away = Failure::Outage {
+            after_ms: 0,
+            seen: "no answer".to_owned(),
+        };
+        s.fail.insert("end_tools", vec![away; 40]);
+    });
+    assert!(deliver_until_done(&world, &reset(), 1) > 40);
+    assert_eq!((tools(&world), ends(&world)), (None, vec![1]));
+    assert!(world.with(|s| s.sandboxes.is_empty()));
+}
+
+#[test]
+fn nothing_is_forgotten_while_the_code_is_kept() {
+    let world = lost();
+    deliver_until_done(&world, &operation(Operation::Forget), 1);
+    let operated = record(&world).sandbox.operated;
+    assert_eq!(
+        operated[0].trouble.as_deref(),
+        Some("it still has a sandbox with people's files: destroy that first")
+    );
+}
+
+fn second(world: &Fake) -> Option<SandboxRecord> {
+    world.with(|s| s.sandbox_record(&tools_of(&thread().sandbox())))
+}
+
+fn make(world: &Fake) -> Message {
+    let agent = record(world).sandbox;
+    made((&thread().sandbox(), &agent), None, world.now_ms(), 30_000)
+}
+
+#[test]
+fn a_wish_that_comes_after_the_end_makes_nothing() {
+    let world = outside();
+    let wish = make(&world);
+    deliver_until_done(&world, &reset(), 1);
+    deliver_until_done(&world, &wish, 1);
+    let second = second(&world).unwrap();
+    assert_eq!((second.phase, second.generation), (Phase::Destroyed, 0));
+    assert_eq!(
+        second.operated[0].trouble.as_deref(),
+        Some("the sandbox of its agent is not there any more")
+    );
+    // The next agent's is made.
+    deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
+    later(&world, 60_000);
+    deliver_until_done(&world, &make(&world), 1);
+    let second = super::outside::second(&world).unwrap();
+    assert_eq!((second.phase, second.generation), (Phase::Active, 1));
+}
+
+#[test]
+fn the_end_of_the_second_one_is_not_given_up_after_some_deliveries() {
+    let world = outside();
+    deliver_until_done(&world, &make(&world), 1);
+    let key: SandboxKey = thread().sandbox();
+    let end = ended((&key, 1), &second(&world).unwrap(), world.now_ms()).unwrap();
+    // The table was away for so many of them.
+    let first = Limits::DEFAULT.attempts + 20;
+    deliver_until_done(&world, &end, first);
+    let second = second(&world).unwrap();
+    assert_eq!((second.phase, second.name), (Phase::Destroyed, None));
+    assert_eq!(second.operated.last().unwrap().trouble, None);
+}
+
+#[test]
+fn the_end_of_a_generation_that_is_over_ends_nothing_of_the_next() {
+    let world = outside();
+    // A worker of before does not know the word, keeps it, and goes on without it.
+    world.with(|s| {
+        let sandbox = &mut s.record.as_mut().unwrap().sandbox;
+        let tools = sandbox.tools.as_mut().unwrap();
+        tools.ends_with = Some(1);
+        sandbox.generation = 2;
+        s.sandboxes = [(2, SandboxState::Running)].into();
+    });
+    deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
+    assert!(ends(&world).is_empty());
+    deliver_until_done(&world, &reset(), 1);
+    assert_eq!((tools(&world), ends(&world)), (None, vec![2]));
+}
+
+#[test]
+fn all_threads_work_in_the_one_checkout_that_the_tools_are_for() {
+    let mut session = record(&outside());
+    session.link = Some(thread().sandbox());
+    session.sandbox.repo = Some("acme/api".to_owned());
+    assert!(session.works_in_common());
+    session.sandbox.runtime = None;
+    assert!(!session.works_in_common());
+}
+
+#[test]
+fn a_turn_whose_sandbox_begins_outside_has_the_one_checkout_though_it_came_for_a_worktree() {
+    let world = Fake::new();
+    let wants = Selection {
+        runtime: Some("outside".to_owned()),
+        repo: Some("acme/api".to_owned()),
+        sandbox: Some("front".parse().unwrap()),
+        provider: Some("daytona".to_owned()),
+        ..Selection::default()
+    };
+    let Work::Prompt(prompt) = prompt("m1").work else {
+        unreachable!()
+    };
+    let message = work("m1", Work::Prompt(Prompt { wants, ..prompt }));
+    world.with(|s| s.kills_followers = true);
+    let died = (1..9).any(|receive| {
+        catch_unwind(AssertUnwindSafe(|| deliver(&world, &message, receive))).is_err()
+    });
+    assert!(died);
+    let session = world.with(|s| s.stored(&thread()).unwrap());
+    assert!(session.sandbox.works_elsewhere() && session.link.is_some());
+    assert!(session.sandbox.in_use[0].common, "{:?}", session.sandbox);
+}

@@ -1,0 +1,134 @@
+//! The function that serves the tools, for agents that work outside: by the product's own decisions on what the records say.
+
+use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::message::Message;
+use bobbin_core::outside;
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::tools::{Site, Standing};
+
+use super::plan::{Deed, Out};
+use super::state::Inner;
+
+/// What an agent does with its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It comes, and asks which there are.
+    Comes,
+    /// It calls one.
+    Calls,
+}
+
+impl Inner {
+    /// The place of the second sandbox of the agent's one at this place.
+    pub fn second_of(&mut self, at: usize) -> usize {
+        let tools = outside::tools_of(&self.key_of(at));
+        self.place_of(tools.thread())
+    }
+
+    pub(super) fn key_of(&self, at: usize) -> SandboxKey {
+        self.places[at].thread.sandbox()
+    }
+
+    /// The agent whose server runs at this place, if there is one that works outside, uses its tools.
+    pub(super) fn tools(&mut self, at: usize, how: Use, idle_pause_ms: u64) {
+        let Some(generation) = self.places[at].home.serving(self.now_ms) else {
+            return;
+        };
+        let Some(wish) = self.wish(at, generation, how, idle_pause_ms) else {
+            return;
+        };
+        self.met.insert("wish");
+        // Between its look at the records and the wish it may stand still, or die.
+        let late_ms = match self.troubled().then(|| self.dice.below(10)) {
+            Some(0) => return,
+            Some(1..5) => self.dice.below(20_000),
+            _ => 0,
+        };
+        self.say_later(at, wish, late_ms);
+    }
+
+    /// A message that is sent after this time.
+    pub(super) fn say_later(&mut self, at: usize, message: Message, late_ms: u64) {
+        match late_ms {
+            0 => self.send(message),
+            _ => {
+                self.deeds.insert(
+                    (self.now_ms + late_ms, self.planned),
+                    (at, Deed::Send(message)),
+                );
+                self.planned += 1;
+            }
+        }
+    }
+
+    /// What is asked for in the group of the second sandbox.
+    pub fn wish(
+        &mut self,
+        at: usize,
+        generation: u32,
+        how: Use,
+        idle_pause_ms: u64,
+    ) -> Option<Message> {
+        let (key, now_ms) = (self.key_of(at), self.now_ms);
+        // The bearer counts for its generation.
+        let agent = self.places[at].home.record.clone()?;
+        let is_admitted = agent.generation == generation && agent.works_elsewhere();
+        if !is_admitted || self.is_out(Out::Table) {
+            return None;
+        }
+        let second = self.second_of(at);
+        let record = self.places[second].home.record.clone().unwrap_or_default();
+        let site = Site {
+            key: &outside::tools_of(&key),
+            record: &record,
+            agent: Some((&key, &agent)),
+        };
+        if how == Use::Comes {
+            return site.expected(now_ms);
+        }
+        match site.standing() {
+            Standing::Up if self.is_out(Out::Provider) => None,
+            Standing::Up if self.runs(second, &record, now_ms) => {
+                self.met.insert("tools used");
+                site.used(now_ms, idle_pause_ms)
+            }
+            Standing::Up | Standing::Stopped => Some(site.brought_back(now_ms)),
+            Standing::BeingMade => None,
+            Standing::Gone(_) => site.made(now_ms),
+        }
+    }
+
+    /// Whether what an agent left outside can be read there: none where that sandbox does not run by its record.
+    pub(super) fn is_left_outside(&mut self, at: usize) -> Option<bool> {
+        let second = self.second_of(at);
+        let record = self.places[second].home.record.clone()?;
+        let is_up = Site {
+            key: &self.key_of(second),
+            record: &record,
+            agent: None,
+        }
+        .standing()
+            == Standing::Up;
+        is_up.then(|| self.runs(second, &record, self.now_ms))
+    }
+
+    fn runs(&self, second: usize, record: &SandboxRecord, now_ms: Ms) -> bool {
+        let home = &self.places[second].home;
+        home.is_running(record.generation, now_ms)
+    }
+
+    /// Second sandboxes at the provider whose agent's one has ended on purpose, or by the word of its record needs none.
+    pub(super) fn seconds_left(&self, at: usize) -> u64 {
+        let here = &self.places[at];
+        let Some(record) = &here.home.record else {
+            return 0;
+        };
+        let is_over = record.tools.is_none() && !outside::is_wanted_by(record);
+        let tools = outside::tools_of(&self.key_of(at));
+        let second = self.known(tools.thread());
+        match second.filter(|_| is_over || here.ends_both) {
+            Some(second) => self.places[second].home.sandboxes.len() as u64,
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one, that of
+//! place 1.
+
+use bobbin_core::limits::Limits;
+use bobbin_core::message::{Operation, Work};
+use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::sandbox::Phase;
+
+use bobbin_tests::sim::tools::Use;
+
+use super::super::plan::{self, Deed, prompt, reset};
+use super::super::promises::{self, Ending, Fact};
+use super::super::state::settled;
+use super::super::thread::SimThread;
+use super::super::world::World;
+use super::{Scenario, after, ended, send};
+
+const SECOND: usize = 1;
+const MINUTE_MS: u64 = 60_000;
+
+fn chosen(world: &World) -> Result<(), String> {
+    let mut inner = world.lock();
+    let second = inner.second_of(0);
+    let name = RuntimeMode::Outside.name().to_owned();
+    inner.places[0].settings.defaults.runtime = Some(name);
+    inner.places[0].next_run_takes_ms = Some(5_000);
+    if second == SECOND {
+        Ok(())
+    } else {
+        Err(format!("the second sandbox is at place {second}"))
+    }
+}
+
+/// Both are there, and the tools have been used.
+fn begun(world: &World) -> Result<(), String> {
+    chosen(world)?;
+    send(world, "m1", prompt("m1"));
+    world.run(settled)?;
+    after(world, MINUTE_MS, Deed::Tools);
+    world.run(settled)
+}
+
+/// Both are paused.
+fn paused(world: &World) -> Result<(), String> {
+    begun(world)?;
+    after(world, Limits::DEFAULT.idle_pause_ms + MINUTE_MS, Deed::Rest);
+    world.run(settled)?;
+    for place in [0, SECOND] {
+        let message = world.message(place, "s1", Work::Sweep);
+        after(world, 0, Deed::Send(message));
+    }
+    world.run(settled)
+}
+
+fn expired(world: &World) -> Result<(), String> {
+    paused(world)?;
+    after(world, Limits::DEFAULT.paused_ttl_ms, Deed::Rest);
+    world.run(settled)
+}
+
+/// The agent's is lost, and that has been noticed.
+fn lost(world: &World) -> Result<(), String> {
+    begun(world)?;
+    world.lock().places[0].home.lose();
+    send(world, "look", Work::Reconcile);
+    world.run(settled)
+}
+
+/// The second one was deleted, as somebody wanted.
+fn alone(world: &World) -> Result<(), String> {
+    begun(world)?;
+    let message = world.message(SECOND, "o1", plan::operate(Operation::Destroy));
+    after(world, 0, Deed::Send(message));
+    world.run(settled)
+}
+
+fn second_prompt(world: &World) {
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    send(world, "m2", prompt("m2"));
+}
+
+fn resets(world: &World) {
+    world.lock().places[0].ends_both = true;
+    send(world, "r1", reset());
+}
+
+/// A call has read that the agent's sandbox is there, and asks for the second one when that is not so any more.
+fn wishes_too_late(world: &World) {
+    let wish = world
+        .lock()
+        .wish(0, 1, Use::Calls, Limits::DEFAULT.idle_pause_ms);
+    resets(world);
+    if let Some(wish) = wish {
+        after(world, 5 * MINUTE_MS, Deed::Send(wish));
+    }
+}
+
+/// The second one vanishes; one call finds that out, and the next has it made anew.
+fn loses_the_second(world: &World) {
+    world.lock().places[SECOND].home.lose();
+    second_prompt(world);
+    for minutes in [4, 8, 12, 16] {
+        after(world, minutes * MINUTE_MS, Deed::Tools);
+    }
+}
+
+fn both(places: &[SimThread], agent: (Phase, u32), second: (Phase, u32)) -> bool {
+    places[0].phase() == Some(agent) && places[SECOND].phase() == Some(second)
+}
+
+fn have_ended(places: &[SimThread]) -> bool {
+    both(places, (Phase::Destroyed, 1), (Phase::Destroyed, 1))
+        && places[SECOND].home.sandboxes.is_empty()
+        && places[SECOND]
+            .home
+            .record
+            .as_ref()
+            .is_some_and(|record| record.name.is_none())
+}
+
+pub(super) const SCENARIOS: [Scenario; 10] = [
+    Scenario {
+        name: "outside begins",
+        threads: 1,
+        before: chosen,
+        then: |world| send(world, "m1", prompt("m1")),
+        proves: |places| {
+            let active = (Phase::Active, 1);
+            ended(&places[0], 0, Ending::Answered)
+                && both(places, active, active)
+                && places[SECOND]
+                    .home
+                    .record
+                    .as_ref()
+                    .and_then(|one| one.runtime.as_deref())
+                    == Some("bare")
+        },
+    },
+    Scenario {
+        name: "outside comes back",
+        threads: 1,
+        before: paused,
+        then: second_prompt,
+        proves: |places| {
+            let ways = [Phase::Paused, Phase::Resuming, Phase::Active];
+            ended(&places[0], 1, Ending::Answered)
+                && places[0].went_through(&ways)
+                && places[SECOND].went_through(&ways)
+        },
+    },
+    Scenario {
+        name: "outside is reset",
+        threads: 1,
+        before: begun,
+        then: resets,
+        proves: have_ended,
+    },
+    Scenario {
+        name: "outside is reset once it was lost",
+        threads: 1,
+        before: lost,
+        then: resets,
+        proves: have_ended,
+    },
+    Scenario {
+        name: "outside is destroyed",
+        threads: 1,
+        before: paused,
+        then: |world| {
+            world.lock().places[0].ends_both = true;
+            send(world, "o1", plan::operate(Operation::Destroy));
+        },
+        proves: have_ended,
+    },
+    Scenario {
+        name: "outside is destroyed once it was lost",
+        threads: 1,
+        before: lost,
+        then: |world| {
+            world.lock().places[0].ends_both = true;
+            send(world, "o1", plan::operate(Operation::Destroy));
+        },
+        proves: have_ended,
+    },
+    Scenario {
+        name: "outside expires",
+        threads: 1,
+        before: expired,
+        then: |world| {
+            world.lock().places[0].ends_both = true;
+            send(world, "sweep", Work::Sweep);
+        },
+        proves: have_ended,
+    },
+    Scenario {
+        name: "outside is lost and keeps the code",
+        threads: 1,
+        before: lost,
+        then: second_prompt,
+        proves: |places| {
+            ended(&places[0], 1, Ending::Answered)
+                && both(places, (Phase::Active, 2), (Phase::Active, 1))
+        },
+    },
+    Scenario {
+        name: "outside loses the code",
+        threads: 1,
+        before: begun,
+        then: loses_the_second,
+        proves: |places| both(places, (Phase::Active, 1), (Phase::Active, 2)),
+    },
+    Scenario {
+        name: "outside wishes too late",
+        threads: 1,
+        before: alone,
+        then: wishes_too_late,
+        proves: |places| {
+            places[0].phase() == Some((Phase::Destroyed, 1))
+                && places[SECOND].phase() == Some((Phase::Destroyed, 1))
+                && places[SECOND].history.facts.iter().any(|fact| {
+                    matches!(
+                        fact,
+                        Fact::Ended {
+                            ending: Ending::Failed,
+                            ..
+                        }
+                    )
+                })
+        },
+    },
+];
+
+/// What makes the second sandbox whatever has become of its agent's leaves one behind.
+///
+/// # Errors
+/// It is not caught.
+pub(super) fn fault_is_caught() -> Result<(), String> {
+    let scenario = SCENARIOS
+        .iter()
+        .find(|one| one.name == "outside wishes too late");
+    let scenario = scenario.ok_or("the scenario is gone")?;
+    let (world, _) = super::begun(scenario, super::HOWS[0])?;
+    world.lock().makes_unwanted = true;
+    (scenario.then)(&world);
+    world.run(settled)?;
+    world.settle();
+    match promises::check(&world.lock().places[0].history) {
+        Err(why) if why.contains("second sandboxes") => Ok(()),
+        other => Err(format!("not caught: {other:?}")),
+    }
+}
