@@ -15,11 +15,17 @@ mod command;
 mod figures;
 mod follow;
 mod harness;
+#[path = "../../../ssh/host.rs"]
+#[allow(dead_code, reason = "each program that has such a machine uses a part of it")]
+mod host;
 mod ingress;
+mod machine;
+mod place;
 mod process;
 mod programs;
 mod provision;
 mod relay;
+mod shares;
 mod start;
 mod sweep;
 mod table;
@@ -27,6 +33,7 @@ mod throughput;
 mod trips;
 mod turn;
 mod waterfall;
+mod wire;
 
 use std::env;
 use std::fs;
