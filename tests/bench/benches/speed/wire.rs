@@ -1,8 +1,8 @@
 //! What can be told of a connection whose bytes nobody else can read: who had to speak next, and when they did.
 //!
 //! A pause that ends with a word of the far end is the far end's: it was waited for. One that ends with a word of the program's
-//! is the program's. So an exchange lasts from the program's first word since the last answer to the last word of the answer. Where
-//! a connection carries two questions at once, the second cuts the exchange of the first short, and what is missing of it is the
+//! is the program's. So an exchange lasts from the program's last word before the answer to the last word of the answer. Where a
+//! connection carries two questions at once, the second cuts the exchange of the first short, and what is missing of it is the
 //! program's: this errs against us.
 
 use std::time::Duration;
@@ -37,7 +37,10 @@ impl Wire {
     /// The program has said so many bytes.
     pub fn said(&mut self, at: Duration, bytes: usize) {
         match &mut self.open {
-            Some(open) if open.received == 0 => open.sent += bytes,
+            Some(open) if open.received == 0 => {
+                (open.begun, open.ended) = (at, at);
+                open.sent += bytes;
+            }
             _ => {
                 self.done.extend(self.open.take());
                 self.open = Some(Exchange {
