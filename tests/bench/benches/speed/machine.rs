@@ -121,7 +121,12 @@ impl Machine {
         let log = self.host.log();
         let from = format!(" port {port} ");
         let mut lines = log.lines().filter(|line| line.contains(&from));
-        let login = lines.find_map(|line| line.split_once("Accepted publickey for ")?.1.split(' ').next());
+        let login = lines.find_map(|line| {
+            line.split_once("Accepted publickey for ")?
+                .1
+                .split(' ')
+                .next()
+        });
         format!("SSH as {}", login.unwrap_or("nobody yet"))
     }
 

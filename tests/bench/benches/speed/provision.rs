@@ -218,7 +218,12 @@ fn tell(report: &mut Report, of: &str, all: &[Measured]) -> Result<(), String> {
     let cpu: Vec<f64> = all.iter().map(|(_, cpu)| ms(*cpu)).collect();
     let figures = [
         ("message to prompt sent", "ms", share(|it| it.whole), None),
-        ("of that the provider's", "ms", share(|it| it.provider), None),
+        (
+            "of that the provider's",
+            "ms",
+            share(|it| it.provider),
+            None,
+        ),
         ("of that the agent's", "ms", share(|it| it.agent), None),
         (
             "of that ours",
