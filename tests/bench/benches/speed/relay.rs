@@ -109,10 +109,7 @@ impl Relays {
         to: &str,
         tls: Option<ServerConfig>,
     ) -> io::Result<u16> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = bound()?;
         let tls = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
         tokio::spawn(serve(listener, self.way(peer, to, port), tls));
         Ok(port)
@@ -157,21 +154,18 @@ impl Relays {
     /// # Errors
     /// Without a port.
     pub fn open_wire(self: &Arc<Self>, peer: Peer, to: &str, named: Named) -> io::Result<u16> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        let port = listener.local_addr()?.port();
+        let (listener, port) = bound()?;
         let (relays, to) = (Arc::clone(self), to.to_owned());
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let (relays, to, named) = (Arc::clone(&relays), to.clone(), Arc::clone(&named));
-                tokio::spawn(async move { relays.carry(peer, near, &to, named).await });
+                tokio::spawn(async move { relays.wire(peer, near, &to, named).await });
             }
         });
         Ok(port)
     }
 
-    async fn carry(&self, peer: Peer, near: TcpStream, to: &str, named: Named) -> io::Result<()> {
+    async fn wire(&self, peer: Peer, near: TcpStream, to: &str, named: Named) -> io::Result<()> {
         let wire = Mutex::new(Wire::opened(self.since.elapsed()));
         let far = TcpStream::connect(to).await?;
         near.set_nodelay(true)?;
@@ -186,30 +180,11 @@ impl Relays {
         self.lock().opened.push(peer);
         self.wired().push(Arc::clone(&wired));
         let wire = || wired.wire.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut from_near, mut to_near) = near.into_split();
-        let (mut from_far, mut to_far) = far.into_split();
-        let asking = async {
-            let mut piece = vec![0; PIECE];
-            loop {
-                let bytes = from_near.read(&mut piece).await?;
-                if bytes == 0 {
-                    return to_far.shutdown().await;
-                }
-                wire().said(self.since.elapsed(), bytes);
-                to_far.write_all(&piece[..bytes]).await?;
-            }
-        };
-        let answering = async {
-            let mut piece = vec![0; PIECE];
-            loop {
-                let bytes = from_far.read(&mut piece).await?;
-                if bytes == 0 {
-                    return to_near.shutdown().await;
-                }
-                wire().answered(self.since.elapsed(), bytes);
-                to_near.write_all(&piece[..bytes]).await?;
-            }
-        };
+        let now = || self.since.elapsed();
+        let (from_near, to_near) = near.into_split();
+        let (from_far, to_far) = far.into_split();
+        let asking = carry(from_near, to_far, |bytes| wire().said(now(), bytes));
+        let answering = carry(from_far, to_near, |bytes| wire().answered(now(), bytes));
         tokio::try_join!(asking, answering).map(drop)
     }
 
@@ -234,7 +209,7 @@ impl Relays {
         at.saturating_duration_since(self.since)
     }
 
-    /// Whether there has been a call of this name since [`Relays::seen`] was asked last.
+    /// Whether there has been a call of this name since [`Relays::recorded`] was asked last.
     #[must_use]
     pub fn has_recorded(&self, name: &str) -> bool {
         self.lock().calls.iter().any(|call| call.name == name)
@@ -332,6 +307,32 @@ struct Way {
     peer: Peer,
     to: String,
     here: String,
+}
+
+/// Passes on what comes, to its end; told is how many bytes have come, before they go on.
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    tell: impl Fn(usize),
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let bytes = from.read(&mut piece).await?;
+        if bytes == 0 {
+            return to.shutdown().await;
+        }
+        tell(bytes);
+        to.write_all(&piece[..bytes]).await?;
+    }
+}
+
+/// A listener on loopback, and its port. Requires a runtime.
+fn bound() -> io::Result<(TcpListener, u16)> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
 }
 
 async fn serve(listener: TcpListener, way: Arc<Way>, tls: Option<TlsAcceptor>) {
