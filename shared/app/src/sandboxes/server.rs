@@ -29,8 +29,9 @@ const HEALTH_POLL_PART: u32 = 50;
 /// One look takes no longer, and does not hold up the next: a request that arrives just when the server has bound its port
 /// is never answered (measured on OpenCode 1.18.33), while the next one is at once.
 const HEALTH_LOOK_MS_MAX: u64 = 2_000;
-/// Looks that are under way at once.
-const HEALTH_LOOKS_MAX: usize = 8;
+/// Looks that are under way at once: as many as begin before the first of them is given up, so that a server that is slow to begin
+/// holds up none, however many it never answers.
+const HEALTH_LOOKS_MAX: usize = (HEALTH_LOOK_MS_MAX / HEALTH_POLL_MS) as usize;
 /// Between two fetches of the preview, while the server does not answer.
 const PREVIEW_MS: u64 = 4_000;
 /// Characters of the server's last words that are passed on.
@@ -138,7 +139,8 @@ impl Sandboxes {
     /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
     /// logged.
     async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
-        let (healthy, looks) = look_within(agent, within_ms).await;
+        let look = |with_preview| agent.is_healthy(with_preview);
+        let (healthy, looks) = look_within(look, within_ms).await;
         let retries = looks.saturating_sub(1);
         if retries > 0 {
             tracing::info!(
@@ -256,8 +258,11 @@ fn running(sandbox: &Sandbox) -> Result<(), Failure> {
     })
 }
 
-/// The same, with how often it was asked.
-async fn look_within(agent: &dyn Agent, within_ms: u64) -> (Result<(), AgentError>, u32) {
+/// The same with any way to look, with the preview fetched anew or not, and with how often it was asked.
+async fn look_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
+where
+    L: Future<Output = Result<bool, AgentError>>,
+{
     let start = Instant::now();
     let until = start + Duration::from_millis(within_ms);
     let mut preview_due = start + Duration::from_millis(PREVIEW_MS);
@@ -277,7 +282,7 @@ async fn look_within(agent: &dyn Agent, within_ms: u64) -> (Result<(), AgentErro
                     preview_due = now + Duration::from_millis(PREVIEW_MS);
                 }
                 let bound = until.min(now + Duration::from_millis(HEALTH_LOOK_MS_MAX));
-                under_way.push(timeout_at(bound, agent.is_healthy(with_preview)));
+                under_way.push(timeout_at(bound, look(with_preview)));
             }
             let pause = (now - start) / HEALTH_POLL_PART;
             next = now
@@ -298,5 +303,25 @@ async fn look_within(agent: &dyn Agent, within_ms: u64) -> (Result<(), AgentErro
             // It says nothing that the looks after it have not said.
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_is_found_before_the_first_of_many_looks_that_it_never_answers_is_given_up() {
+        let begun = AtomicU32::new(0);
+        let look = async |_: bool| {
+            if begun.fetch_add(1, Ordering::Relaxed) < 8 {
+                std::future::pending::<()>().await;
+            }
+            Ok(true)
+        };
+        let (healthy, looks) = look_within(look, HEALTH_LOOK_MS_MAX - 1).await;
+        assert_eq!((healthy.is_ok(), looks), (true, 9));
     }
 }

@@ -30,6 +30,8 @@ pub const PEER: &str = "peer";
 pub const STACK: &str = "bench";
 pub const STACK_ID: &str = "this-one";
 
+/// The variable of a function's environment with the parameter of that name.
+const OVERRIDES: &str = "OVERRIDES";
 const REGION: &str = "us-east-1";
 const ACCOUNT: &str = "123456789012";
 /// The queues from which the stack's own functions would be given work.
@@ -114,6 +116,24 @@ impl Harness {
     /// A sentence, if it cannot be built.
     pub fn ours(&self, name: &str) -> Result<Program, String> {
         Ok(self.program(name, programs::folder()?.join(name)))
+    }
+
+    /// The same with these further settings of the parameter `Overrides`, an object.
+    ///
+    /// # Errors
+    /// As [`Harness::ours`].
+    pub fn ours_with(&self, name: &str, overrides: &Value) -> Result<Program, String> {
+        let mut program = self.ours(name)?;
+        let mut all: Value =
+            serde_json::from_str(program.variable(OVERRIDES)).map_err(|e| e.to_string())?;
+        for (setting, value) in overrides.as_object().into_iter().flatten() {
+            all[setting] = value.clone();
+        }
+        let mut variables = program.environment.iter_mut();
+        if let Some((_, value)) = variables.find(|(name, _)| name == OVERRIDES) {
+            *value = all.to_string();
+        }
+        Ok(program)
     }
 
     /// An executable, with the environment of a function.
@@ -221,7 +241,25 @@ impl Harness {
         every: Duration,
         look: impl FnMut(u32) -> Result<(), String>,
     ) -> Result<Invoked, String> {
-        let (event, receipt) = runtime().block_on(self.prompt(thread, number, text))?;
+        let prompt = json!({
+            "work": "prompt", "text": text, "attachments": [],
+            "by": {"id": self.world.ready.discord_user_id, "name": "Anna"},
+        });
+        self.work(running, (thread, number, &prompt), every, look)
+    }
+
+    /// The same with any work of a thread.
+    ///
+    /// # Errors
+    /// As [`Harness::turn`].
+    pub fn work(
+        &self,
+        running: &mut Running,
+        message: (&str, u64, &Value),
+        every: Duration,
+        look: impl FnMut(u32) -> Result<(), String>,
+    ) -> Result<Invoked, String> {
+        let (event, receipt) = runtime().block_on(self.accepted(message))?;
         let invoked = running.invoke_watched(event, TURN_MAX, every, look)?;
         let body = invoked.result.as_ref().unwrap_or_else(|error| error);
         let answer: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -232,21 +270,15 @@ impl Harness {
         Ok(invoked)
     }
 
-    /// The event of a prompt as ingress accepts it, and the receipt of its message.
-    async fn prompt(
+    /// The event of a message as ingress accepts it, and its receipt.
+    async fn accepted(
         &self,
-        thread: &str,
-        number: u64,
-        text: &str,
+        (thread, number, work): (&str, u64, &Value),
     ) -> Result<(Vec<u8>, Value), String> {
         let (aws, queue) = (&self.world.aws, &self.world.deployment.messages_queue_url);
         let id = (1_240_000_000_000_000_000 + number).to_string();
         let message = json!({
-            "schema": 1, "kind": "message", "id": id, "thread": thread, "accepted_at_ms": now_ms(),
-            "work": {
-                "work": "prompt", "text": text, "attachments": [],
-                "by": {"id": self.world.ready.discord_user_id, "name": "Anna"},
-            },
+            "schema": 1, "kind": "message", "id": id, "thread": thread, "accepted_at_ms": now_ms(), "work": work,
         });
         let send = json!({
             "QueueUrl": queue, "MessageBody": message.to_string(), "MessageGroupId": thread, "MessageDeduplicationId": id,
@@ -269,7 +301,7 @@ impl Harness {
                 return Ok((event.to_string().into_bytes(), receipt));
             }
             if receipt.is_null() {
-                return Err("the prompt is not on the queue".to_owned());
+                return Err("the message is not on the queue".to_owned());
             }
             // A wake-up of an earlier turn, which would hold its thread up.
             self.delete(&receipt).await?;
@@ -382,7 +414,7 @@ fn environment(
         ("DISCORD_PUBLIC_KEY", application.public_key()),
         ("MODEL", "scripted/scripted-1".to_owned()),
         ("ALLOWED_GUILDS", guilds),
-        ("OVERRIDES", overrides.to_string()),
+        (OVERRIDES, overrides.to_string()),
         ("LOG_LEVEL", "info".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))

@@ -15,11 +15,22 @@ mod command;
 mod figures;
 mod follow;
 mod harness;
+#[path = "../../../ssh/host.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's, of which a part is used here; a machine that does not come up ends the bench"
+)]
+mod host;
 mod ingress;
+mod machine;
+mod place;
 mod process;
 mod programs;
 mod provision;
 mod relay;
+mod shares;
 mod start;
 mod sweep;
 mod table;
@@ -27,6 +38,7 @@ mod throughput;
 mod trips;
 mod turn;
 mod waterfall;
+mod wire;
 
 use std::env;
 use std::fs;

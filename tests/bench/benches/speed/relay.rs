@@ -2,14 +2,16 @@
 //! the answers of a part take longer.
 //!
 //! Promised: an answer without an end is passed on piece by piece. Addresses in the provider's answers that lead past the
-//! relays are put right. Deliberately absent: requests that go on after their answer has begun.
+//! relays are put right. Of a connection that is no HTTP it is written down who spoke when (`wire.rs`). Deliberately absent:
+//! requests that go on after their answer has begun.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -21,17 +23,20 @@ use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use nix::unistd::{Uid, setfsuid};
 use rustls::ServerConfig;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
+use crate::place;
+use crate::shares::PROMPT_SENT;
 use crate::trips::{Call, Peer};
+use crate::wire::{Exchange, Wire};
 
-/// How the call is named by which a prompt has been sent.
-pub const PROMPT_SENT: &str = "send the prompt";
 /// How the call is named that posts the answer.
 pub const ANSWER_POSTED: &str = "post the answer";
 /// The words of every answer that is looked for.
@@ -47,17 +52,36 @@ pub struct Recorded {
     pub opened: Vec<Peer>,
 }
 
+/// What a connection of the program's is called, by the port from which the relay passes it on.
+type Named = Arc<dyn Fn(u16) -> String + Send + Sync>;
+
+/// A connection that is no HTTP.
+struct Wired {
+    peer: Peer,
+    port: u16,
+    named: Named,
+    wire: Mutex<Wire>,
+}
+
+/// A relay that listens until this is dropped.
+pub struct Door {
+    _open: oneshot::Sender<()>,
+}
+
+/// Bytes that are passed on at once.
+const PIECE: usize = 16 * 1024;
+
 /// All relays of a measurement.
 pub struct Relays {
     since: Instant,
     seen: Mutex<Recorded>,
+    wired: Mutex<Vec<Arc<Wired>>>,
     delays_ms: [AtomicU64; Peer::ALL.len()],
     /// Events of agents' streams that have been passed on, and their bytes.
     events: AtomicU64,
     event_bytes: AtomicU64,
     /// Where agents are reached here, by their ports there.
     agents: Mutex<BTreeMap<u16, u16>>,
-    client: Client<HttpConnector, Body>,
 }
 
 impl Relays {
@@ -67,11 +91,11 @@ impl Relays {
         Arc::new(Self {
             since: Instant::now(),
             seen: Mutex::default(),
+            wired: Mutex::default(),
             delays_ms: Default::default(),
             events: AtomicU64::new(0),
             event_bytes: AtomicU64::new(0),
             agents: Mutex::default(),
-            client: client(),
         })
     }
 
@@ -85,32 +109,93 @@ impl Relays {
         to: &str,
         tls: Option<ServerConfig>,
     ) -> io::Result<u16> {
-        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        let port = listener.local_addr()?.port();
-        let way = Arc::new(Way {
-            relays: Arc::clone(self),
-            peer,
-            to: to.to_owned(),
-            here: format!("127.0.0.1:{port}"),
-        });
+        let (listener, port) = bound()?;
         let tls = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                way.relays.lock().opened.push(peer);
-                let (way, tls) = (Arc::clone(&way), tls.clone());
-                tokio::spawn(async move {
-                    stream.set_nodelay(true).ok()?;
-                    // A client that is killed in the middle is one that has been measured.
-                    match tls {
-                        None => converse(stream, way).await.ok(),
-                        Some(tls) => converse(tls.accept(stream).await.ok()?, way).await.ok(),
+        tokio::spawn(serve(listener, self.way(peer, to, port), tls));
+        Ok(port)
+    }
+
+    /// Opens a relay to the agent at this port, at another one, as a user of this machine: whose the sockets are is looked at.
+    /// It listens when this returns.
+    ///
+    /// # Errors
+    /// Without the right to be somebody else, or without the port.
+    pub fn open_as(self: &Arc<Self>, user: u32, at: u16, there: u16) -> io::Result<Door> {
+        let way = self.way(Peer::Agent, &format!("127.0.0.1:{there}"), at);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (open, closed) = oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            // Of this thread alone, and of every socket that it makes or accepts.
+            setfsuid(Uid::from_raw(user));
+            runtime.block_on(async {
+                match TcpListener::bind((Ipv4Addr::LOCALHOST, at)).await {
+                    Ok(listener) => {
+                        let _ = tell.send(Ok(()));
+                        tokio::select! {
+                            () = serve(listener, way, None) => {}
+                            _ = closed => {}
+                        }
                     }
-                });
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                    }
+                }
+            });
+        });
+        told.recv().map_err(io::Error::other)??;
+        Ok(Door { _open: open })
+    }
+
+    /// Opens a relay for bytes that cannot be read to this address (`host:port`); its port. Requires a runtime.
+    ///
+    /// # Errors
+    /// Without a port.
+    pub fn open_wire(self: &Arc<Self>, peer: Peer, to: &str, named: Named) -> io::Result<u16> {
+        let (listener, port) = bound()?;
+        let (relays, to) = (Arc::clone(self), to.to_owned());
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let (relays, to, named) = (Arc::clone(&relays), to.clone(), Arc::clone(&named));
+                tokio::spawn(async move { relays.wire(peer, near, &to, named).await });
             }
         });
         Ok(port)
+    }
+
+    async fn wire(&self, peer: Peer, near: TcpStream, to: &str, named: Named) -> io::Result<()> {
+        let wire = Mutex::new(Wire::opened(self.since.elapsed()));
+        let far = TcpStream::connect(to).await?;
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
+        let port = far.local_addr()?.port();
+        let wired = Arc::new(Wired {
+            peer,
+            port,
+            named,
+            wire,
+        });
+        self.lock().opened.push(peer);
+        self.wired().push(Arc::clone(&wired));
+        let wire = || wired.wire.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = || self.since.elapsed();
+        let (from_near, to_near) = near.into_split();
+        let (from_far, to_far) = far.into_split();
+        let asking = carry(from_near, to_far, |bytes| wire().said(now(), bytes));
+        let answering = carry(from_far, to_near, |bytes| wire().answered(now(), bytes));
+        tokio::try_join!(asking, answering).map(drop)
+    }
+
+    fn way(self: &Arc<Self>, peer: Peer, to: &str, port: u16) -> Arc<Way> {
+        Arc::new(Way {
+            relays: Arc::clone(self),
+            client: client(),
+            peer,
+            to: to.to_owned(),
+            here: format!("127.0.0.1:{port}"),
+        })
     }
 
     /// Lets a part think for so long before each answer, from now on.
@@ -124,7 +209,7 @@ impl Relays {
         at.saturating_duration_since(self.since)
     }
 
-    /// Whether there has been a call of this name since [`Relays::seen`] was asked last.
+    /// Whether there has been a call of this name since [`Relays::recorded`] was asked last.
     #[must_use]
     pub fn has_recorded(&self, name: &str) -> bool {
         self.lock().calls.iter().any(|call| call.name == name)
@@ -133,7 +218,14 @@ impl Relays {
     /// What was called since this was asked last.
     #[must_use]
     pub fn recorded(&self) -> Recorded {
-        std::mem::take(&mut *self.lock())
+        let mut recorded = std::mem::take(&mut *self.lock());
+        let mut all = self.wired();
+        for wired in all.iter() {
+            recorded.calls.extend(wired.calls());
+        }
+        // Those that nobody carries any more.
+        all.retain(|wired| Arc::strong_count(wired) > 1);
+        recorded
     }
 
     /// Events of agents' streams that have been passed on, and their bytes.
@@ -147,6 +239,10 @@ impl Relays {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wired(&self) -> MutexGuard<'_, Vec<Arc<Wired>>> {
+        self.wired.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Where the agent at this port is reached here.
     fn agent(self: &Arc<Self>, there: u16) -> io::Result<u16> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,6 +253,24 @@ impl Relays {
         let here = self.open(Peer::Agent, &to, None)?;
         agents.insert(there, here);
         Ok(here)
+    }
+}
+
+impl Wired {
+    fn calls(&self) -> Vec<Call> {
+        let mut wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (self.named)(self.port);
+        let call = |exchange: Exchange| Call {
+            peer: self.peer,
+            name: name.clone(),
+            begun: exchange.begun,
+            ended: exchange.ended,
+            sent: exchange.sent,
+            received: exchange.received,
+            status: 200,
+            digest: [0; 32],
+        };
+        wire.taken().into_iter().map(call).collect()
     }
 }
 
@@ -189,9 +303,51 @@ pub async fn pass(
 /// From a program to one part.
 struct Way {
     relays: Arc<Relays>,
+    client: Client<HttpConnector, Body>,
     peer: Peer,
     to: String,
     here: String,
+}
+
+/// Passes on what comes, to its end; told is how many bytes have come, before they go on.
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    tell: impl Fn(usize),
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let bytes = from.read(&mut piece).await?;
+        if bytes == 0 {
+            return to.shutdown().await;
+        }
+        tell(bytes);
+        to.write_all(&piece[..bytes]).await?;
+    }
+}
+
+/// A listener on loopback, and its port. Requires a runtime.
+fn bound() -> io::Result<(TcpListener, u16)> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+async fn serve(listener: TcpListener, way: Arc<Way>, tls: Option<TlsAcceptor>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        way.relays.lock().opened.push(way.peer);
+        let (way, tls) = (Arc::clone(&way), tls.clone());
+        tokio::spawn(async move {
+            stream.set_nodelay(true).ok()?;
+            // A client that is killed in the middle is one that has been measured.
+            match tls {
+                None => converse(stream, way).await.ok(),
+                Some(tls) => converse(tls.accept(stream).await.ok()?, way).await.ok(),
+            }
+        });
+    }
 }
 
 async fn converse(
@@ -231,7 +387,7 @@ impl Way {
         if self.peer != Peer::Aws {
             head.headers.remove(header::HOST);
         }
-        let answer = pass(&relays.client, &self.to, head, body).await?;
+        let answer = pass(&self.client, &self.to, head, body).await?;
         let (mut head, body) = answer.into_parts();
         let (body, bytes) = if is_stream(&head) {
             (self.counted(body), 0)
@@ -281,18 +437,19 @@ impl Way {
         if self.peer != Peer::Provider {
             return body;
         }
-        let text = String::from_utf8_lossy(&body);
-        if asked.ends_with("/preview-url") {
-            let mut told: Value = serde_json::from_str(&text).unwrap_or_default();
-            let port = told["url"].as_str().and_then(|url| url.rsplit(':').next());
-            if let Some(there) = port.and_then(|port| port.parse().ok())
+        let text = String::from_utf8_lossy(&body).replace(&self.to, &self.here);
+        let Ok(mut told) = serde_json::from_str::<Value>(&text) else {
+            return text.into();
+        };
+        for address in place::agents_in(asked, &mut told) {
+            let there = address.as_str().and_then(|url| url.rsplit(':').next());
+            if let Some(there) = there.and_then(|port| port.parse().ok())
                 && let Ok(here) = self.relays.agent(there)
             {
-                told["url"] = json!(format!("http://127.0.0.1:{here}"));
+                *address = format!("http://127.0.0.1:{here}").into();
             }
-            return told.to_string().into();
         }
-        text.replace(&self.to, &self.here).into()
+        told.to_string().into()
     }
 
     /// What a request asks for, in words.
@@ -314,12 +471,10 @@ impl Way {
                 }
             }
             (Peer::Chat, &Method::PATCH, [.., "messages", _]) => "edit the card",
-            (_, &Method::GET, ["api", "sandbox"]) => "list sandboxes",
-            (_, &Method::POST, ["api", "sandbox"]) => "create sandbox",
-            (_, &Method::GET, ["api", "sandbox", _]) => "read sandbox",
-            (_, _, ["api", "sandbox", _, "ports", _, "preview-url"]) => "read preview",
-            (_, _, ["api", "sandbox", _, "start"]) => "start sandbox",
-            (_, _, [.., "process", "execute"]) => "run a script",
+            (Peer::Provider, method, segments) => {
+                let query = head.uri.query().unwrap_or_default();
+                place::named(method, segments, query).unwrap_or(path)
+            }
             (_, _, ["global", "health"]) => "health",
             (_, _, ["event"]) => "event stream",
             (_, _, ["permission"]) => "permissions",

@@ -9,7 +9,8 @@ use crate::figures::{Line, Report, Spread};
 use crate::harness::Harness;
 use crate::process::{Program, Running};
 use crate::programs;
-use crate::relay::{ANSWER, ANSWER_POSTED, PROMPT_SENT};
+use crate::relay::{ANSWER, ANSWER_POSTED};
+use crate::shares::{PROMPT_SENT, ms};
 use crate::trips::{Call, Peer, begun_by, chain, first, repeated};
 use crate::waterfall::{Bar, Picture};
 
@@ -331,8 +332,4 @@ fn draw(turns: &[Turn]) -> Result<(), String> {
         ],
     };
     programs::picture("turn.svg", &picture.svg())
-}
-
-pub fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

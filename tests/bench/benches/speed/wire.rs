@@ -1,0 +1,69 @@
+//! What can be told of a connection whose bytes nobody else can read: who had to speak next, and when they did.
+//!
+//! A pause that ends with a word of the far end is the far end's: it was waited for. One that ends with a word of the program's
+//! is the program's. So an exchange lasts from the program's last word before the answer to the last word of the answer. Where a
+//! connection carries two questions at once, the second cuts the exchange of the first short, and what is missing of it is the
+//! program's: this errs against us.
+
+use std::time::Duration;
+
+/// One question and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    pub begun: Duration,
+    pub ended: Duration,
+    /// Bytes of the program's.
+    pub sent: usize,
+    /// Bytes of the far end's.
+    pub received: usize,
+}
+
+/// The exchanges of one connection.
+#[derive(Debug, Default)]
+pub struct Wire {
+    done: Vec<Exchange>,
+    open: Option<Exchange>,
+}
+
+impl Wire {
+    /// One that the program has opened at this time: the far end is to say who it is.
+    #[must_use]
+    pub fn opened(at: Duration) -> Self {
+        let mut wire = Self::default();
+        wire.said(at, 0);
+        wire
+    }
+
+    /// The program has said so many bytes.
+    pub fn said(&mut self, at: Duration, bytes: usize) {
+        match &mut self.open {
+            Some(open) if open.received == 0 => {
+                (open.begun, open.ended) = (at, at);
+                open.sent += bytes;
+            }
+            _ => {
+                self.done.extend(self.open.take());
+                self.open = Some(Exchange {
+                    begun: at,
+                    ended: at,
+                    sent: bytes,
+                    received: 0,
+                });
+            }
+        }
+    }
+
+    /// The far end has said so many. Nobody's question is answered by what comes after everything was taken.
+    pub fn answered(&mut self, at: Duration, bytes: usize) {
+        if let Some(open) = &mut self.open {
+            open.ended = at;
+            open.received += bytes;
+        }
+    }
+
+    /// The exchanges since they were taken last.
+    pub fn taken(&mut self) -> Vec<Exchange> {
+        self.done.extend(self.open.take());
+        std::mem::take(&mut self.done)
+    }
+}
