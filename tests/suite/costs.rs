@@ -105,7 +105,7 @@ struct Scenario {
     monthly: &'static str,
 }
 
-const SCENARIOS: [Scenario; 3] = [
+const SCENARIOS: [Scenario; 4] = [
     Scenario {
         bill: "an idle month",
         parts: &[("sweep", MINUTES_A_MONTH)],
@@ -133,7 +133,24 @@ const SCENARIOS: [Scenario; 3] = [
         ],
         monthly: "an active month",
     },
+    Scenario {
+        bill: "the same, looked at less",
+        parts: &[
+            ("first turn", 40_000.0),
+            ("next turn", 160_000.0),
+            ("minute held", 200_000.0 * 5.0 / 60.0),
+            ("look", 2_000_000.0),
+            ("daemon's word", 200_000.0),
+            ("session's end", 40_000.0),
+        ],
+        monthly: "an active month",
+    },
 ];
+
+/// With these.
+const LOOKED_AT_LESS: &str = r#"{"hold_ms": 5000, "look_ms_min": 30000, "look_ms_max": 30000}"#;
+/// The goal for 1,000,000 agent minutes, in dollars.
+const MINUTES_MAX: f64 = 25.0;
 
 fn bills() {
     let (counts, prices, bills) = (table("Counts"), table("Prices"), table("Bills"));
@@ -198,7 +215,7 @@ fn bills() {
     // What a held minute takes, and how many looks come after it, stands in the bounds themselves.
     let limits = Limits::DEFAULT;
     assert_eq!(limits.hold_ms, 60_000);
-    let looks_until = |end_ms: u64| {
+    let looks_until = |limits: &Limits, end_ms: u64| {
         let (mut age_ms, mut looks) = (limits.hold_ms, 0);
         while age_ms < end_ms {
             age_ms += limits.look_after(age_ms, 1);
@@ -206,7 +223,16 @@ fn bills() {
         }
         looks
     };
-    assert_eq!([120_000, 300_000].map(looks_until), [9, 21]);
+    assert_eq!(
+        [120_000, 300_000].map(|end_ms| looks_until(&limits, end_ms)),
+        [9, 21]
+    );
+    let text = std::fs::read_to_string(workspace().join("docs/COSTS.md")).unwrap();
+    assert!(text.contains(&format!("`{LOOKED_AT_LESS}`")));
+    let less: Limits = serde_json::from_str(LOOKED_AT_LESS).unwrap();
+    assert_eq!(less.check(), Ok(()));
+    assert_eq!((less.hold_ms, looks_until(&less, 300_000)), (5_000, 10));
+    assert!(number(&bills, "**together**", "the same, looked at less") <= MINUTES_MAX);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
     let followed = |row: &str| number(&counts, row, "minute held");
     assert_eq!(
