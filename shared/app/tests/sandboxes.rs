@@ -957,7 +957,9 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
 /// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that waits
 /// behind this very run, nor where the run is wanted over.
 async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: &mut Scene) {
-    let ids = scene.send("s6", "slow: 8 a b c d e f g h", FIRST).await;
+    // Long enough for two looks.
+    const WINDOW_MS: u64 = 4_000;
+    let ids = scene.send("s6", "slow: 60 a b c d e f g h", FIRST).await;
     let held = |until_ms: u64, gives_way: bool| Follow {
         until_ms: now_ms() + until_ms,
         gives_way,
@@ -979,19 +981,26 @@ async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: 
     };
     scene.desk.waiting.store(1, Ordering::SeqCst);
     queued(true);
-    let follow = AgentEffect::Follow(held(4_000, true));
+    let follow = AgentEffect::Follow(held(WINDOW_MS, true));
     let seen = scene.perform(Effect::Agent(follow)).await;
     assert_eq!(seen, still_running(), "nobody else waits");
     queued(false);
-    let follow = AgentEffect::Follow(held(4_000, false));
+    let follow = AgentEffect::Follow(held(WINDOW_MS, false));
     let seen = scene.perform(Effect::Agent(follow)).await;
     assert_eq!(seen, still_running(), "it is not to give way");
     let follow = AgentEffect::Follow(held(STEP_MS_MAX, true));
     let seen = scene.perform(Effect::Agent(follow)).await;
     assert!(matches!(seen, Event::OthersWait(_)), "{seen:?}");
     scene.desk.waiting.store(0, Ordering::SeqCst);
-    let answer = scene.finished(held(STEP_MS_MAX, true)).await;
-    assert_eq!(answer.text, "a b c d e f g h");
+    let abort = Effect::Agent(AgentEffect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone().into(),
+        message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
+    });
+    assert_eq!(scene.perform(abort).await, Event::Aborted, "it went on");
+    let rest = held(STEP_MS_MAX, true);
+    assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
 }
 
 /// A run that nobody holds is looked at: its card changes once for what is new, and its end is read.

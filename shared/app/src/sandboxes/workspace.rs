@@ -184,6 +184,7 @@ fn why(words: &str) -> NoWorkspace {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::os::unix::process::CommandExt as _;
     use std::path::{Path, PathBuf};
     use std::process::{Command, Output, Stdio};
     use std::time::Duration;
@@ -298,13 +299,14 @@ mod tests {
         let (mut cut_off, mut whole_before) = (0, 0);
         for ms in (0..120).step_by(3) {
             let mut tried = script(&root)
+                .process_group(0)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
             std::thread::sleep(Duration::from_millis(ms));
             // Its children too: git itself is what must not come to an end.
-            let kill = format!("pkill -KILL -P {0}; kill -KILL {0}", tried.id());
+            let kill = format!("kill -KILL -- -{}", tried.id());
             Command::new("sh")
                 .args(["-c", &kill])
                 .stderr(Stdio::null())

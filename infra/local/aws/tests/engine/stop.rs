@@ -15,9 +15,13 @@ use crate::support::{Folder, SMALL, SMALLS, Stack, settings};
 /// not begun its own program yet.
 fn copies(file: &Path) -> Vec<OwnedFd> {
     let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-    std::fs::read_dir("/proc/self/fd")
+    // All are listed before the first copy, which would be listed too.
+    let listed: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .unwrap()
         .flatten()
+        .collect();
+    listed
+        .iter()
         .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == file))
         .map(|entry| {
             let number = entry.file_name().to_str().unwrap().parse().unwrap();

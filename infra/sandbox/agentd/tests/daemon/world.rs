@@ -5,11 +5,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use bobbin_http::{Guard, Hosts, Http, Method};
+use bobbin_http::{Guard, Hosts, Http, HttpError, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::description::Description;
+
+/// A larger body is refused before all of it has come, and the refusal can be lost with the connection that is closed with it:
+/// then it is asked for again.
+const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+const REFUSED_TRIES_MAX: u32 = 5;
 
 /// Patience of a test, far beyond what anything takes.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -138,15 +143,28 @@ impl Daemon {
 
     /// A call, whose answer is as the description has it.
     pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let mut request = http()
-            .request(method.clone(), &self.url(path))
-            .expect("loopback")
-            .bearer_auth(TOKEN);
-        request = request.timeout(WAIT_MAX);
-        if let Some(body) = body {
-            request = request.json(&body);
+        let is_large = body
+            .as_ref()
+            .is_some_and(|body| body.to_string().len() > BODY_BYTES_MAX);
+        let sent = async || {
+            let mut request = http()
+                .request(method.clone(), &self.url(path))
+                .expect("loopback")
+                .bearer_auth(TOKEN);
+            request = request.timeout(WAIT_MAX);
+            if let Some(body) = &body {
+                request = request.json(body);
+            }
+            http().send(request).await
+        };
+        let mut sending = sent().await;
+        for _ in 1..REFUSED_TRIES_MAX {
+            if !is_large || !matches!(sending, Err(HttpError::Transport { .. })) {
+                break;
+            }
+            sending = sent().await;
         }
-        let answer = http().send(request).await.expect("an answer");
+        let answer = sending.expect("an answer");
         let kind = answer.media_type();
         let body = if answer.body.is_empty() {
             Value::Null
