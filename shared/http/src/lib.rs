@@ -32,6 +32,9 @@ pub fn in_sam_local(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// Time to connect, for every client.
 pub const CONNECT_MS_MAX: u64 = 10_000;
+/// A connection that nobody uses is kept for about so long. Each sandbox is a host of its own, and whoever looks at many in turn
+/// would else hold a few connections to each of them: a function has 1,024 descriptors (AWS Lambda quotas), and its memory.
+const IDLE_MS: u64 = 15_000;
 /// Time for a whole request unless the caller sets another.
 pub const REQUEST_MS: u64 = 15_000;
 /// Bytes of an answer unless the client sets another bound.
@@ -326,6 +329,11 @@ impl Http {
     /// Never: the TLS parameters are constants that ring supports.
     #[must_use]
     pub fn guarded(guard: Guard) -> Self {
+        Self::keeping(guard, Duration::from_millis(IDLE_MS))
+    }
+
+    /// Keeps connections that nobody uses for about so long.
+    fn keeping(guard: Guard, idle: Duration) -> Self {
         let resolver = Arc::new(GuardedResolver {
             loopback: guard.loopback,
             container_host: guard.container_host.clone(),
@@ -336,6 +344,7 @@ impl Http {
             .no_proxy()
             .dns_resolver(resolver)
             .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
+            .pool_idle_timeout(idle)
             .user_agent(concat!("bobbin/", env!("CARGO_PKG_VERSION")))
             .build()
             .expect("constant TLS parameters that ring supports");

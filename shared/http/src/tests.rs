@@ -224,6 +224,28 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
 }
 
 #[tokio::test]
+async fn a_connection_that_nobody_uses_is_closed_though_the_server_keeps_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            asked.push(connection.read_u8().await.unwrap());
+        }
+        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+        connection.write_all(answer).await.unwrap();
+        connection.read(&mut [0]).await.unwrap()
+    });
+    let http = Http::keeping(Guard::new(Hosts::Public, true), Duration::from_millis(100));
+    let request = http.request(Method::GET, &address).unwrap();
+    assert_eq!(http.send(request).await.unwrap().status, 204);
+    let read = tokio::time::timeout(Duration::from_secs(60), server).await;
+    assert_eq!(read.expect("it was kept").unwrap(), 0);
+}
+
+#[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = format!("http://{}/secret", trap.local_addr().unwrap());
