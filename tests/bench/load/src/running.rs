@@ -113,7 +113,7 @@ async fn load(
         ));
     }
 
-    let (from, cpu_before) = (Instant::now(), watch.so_far());
+    let (from, from_ms, cpu_before) = (Instant::now(), now_ms(), watch.so_far());
     let mut stopped_ms = Vec::new();
     let every = turns / STOPS.min(turns);
     let (to_stop, to_answer): (Vec<_>, Vec<_>) = begun
@@ -125,7 +125,8 @@ async fn load(
         tokio::time::sleep(STOP_EVERY).await;
     }
     let (plateau, cpu_after) = (from.elapsed(), watch.so_far());
-    let plateau_lines = Log::of(folder).more()?;
+    let mut in_plateau = Seen::of(&Log::of(folder).more()?).looks;
+    in_plateau.retain(|look| look.at_ms >= from_ms);
 
     until("nothing is on the queue any more", async || {
         match world
@@ -144,8 +145,8 @@ async fn load(
     }
     let lines = Log::of(folder).more()?;
     let seen = Seen::of(&lines);
-    let looks = seen.late_ms.len();
-    let looks_in_plateau = Seen::of(&plateau_lines).looks_since(&plateau_lines, plateau);
+    let too_late = |looks: &[Look]| looks.iter().filter(|look| look.is_too_late).count();
+    let late_ms = |looks: &[Look]| spread(looks.iter().map(|look| look.late_ms).collect());
     let kinds = cpu_after.iter().map(|(name, after)| {
         let before = cpu_before.get(name).map_or(0.0, |kind: &Kind| kind.cpu_s);
         (*name, after.cpu_s - before)
@@ -156,12 +157,14 @@ async fn load(
         "sending_seconds": sending_s,
         "all_running_seconds": all_running_s,
         "accepted_ms": spread(accepted_ms),
-        "looks": looks,
-        "late_ms": spread(seen.late_ms),
-        "later_than_its_interval": seen.too_late,
+        "looks": seen.looks.len(),
+        "late_ms": late_ms(&seen.looks),
+        "later_than_its_interval": too_late(&seen.looks),
         "stopped_ms": spread(stopped_ms),
         "plateau_seconds": plateau.as_secs_f64(),
-        "plateau_looks": looks_in_plateau,
+        "plateau_looks": in_plateau.len(),
+        "plateau_late_ms": late_ms(&in_plateau),
+        "plateau_later_than_its_interval": too_late(&in_plateau),
         "plateau_cpu_seconds": kinds.collect::<BTreeMap<_, _>>(),
         "programs": watch.so_far(),
     }))
@@ -199,19 +202,25 @@ async fn stop(world: &World, one: &Begun) -> Result<u64, String> {
     Err(format!("{} was not stopped", one.thread.key))
 }
 
+/// A delivery of a message that was given back.
+struct Look {
+    at_ms: u64,
+    /// By how much it came later than the delivery before had said.
+    late_ms: u64,
+    /// By more than the interval itself.
+    is_too_late: bool,
+}
+
 /// What the log of the functions says.
 struct Seen {
-    /// By how much each delivery came later than the one before it had said.
-    late_ms: Vec<u64>,
-    /// How many were later by more than the interval itself.
-    too_late: usize,
+    looks: Vec<Look>,
     running_at_once: usize,
 }
 
 impl Seen {
     fn of(lines: &[Line]) -> Self {
         let mut given_back: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        let (mut late_ms, mut too_late) = (Vec::new(), 0);
+        let mut looks = Vec::new();
         let (mut running, mut running_at_once) = (BTreeSet::new(), 0);
         for line in lines {
             let turn = line.turn.as_str();
@@ -222,9 +231,12 @@ impl Seen {
                 "message.taken" => {
                     // Whoever was brought forward is not late.
                     if let Some((at_ms, delay_ms)) = given_back.remove(turn) {
-                        let late = line.at_ms.saturating_sub(at_ms + delay_ms);
-                        late_ms.push(late);
-                        too_late += usize::from(late > delay_ms);
+                        let late_ms = line.at_ms.saturating_sub(at_ms + delay_ms);
+                        looks.push(Look {
+                            at_ms: line.at_ms,
+                            late_ms,
+                            is_too_late: late_ms > delay_ms,
+                        });
                     }
                 }
                 "prompt.sent" => {
@@ -236,17 +248,8 @@ impl Seen {
             }
         }
         Self {
-            late_ms,
-            too_late,
+            looks,
             running_at_once,
         }
-    }
-
-    /// Looks in so long before the last line.
-    fn looks_since(&self, lines: &[Line], last: Duration) -> usize {
-        let end_ms = lines.last().map_or(0, |line| line.at_ms);
-        let from_ms = end_ms.saturating_sub(u64::try_from(last.as_millis()).unwrap_or(u64::MAX));
-        let held = lines.iter().filter(|line| line.event == "message.held");
-        held.filter(|line| line.at_ms >= from_ms).count()
     }
 }
