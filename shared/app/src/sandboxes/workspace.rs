@@ -306,7 +306,7 @@ mod tests {
                 .unwrap();
             std::thread::sleep(Duration::from_millis(ms));
             // Its children too: git itself is what must not come to an end.
-            let kill = format!("kill -KILL -- -{}", tried.id());
+            let kill = format!("kill -KILL -{}", tried.id());
             Command::new("sh")
                 .args(["-c", &kill])
                 .stderr(Stdio::null())
