@@ -174,10 +174,10 @@ async fn load(
 fn spread(mut values: Vec<u64>) -> Value {
     values.sort_unstable();
     let at = |share: usize| values.get((values.len() * share / 100).min(values.len() - 1));
-    match values.is_empty() {
-        true => Value::Null,
-        false => json!({"p50": at(50), "p99": at(99), "max": values.last()}),
+    if values.is_empty() {
+        return Value::Null;
     }
+    json!({"p50": at(50), "p99": at(99), "max": values.last()})
 }
 
 /// Stops a turn. From the word until its end is on record, in milliseconds.

@@ -564,9 +564,10 @@ impl Fake {
                         s.saw.push(follow.seen.clone());
                         let card = Some(format!("picture {}", s.saw.len()));
                         let seen = Seen { card, doubt: s.doubt };
-                        return match gives_way {
-                            true => Event::OthersWait(seen),
-                            false => Event::StillRunning(seen),
+                        return if gives_way {
+                            Event::OthersWait(seen)
+                        } else {
+                            Event::StillRunning(seen)
                         };
                     }
                     s.finished.insert(follow.message.clone());
