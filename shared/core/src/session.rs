@@ -233,9 +233,20 @@ impl Turn {
     /// Whether its run has gone on for so long that nobody holds it any more, or was let go of.
     #[must_use]
     pub fn is_only_looked_at(&self, limits: &Limits, now_ms: Ms) -> bool {
-        let held = |prompted: &Prompted| !self.let_go && now_ms < limits.held_until(prompted.at_ms);
-        let is_wanted_over = self.cancelled_by.is_some() || self.aborting.is_some();
-        self.stage.is_running() && !is_wanted_over && !self.stage.prompted().is_some_and(held)
+        self.stage.is_running() && !self.is_wanted_over() && !self.is_held(limits, now_ms)
+    }
+
+    /// Whether the time for which its run is held goes on, and nobody has let go of it.
+    #[must_use]
+    pub fn is_held(&self, limits: &Limits, now_ms: Ms) -> bool {
+        let held = |prompted: &Prompted| now_ms < limits.held_until(prompted.at_ms);
+        !self.let_go && self.stage.prompted().is_some_and(held)
+    }
+
+    /// Whether somebody, or a bound, wants its run to end.
+    #[must_use]
+    pub const fn is_wanted_over(&self) -> bool {
+        self.cancelled_by.is_some() || self.aborting.is_some()
     }
 
     /// What its present card is called.

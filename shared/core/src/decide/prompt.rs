@@ -218,8 +218,7 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
         && turn.outage_since_ms.is_none()
         && record::foreign_lease_ms(session, context).is_none();
     let limits = context.delivery.limits;
-    let is_looked_at = turn.stage.is_running()
-        && (turn.let_go || context.now_ms >= limits.held_until(prompted.at_ms));
+    let is_looked_at = turn.stage.is_running() && !turn.is_held(limits, context.now_ms);
     (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
 }
 
@@ -436,7 +435,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         return tell::step(session, context);
     };
     if let Some(turn) = &session.turn
-        && (turn.cancelled_by.is_some() || turn.aborting.is_some())
+        && (turn.is_wanted_over())
         && !session.observed.abort_sent
     {
         let newest = turn.steered.iter().rfind(|one| one.sent);
@@ -473,22 +472,18 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         (None, Some(retry)) => retry,
         _ => u64::MAX,
     };
-    let card_state = match (
-        turn.cancelled_by.is_some() || turn.aborting.is_some(),
-        open().next().is_some(),
-    ) {
+    let card_state = match (turn.is_wanted_over(), open().next().is_some()) {
         (true, _) => CardState::Stopping,
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
     };
     // Nor by the end of the time for which a run is held.
-    let held = if turn.cancelled_by.is_some() || turn.aborting.is_some() {
+    let held = if turn.is_wanted_over() {
         u64::MAX
     } else {
         limits.held_until(prompted.at_ms)
     };
     let parked = session.observed.parked.as_ref();
-    let is_wanted_over = turn.cancelled_by.is_some() || turn.aborting.is_some();
     let follow = Follow {
         generation,
         agent_session,
@@ -501,7 +496,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         model: turn.model(context.delivery.model).to_owned(),
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
-        cancel_known: turn.cancelled_by.is_some() || turn.aborting.is_some(),
+        cancel_known: turn.is_wanted_over(),
         steers: steer::known(session, turn, context),
         until_ms: context
             .delivery
@@ -511,7 +506,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(expiry)
             .min(aborted)
             .min(card),
-        gives_way: limits.gives_way() && !is_wanted_over,
+        gives_way: limits.gives_way() && !turn.is_wanted_over(),
         seen: session.observed.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn_messages,
