@@ -115,10 +115,8 @@ impl Router {
     }
 
     async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Refused> {
-        let read = self.store.sandboxes(&[key.clone()].into()).await;
-        let read = read.map_err(|error| later(error.to_string()))?;
-        let record = read.into_values().next().transpose();
-        Ok(record.map_err(|error| later(error.to_string()))?.flatten())
+        let read = self.store.sandbox_record(key).await;
+        read.map_err(|error| later(error.to_string()))
     }
 
     /// Whose tools may be used, and that sandbox's record.

@@ -95,10 +95,8 @@ impl Live {
 
     /// The record of a sandbox, another one than the delivery's.
     pub(crate) async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
-        let read = self.store().sandboxes(&[key.clone()].into()).await;
-        let read = read.map_err(|error| error.failure())?;
-        let record = read.into_values().next().transpose();
-        Ok(record.map_err(|error| error.failure())?.flatten())
+        let read = self.store().sandbox_record(key).await;
+        read.map_err(|error| error.failure())
     }
 }
 

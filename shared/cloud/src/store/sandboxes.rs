@@ -76,6 +76,18 @@ impl Store {
         Ok(keys.iter().map(of).collect())
     }
 
+    /// The same of one.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when it cannot be read.
+    pub async fn sandbox_record(
+        &self,
+        key: &SandboxKey,
+    ) -> Result<Option<SandboxRecord>, StoreError> {
+        let read = self.sandboxes(&[key.clone()].into()).await?;
+        Ok(read.into_values().next().transpose()?.flatten())
+    }
+
     /// The record of this sandbox, where there is one.
     pub(super) async fn sandbox(&self, key: &SandboxKey) -> Result<SandboxRecord, StoreError> {
         let items = self.read([sandbox_key(key)]).await?;
