@@ -81,15 +81,6 @@ impl Session {
         }
     }
 
-    /// What the run of a prompt changed in the files is worked out: nothing.
-    fn summed_up(&mut self, prompt: &str) {
-        for one in &mut self.messages {
-            if one["info"]["id"] == prompt {
-                one["info"]["summary"] = json!({"diffs": []});
-            }
-        }
-    }
-
     fn place_of(&self, message: &str) -> Option<usize> {
         let is_it = |one: &Value| one["info"]["id"] == message;
         self.messages.iter().position(is_it)
@@ -215,7 +206,6 @@ impl Agent {
             }
             if let Some(session) = self.sessions().get_mut(&id) {
                 session.prompts.remove(0);
-                session.summed_up(&prompt);
             }
         }
     }
@@ -470,11 +460,8 @@ async fn prompt(
             part["sessionID"] = id.as_str().into();
             part["messageID"] = message.as_str().into();
         }
-        let mut info =
+        let info =
             json!({"id": message, "sessionID": id, "role": "user", "time": {"created": now_ms()}});
-        if at_once.is_some() {
-            info["summary"] = json!({"diffs": []});
-        }
         session.messages.push(json!({"info": info, "parts": parts}));
     }
     if let Some(answer) = at_once {
@@ -506,7 +493,6 @@ async fn abort(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Json<
             message["info"]["error"] =
                 json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
             session.keep(message);
-            session.summed_up(prompt);
             agent.tell("session.idle", json!({"sessionID": id}));
         }
     }

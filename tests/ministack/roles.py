@@ -15,10 +15,12 @@ import sys
 import boto3
 import botocore
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 REGION = "us-east-1"
-CALL_S_MAX = 10
+CALL_S_MAX = 30
+# An emulator that is busy drops a connection now and then, which says nothing of a permission.
+TRIES = 5
 OTHER = "other"
 # Which argument names the resource, by service.
 NAMED_BY = {"dynamodb": "TableName", "sqs": "QueueUrl", "secretsmanager": "SecretId", "kms": "KeyId", "scheduler": "GroupName", "logs": "logGroupName"}
@@ -105,16 +107,20 @@ def arguments(model, service, target, index, stack):
 
 def tried(caller, model, given):
     """Whether a call was refused, and what was answered."""
-    try:
-        getattr(caller, botocore.xform_name(model.name))(**given)
-        return False, "done", ""
-    except ClientError as error:
-        told = error.response.get("Error", {})
-        code, message = told.get("Code", ""), told.get("Message", "")
-        refused = code in REFUSALS or (code == "403" and not message) or "is not authorized to perform" in message
-        return refused, code, message
-    except (BotoCoreError, ValueError, TypeError, KeyError, AttributeError) as error:
-        return False, type(error).__name__, str(error)
+    for last in (n + 1 == TRIES for n in range(TRIES)):
+        try:
+            getattr(caller, botocore.xform_name(model.name))(**given)
+            return False, "done", ""
+        except ClientError as error:
+            told = error.response.get("Error", {})
+            code, message = told.get("Code", ""), told.get("Message", "")
+            refused = code in REFUSALS or (code == "403" and not message) or "is not authorized to perform" in message
+            return refused, code, message
+        except HTTPClientError:
+            if last:
+                raise
+        except (BotoCoreError, ValueError, TypeError, KeyError, AttributeError) as error:
+            return False, type(error).__name__, str(error)
 
 
 def main():

@@ -48,7 +48,7 @@ pub const EMULATOR_START_MS_MAX: u64 = 30_000;
 /// The deployment of the template there.
 pub const DEPLOY_MS_MAX: u64 = 120_000;
 /// Every call of nine services, tried with every role there.
-pub const ROLES_MS_MAX: u64 = 5 * 60_000;
+pub const ROLES_MS_MAX: u64 = 15 * 60_000;
 /// The browser shows what it was asked for.
 pub const BROWSER_MS_MAX: u64 = 60_000;
 /// Lines of a program's output that a failure shows.

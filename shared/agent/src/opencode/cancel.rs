@@ -1,8 +1,7 @@
-//! Ending a run of OpenCode's, and what a run has changed.
+//! Ending a run of OpenCode's.
 
 use std::time::Duration;
 
-use bobbin_core::changes::Change;
 use tokio::time::{Instant, sleep};
 
 use super::answer::is_minted;
@@ -12,9 +11,6 @@ use super::types::{Message, Role, Status};
 /// An abort waits this long for the run to begin, looking this often.
 const BEGIN_MS_MAX: u64 = 20_000;
 const BEGIN_LOOK_MS: u64 = 250;
-/// Looks at what a run changed until OpenCode has worked it out, and between two of them.
-const DIFF_LOOKS_MAX: u32 = 12;
-const DIFF_LOOK_MS: u64 = 250;
 
 impl OpenCode {
     /// Whether the server has this message.
@@ -97,33 +93,6 @@ impl OpenCode {
             }
             sleep(Duration::from_millis(BEGIN_LOOK_MS)).await;
         }
-    }
-
-    /// The files that a prompt's run has changed.
-    ///
-    /// # Errors
-    /// [`OpenCodeError`].
-    pub async fn changes(
-        &self,
-        session: &str,
-        message: &str,
-    ) -> Result<Vec<Change>, OpenCodeError> {
-        let mut files = Vec::new();
-        let mut summed_up = false;
-        for _ in 0..DIFF_LOOKS_MAX {
-            files = self.diff(session, message).await?;
-            if !files.is_empty() || summed_up {
-                break;
-            }
-            // OpenCode works it out when the run has ended already: nothing may mean not yet.
-            let prompt = self.message(session, message).await?;
-            summed_up = prompt.is_some_and(|prompt| prompt.info.summary["diffs"].is_array());
-            // Once it has said that it is done the next look finds all there is.
-            if !summed_up {
-                sleep(Duration::from_millis(DIFF_LOOK_MS)).await;
-            }
-        }
-        Ok(files.into_iter().map(Change::from).collect())
     }
 }
 

@@ -7,6 +7,7 @@
 mod answer;
 mod asks;
 mod cancel;
+mod changes;
 mod client;
 mod event;
 mod launch;

@@ -278,6 +278,14 @@ pub enum PartKind {
     },
     /// A step of the model begins; text before the last of them in a message is void (a retry).
     StepStart,
+    /// A step of the model has come to its end; one that was stopped or cut has none.
+    StepFinish,
+    /// What a step changed; before OpenCode has summed it up on the prompt.
+    Patch {
+        /// Absolute paths.
+        #[serde(default, deserialize_with = "lenient")]
+        files: Vec<String>,
+    },
     /// The conversation is being summarised.
     Compaction,
     /// Anything else: never shown.

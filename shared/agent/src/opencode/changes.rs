@@ -1,0 +1,195 @@
+//! What a run of OpenCode's has changed in the files.
+//!
+//! OpenCode sums a run up on its prompt: when it begins, after each of its steps, and each time in the background, so that at the
+//! end of a run what stands there may be of an earlier step (measured on 1.18.33). What each step changed is in the run's
+//! messages before the run ends; that is how the last sum is known.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bobbin_core::changes::Change;
+use tokio::time::{Instant, sleep};
+
+use super::client::{OpenCode, OpenCodeError};
+use super::types::{FileDiff, Message, PartKind};
+
+/// A sum that does not name what a step has changed is waited for this long, and looked at this often.
+const SUM_MS_MAX: u64 = 20_000;
+const LOOK_MS: u64 = 250;
+/// A file that several steps have changed may be as it was before: a sum without it that stays the same for so long is the last.
+const SETTLED_MS: u64 = 3_000;
+
+impl OpenCode {
+    /// The files that a prompt's run has changed; those that OpenCode has summed up within its time.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn changes(
+        &self,
+        session: &str,
+        message: &str,
+    ) -> Result<Vec<Change>, OpenCodeError> {
+        let told = told(&self.messages_since(session, message).await?, message);
+        let until = Instant::now() + Duration::from_millis(SUM_MS_MAX);
+        let mut sum: Vec<FileDiff> = Vec::new();
+        let mut since = Instant::now();
+        loop {
+            let now = self.diff(session, message).await?;
+            if now != sum {
+                (sum, since) = (now, Instant::now());
+            }
+            let is_last = match standing(&told, &sum) {
+                Standing::Whole => true,
+                Standing::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
+                Standing::Behind => false,
+            };
+            if is_last || Instant::now() >= until {
+                return Ok(sum.into_iter().map(Change::from).collect());
+            }
+            sleep(Duration::from_millis(LOOK_MS)).await;
+        }
+    }
+}
+
+/// How a sum stands to what the steps have told.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    /// It names every file.
+    Whole,
+    /// It lacks some that may be as they were before.
+    Unclear,
+    /// It lacks some that are different for certain.
+    Behind,
+}
+
+/// How many steps of a prompt's run have changed each file, by its absolute path. A step without an end is never summed up.
+fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
+    let mut told = BTreeMap::new();
+    for message in messages {
+        let is_of = message.info.parent_id.as_deref() == Some(prompt);
+        let mut kinds = message.parts.iter().map(|part| &part.kind);
+        if !is_of || !kinds.any(|kind| *kind == PartKind::StepFinish) {
+            continue;
+        }
+        for part in &message.parts {
+            if let PartKind::Patch { files } = &part.kind {
+                for file in files {
+                    *told.entry(file.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+    told
+}
+
+fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> Standing {
+    let is_named = |path: &str| {
+        let mut files = sum.iter();
+        files.any(|one| {
+            let rest = path.strip_suffix(one.file.as_str());
+            rest.is_some_and(|rest| rest.ends_with('/'))
+        })
+    };
+    let lacks = told.iter().filter(|(path, _)| !is_named(path));
+    // What one step alone has changed cannot be as it was before.
+    match lacks.map(|(_, steps)| *steps).min() {
+        None => Standing::Whole,
+        Some(1) => Standing::Behind,
+        Some(_) => Standing::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bobbin_core::endpoint::Endpoint;
+    use bobbin_test_server::{Reply, Server};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn step(prompt: &str, files: &[&str], has_ended: bool) -> Value {
+        let mut parts = vec![json!({"id": "p1", "type": "step-start", "snapshot": "a"})];
+        if has_ended {
+            parts.push(json!({"id": "p2", "type": "step-finish", "reason": "tool-calls"}));
+        }
+        if !files.is_empty() {
+            parts.push(json!({"id": "p3", "type": "patch", "hash": "a", "files": files}));
+        }
+        json!({"info": {"id": "m", "role": "assistant", "parentID": prompt}, "parts": parts})
+    }
+
+    fn prompt(id: &str) -> Value {
+        json!({"info": {"id": id, "role": "user"}, "parts": []})
+    }
+
+    fn sum(files: &[&str]) -> Value {
+        let file = |file: &&str| json!({"file": file, "additions": 1, "deletions": 0, "status": "added", "patch": ""});
+        files.iter().map(file).collect()
+    }
+
+    /// What is answered by a server with these messages and these sums, and how often it was asked for a sum.
+    async fn read(messages: Value, sums: &[Value]) -> (Vec<String>, usize) {
+        let mut replies = vec![Reply::json(200, &messages)];
+        replies.extend(sums.iter().map(|sum| Reply::json(200, sum)));
+        let server = Server::answering(replies).await;
+        let endpoint = Endpoint {
+            url: server.base().to_owned(),
+            headers: Vec::new(),
+        };
+        let client = OpenCode::new(OpenCode::http(server.base()).unwrap(), endpoint, "pw");
+        let found = client.changes("ses_1", "msg_1").await.unwrap();
+        let asked = server.lines().into_iter();
+        let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
+        (
+            found.into_iter().map(|one| one.file).collect(),
+            asked.count(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_sum_of_an_earlier_step_is_not_taken_for_the_last() {
+        let messages = json!([
+            prompt("msg_1"),
+            step("msg_1", &["/work/src/a.txt"], true),
+            step("msg_1", &["/work/b.txt"], true),
+            step("msg_1", &[], true),
+        ]);
+        let sums = [sum(&[]), sum(&["src/a.txt"]), sum(&["b.txt", "src/a.txt"])];
+        let read = read(messages, &sums).await;
+        assert_eq!(read, (vec!["b.txt".to_owned(), "src/a.txt".to_owned()], 3));
+    }
+
+    #[tokio::test]
+    async fn a_run_that_changed_nothing_is_asked_for_its_sum_once() {
+        let messages = json!([
+            prompt("msg_0"),
+            step("msg_0", &["/work/of_another.txt"], true),
+            prompt("msg_1"),
+            step("msg_1", &[], true),
+            // Stopped: it is told, and nobody sums it up.
+            step("msg_1", &["/work/stopped.txt"], false),
+        ]);
+        assert_eq!(read(messages, &[sum(&[])]).await, (Vec::new(), 1));
+    }
+
+    #[test]
+    fn a_file_that_several_steps_have_changed_may_be_as_it_was() {
+        let messages: Vec<Message> = serde_json::from_value(json!([
+            prompt("msg_1"),
+            step("msg_1", &["/work/kept.txt", "/work/tmp.py"], true),
+            step("msg_1", &["/work/tmp.py"], true),
+        ]))
+        .unwrap();
+        let told = told(&messages, "msg_1");
+        let at = |files: &[&str]| {
+            let sum: Vec<FileDiff> = serde_json::from_value(sum(files)).unwrap();
+            standing(&told, &sum)
+        };
+        assert_eq!(at(&[]), Standing::Behind);
+        assert_eq!(at(&["kept.txt"]), Standing::Unclear);
+        assert_eq!(at(&["ept.txt", "tmp.py"]), Standing::Behind);
+        assert_eq!(at(&["kept.txt", "tmp.py"]), Standing::Whole);
+    }
+}
