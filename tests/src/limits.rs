@@ -44,9 +44,9 @@ pub const POLL_MS: u64 = 150;
 /// An installation from a package index.
 pub const INSTALL_MS_MAX: u64 = 5 * 60_000;
 /// ministack answers its health call.
-pub const EMULATOR_START_MS_MAX: u64 = 30_000;
+pub const EMULATOR_START_MS_MAX: u64 = 120_000;
 /// The deployment of the template there.
-pub const DEPLOY_MS_MAX: u64 = 120_000;
+pub const DEPLOY_MS_MAX: u64 = 5 * 60_000;
 /// Every call of nine services, tried with every role there.
 pub const ROLES_MS_MAX: u64 = 15 * 60_000;
 /// The browser shows what it was asked for.

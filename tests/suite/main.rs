@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
-const TEST_THREADS: usize = 4;
+const TEST_THREADS: usize = 6;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
