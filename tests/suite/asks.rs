@@ -328,6 +328,8 @@ async fn killed(mut limits: Value, first: &str) {
         ("visibility_ms", 15_000),
         ("heartbeat_ms", 3_000),
         ("lifecycle_call_ms", 10_000),
+        // Looks are far apart: a kill between a message's receipt and its claim costs the queue's own sixteen minutes.
+        ("look_ms_min", 3_000),
     ] {
         limits[name] = json!(ms);
     }

@@ -348,6 +348,22 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The steps of a life, one after another.
+macro_rules! steps {
+    ($scene:ident: $($name:ident),+ $(,)?) => {
+        $(
+            let began = std::time::Instant::now();
+            $name(&mut $scene).await;
+            println!(
+                "test sandboxes::life::{} ... ok ({} ms)",
+                stringify!($name),
+                began.elapsed().as_millis()
+            );
+        )+
+    };
+}
+
+/// Two lives side by side, each at a provider of its own: most of both is waiting.
 async fn life() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -356,73 +372,85 @@ async fn life() {
     let tools = opencode::install(&root.join(".bobbin/cache"), |step| eprintln!("{step}"))
         .await
         .unwrap();
-    let state_dir = std::env::temp_dir().join(format!("bobbin-sandboxes-{}", std::process::id()));
-    let mut settings = Settings::new(state_dir.clone(), "local-key".to_owned());
-    settings.run.tools = vec![tools.bin_dir];
     let mirror = tempfile::tempdir().unwrap();
     repository(&mirror.path().join("acme/api"));
-    settings.run.git_mirror = Some(mirror.path().to_owned());
+    tokio::join!(
+        one_sandbox(&tools.bin_dir, mirror.path()),
+        many_sandboxes(&tools.bin_dir, mirror.path())
+    );
+}
+
+/// One sandbox and its server, from its first prompt until it is deleted.
+async fn one_sandbox(tools: &Path, mirror: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = started(folder.path(), tools, mirror).await;
+    steps!(scene:
+        a_sandbox_is_created_once_and_its_server_started_once,
+        a_thread_keeps_its_session,
+        a_prompt_is_run_and_its_file_is_there,
+        a_repository_configures_the_agent_only_where_its_tenant_is_trusted,
+        a_prompt_is_sent_once,
+        a_waiting_prompt_is_sent_into_the_run,
+        a_run_with_two_prompts_can_be_stopped,
+        a_run_that_nobody_holds_is_looked_at,
+        a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room,
+        attachments_are_brought_and_the_missing_ones_named,
+        what_a_run_leaves_behind_is_read,
+        images_go_to_the_model_and_a_broken_one_swallows_no_prompt,
+        a_slow_run_gives_back_control_is_cancelled_and_aborted,
+        a_permission_is_asked_and_given,
+        a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over,
+        a_question_is_asked_and_answered,
+        a_refusal_ends_the_run,
+        a_models_error_is_told,
+        a_prompt_that_never_begins_restarts_the_server_and_names_the_model,
+        a_run_without_end_is_bounded,
+        a_server_that_died_is_seen_and_the_same_prompt_goes_on,
+        a_stop_needs_time_and_keeps_the_session,
+        what_a_tenant_has_is_counted_stopped_or_not,
+        what_is_deleted_is_gone,
+    );
+    scene.provider.stop().await;
+    scene.model.stop().await;
+}
+
+/// What begins in a sandbox that nothing has happened in.
+async fn many_sandboxes(tools: &Path, mirror: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = started(folder.path(), tools, mirror).await;
+    steps!(scene:
+        a_repository_is_cloned_whole_or_not_at_all_and_once,
+        the_agent_says_what_it_offers,
+    );
+    scene.in_a_new_thread();
+    steps!(scene: threads_of_one_sandbox_work_side_by_side);
+    scene.in_a_new_thread();
+    steps!(scene: what_is_performed_for_a_thread_happens_in_its_workspace);
+    scene.in_a_new_thread();
+    steps!(scene: model_keys_stay_outside_and_reach_the_model_all_the_same);
+    scene.in_a_new_thread();
+    steps!(scene:
+        a_provider_that_limits_or_talks_html_is_waited_for,
+        a_create_whose_answer_is_lost_is_adopted,
+        a_prompt_that_the_proxy_repeats_is_run_once,
+        a_stream_that_breaks_is_caught_up,
+        a_sandbox_that_vanishes_under_a_run_is_gone,
+    );
+    scene.provider.stop().await;
+    scene.model.stop().await;
+}
+
+/// A provider and a model of its own, with nothing in them.
+async fn started(folder: &Path, tools: &Path, mirror: &Path) -> Scene {
+    let mut settings = Settings::new(folder.to_owned(), "local-key".to_owned());
+    settings.run.tools = vec![tools.to_owned()];
+    settings.run.git_mirror = Some(mirror.to_owned());
     let model = Model::start(0).await.unwrap();
     let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
     settings.run.reachable = port.into_iter().collect();
     settings.run.stand_ins = far_model(&model).await;
     let provider = Provider::start(settings).await.unwrap();
-    let mut scene = scene(provider, model);
-
-    macro_rules! step {
-        ($name:ident) => {
-            let began = std::time::Instant::now();
-            $name(&mut scene).await;
-            println!(
-                "test sandboxes::life::{} ... ok ({} ms)",
-                stringify!($name),
-                began.elapsed().as_millis()
-            );
-        };
-    }
-    step!(a_sandbox_is_created_once_and_its_server_started_once);
-    step!(a_thread_keeps_its_session);
-    step!(a_prompt_is_run_and_its_file_is_there);
-    step!(a_repository_configures_the_agent_only_where_its_tenant_is_trusted);
-    step!(a_prompt_is_sent_once);
-    step!(a_waiting_prompt_is_sent_into_the_run);
-    step!(a_run_with_two_prompts_can_be_stopped);
-    step!(a_run_that_nobody_holds_is_looked_at);
-    step!(a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room);
-    step!(attachments_are_brought_and_the_missing_ones_named);
-    step!(what_a_run_leaves_behind_is_read);
-    step!(images_go_to_the_model_and_a_broken_one_swallows_no_prompt);
-    step!(a_slow_run_gives_back_control_is_cancelled_and_aborted);
-    step!(a_permission_is_asked_and_given);
-    step!(a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over);
-    step!(a_question_is_asked_and_answered);
-    step!(a_refusal_ends_the_run);
-    step!(a_models_error_is_told);
-    step!(a_prompt_that_never_begins_restarts_the_server_and_names_the_model);
-    step!(a_run_without_end_is_bounded);
-    step!(a_server_that_died_is_seen_and_the_same_prompt_goes_on);
-    step!(a_stop_needs_time_and_keeps_the_session);
-    step!(what_a_tenant_has_is_counted_stopped_or_not);
-    step!(what_is_deleted_is_gone);
-    scene.in_a_new_thread();
-    step!(a_repository_is_cloned_whole_or_not_at_all_and_once);
-    step!(the_agent_says_what_it_offers);
-    scene.in_a_new_thread();
-    step!(threads_of_one_sandbox_work_side_by_side);
-    scene.in_a_new_thread();
-    step!(what_is_performed_for_a_thread_happens_in_its_workspace);
-    scene.in_a_new_thread();
-    step!(model_keys_stay_outside_and_reach_the_model_all_the_same);
-    scene.in_a_new_thread();
-    step!(a_provider_that_limits_or_talks_html_is_waited_for);
-    step!(a_create_whose_answer_is_lost_is_adopted);
-    step!(a_prompt_that_the_proxy_repeats_is_run_once);
-    step!(a_stream_that_breaks_is_caught_up);
-    step!(a_sandbox_that_vanishes_under_a_run_is_gone);
-
-    scene.provider.stop().await;
-    scene.model.stop().await;
-    std::fs::remove_dir_all(&state_dir).unwrap();
+    scene(provider, model)
 }
 
 /// The sandboxes of a stack at the local provider.
@@ -959,7 +987,7 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
 async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: &mut Scene) {
     // Long enough for two looks.
     const WINDOW_MS: u64 = 4_000;
-    let ids = scene.send("s6", "slow: 60 a b c d e f g h", FIRST).await;
+    let ids = scene.send("s6", "slow: 12 a b c d e f g h", FIRST).await;
     let held = |until_ms: u64, gives_way: bool| Follow {
         until_ms: now_ms() + until_ms,
         gives_way,
@@ -1005,7 +1033,7 @@ async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: 
 
 /// A run that nobody holds is looked at: its card changes once for what is new, and its end is read.
 async fn a_run_that_nobody_holds_is_looked_at(scene: &mut Scene) {
-    let ids = scene.send("s5", "slow: 60 a b c d e f g h", FIRST).await;
+    let ids = scene.send("s5", "slow: 12 a b c d e f g h", FIRST).await;
     let window = Follow {
         until_ms: now_ms() + 2_000,
         ..scene.follow(&ids)
