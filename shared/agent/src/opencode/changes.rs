@@ -29,8 +29,16 @@ impl OpenCode {
         session: &str,
         message: &str,
     ) -> Result<Vec<Change>, OpenCodeError> {
-        let told = told(&self.messages_since(session, message).await?, message);
-        let until = Instant::now() + Duration::from_millis(SUM_MS_MAX);
+        let messages = self.messages_since(session, message).await?;
+        let told = told(&messages, message);
+        // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
+        let bound_ms = if is_cut(&messages, message) {
+            SETTLED_MS
+        } else {
+            SUM_MS_MAX
+        };
+        drop(messages);
+        let until = Instant::now() + Duration::from_millis(bound_ms);
         let mut sum: Vec<FileDiff> = Vec::new();
         let mut since = Instant::now();
         loop {
@@ -62,15 +70,31 @@ enum Standing {
     Behind,
 }
 
+/// The steps of a prompt's run, oldest first.
+fn steps<'a>(
+    messages: &'a [Message],
+    prompt: &str,
+) -> impl DoubleEndedIterator<Item = &'a Message> {
+    let is_of = move |message: &&Message| message.info.parent_id.as_deref() == Some(prompt);
+    messages.iter().filter(is_of)
+}
+
+fn has_ended(step: &Message) -> bool {
+    let mut kinds = step.parts.iter().map(|part| &part.kind);
+    kinds.any(|kind| *kind == PartKind::StepFinish)
+}
+
+/// Whether the run was stopped, or broke off, in its last step.
+fn is_cut(messages: &[Message], prompt: &str) -> bool {
+    steps(messages, prompt)
+        .next_back()
+        .is_some_and(|last| !has_ended(last))
+}
+
 /// How many steps of a prompt's run have changed each file, by its absolute path. A step without an end is never summed up.
 fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
-    for message in messages {
-        let is_of = message.info.parent_id.as_deref() == Some(prompt);
-        let mut kinds = message.parts.iter().map(|part| &part.kind);
-        if !is_of || !kinds.any(|kind| *kind == PartKind::StepFinish) {
-            continue;
-        }
+    for message in steps(messages, prompt).filter(|message| has_ended(message)) {
         for part in &message.parts {
             if let PartKind::Patch { files } = &part.kind {
                 for file in files {
@@ -175,6 +199,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_was_stopped_is_told_from_one_that_ended() {
+        let messages: Vec<Message> = serde_json::from_value(json!([
+            prompt("msg_1"),
+            step("msg_1", &["/work/a.txt"], true),
+            step("msg_1", &[], false),
+        ]))
+        .unwrap();
+        assert!(is_cut(&messages, "msg_1"));
+        assert!(!is_cut(&messages[..2], "msg_1"));
+    }
+
+    #[test]
     fn a_file_that_several_steps_have_changed_may_be_as_it_was() {
         let messages: Vec<Message> = serde_json::from_value(json!([
             prompt("msg_1"),
@@ -183,6 +219,7 @@ mod tests {
         ]))
         .unwrap();
         let told = told(&messages, "msg_1");
+        assert!(!is_cut(&messages, "msg_1"));
         let at = |files: &[&str]| {
             let sum: Vec<FileDiff> = serde_json::from_value(sum(files)).unwrap();
             standing(&told, &sum)
