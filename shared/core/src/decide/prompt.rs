@@ -435,7 +435,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         return tell::step(session, context);
     };
     if let Some(turn) = &session.turn
-        && (turn.is_wanted_over())
+        && turn.is_wanted_over()
         && !session.observed.abort_sent
     {
         let newest = turn.steered.iter().rfind(|one| one.sent);
