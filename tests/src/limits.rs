@@ -52,9 +52,13 @@ pub const ROLES_MS_MAX: u64 = 15 * 60_000;
 /// The browser shows what it was asked for.
 pub const BROWSER_MS_MAX: u64 = 60_000;
 /// Lines of a program's output that a failure shows.
-pub const TAIL_LINES_MAX: usize = 60;
+pub const TAIL_LINES_MAX: usize = 40;
 /// Characters of such a line.
 pub const TAIL_LINE_CHARS_MAX: usize = 400;
+/// Failures that are told once more after the last test.
+pub const FAILURES_MAX: usize = 8;
+/// Characters of such a failure.
+pub const FAILURE_CHARS_MAX: usize = 3_000;
 /// Messages of a thread that are read.
 pub const MESSAGES_MAX: usize = 100;
 /// Pages of a table that are read.

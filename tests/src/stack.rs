@@ -13,7 +13,14 @@ use tempfile::TempDir;
 use crate::limits::{START_MS_MAX, STOP_MS_MAX, TAIL_LINE_CHARS_MAX, TAIL_LINES_MAX};
 use crate::ready::Ready;
 use crate::wait::within_blocking;
-use crate::{binaries, judge, processes};
+use crate::{binaries, failures, judge, processes};
+
+/// What the stack says more of than by default, and with which words it does so of what its functions print.
+const LOG: &str = "BOBBIN_LOG";
+const FUNCTIONS_LOG: &str = "warn,dynoxide=error,functions=info";
+/// A message that comes again, which is telling; and why a run's does, which is not.
+const HELD: &str = "the message is given back";
+const ONLY_LOOKED_AT: &str = "the run goes on, and nobody holds it";
 
 /// How to start one.
 #[derive(Debug, Clone, Default)]
@@ -136,6 +143,10 @@ impl Stack {
             if !options.environment.iter().any(|(given, _)| given == name) {
                 command.env_remove(name);
             }
+        }
+        let is_told = options.environment.iter().any(|(given, _)| given == LOG);
+        if !is_told && std::env::var_os(LOG).is_none() {
+            command.env(LOG, FUNCTIONS_LOG);
         }
         if options.without_aws {
             command.arg("--without-aws");
@@ -267,6 +278,12 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            failures::note(&format!(
+                "what the stack of the failed test said:\n{}",
+                self.tail()
+            ));
+        }
         let stopped = if self.killed { Ok(()) } else { self.stop() };
         let _ = self.guard.kill();
         let _ = self.guard.wait();
@@ -303,12 +320,19 @@ fn output(folder: &TempDir) -> PathBuf {
     folder.path().join("output.log")
 }
 
-/// The last lines of a file of output.
+/// The last lines of a file of output that say more than that something went as usual.
 #[must_use]
 pub fn tail(file: &Path) -> String {
     let text = String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
+    let usual = |line: &str| {
+        [r#""level":"INFO""#, " INFO ["]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    let is_held = |line: &str| line.contains(HELD) && !line.contains(ONLY_LOOKED_AT);
     let lines: Vec<String> = text
         .lines()
+        .filter(|line| !usual(line) || is_held(line))
         .map(|line| line.chars().take(TAIL_LINE_CHARS_MAX).collect())
         .collect();
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")

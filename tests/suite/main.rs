@@ -49,6 +49,7 @@ mod waiting;
 
 use std::process::ExitCode;
 
+use bobbin_tests::{failures, stack};
 use libtest_mimic::{Arguments, Trial};
 
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
@@ -107,15 +108,22 @@ fn main() -> ExitCode {
     .into_iter()
     .flatten()
     .collect();
-    // The words of a failed test come with the results; here only where it was, while the others still run.
+    // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
+    // still run.
     std::panic::set_hook(Box::new(|panic| {
-        if let Some(place) = panic.location() {
-            eprintln!("a test failed at {place}");
-        }
+        let place = panic.location().map(ToString::to_string);
+        let place = place.unwrap_or_default();
+        eprintln!("a test failed at {place}");
+        failures::note(&format!("{place}: {}", stack::words(panic.payload())));
     }));
     proofs::begin(&arguments);
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
+    if conclusion.has_failed() {
+        for failure in failures::told() {
+            eprintln!("\n--- failed: {failure}");
+        }
+    }
     if let Err(why) = ended {
         eprintln!("\nafter the last test: {why}");
         return ExitCode::from(101);

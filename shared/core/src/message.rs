@@ -295,6 +295,14 @@ pub enum Work {
     Create(NewSandbox),
 }
 
+impl Work {
+    /// Whether nobody said it: it is not waited for, because it holds back what is said next, and the sweeper says it again.
+    #[must_use]
+    pub const fn is_by_itself(&self) -> bool {
+        matches!(self, Self::Sweep | Self::Reconcile)
+    }
+}
+
 /// A sandbox that is to be made with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewSandbox {

@@ -1,6 +1,6 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
-use super::{Context, Next, aside, operate, outage, outside, record, results, stray, words};
+use super::{Context, Next, aside, lease, operate, outage, outside, record, results, stray, words};
 use crate::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
 use crate::ids::{PostKind, ThreadKey};
@@ -36,6 +36,9 @@ pub(super) fn failed(
     let posting = of.posts();
     if results::gives_up_showing(session, posting.as_ref(), &failure, context) {
         return None;
+    }
+    if let Failure::Wait { .. } | Failure::NonRecoverable { .. } = failure {
+        lease::release(session, of, context);
     }
     match failure {
         Failure::Wait { after_ms, seen } => return wait(session, after_ms, seen, posting, context),
@@ -125,6 +128,12 @@ fn wait(
         && posting_is_decoration(session, posting.as_ref(), context)
     {
         return None;
+    }
+    if session.turn.is_none()
+        && context.delivery.message.work.is_by_itself()
+        && context.delivery.receive > limits.attempts
+    {
+        return Some(Next::Done);
     }
     let (attempts, most) = session.turn.as_mut().map_or(
         // What has no turn has no count on record: the queue's own ends it.

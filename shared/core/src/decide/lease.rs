@@ -42,13 +42,19 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
 
 /// Takes the lease over when its holder is gone: everybody else goes on waiting.
 pub(super) fn own(session: &mut Session, context: &Context<'_>) {
-    if session
-        .sandbox
-        .lease
-        .as_ref()
-        .is_none_or(|lease| lease.holder != context.delivery.id)
-    {
+    let holder = record::lease_holder(session, context);
+    let held = session.sandbox.lease.as_ref();
+    if held.is_none_or(|lease| lease.holder != holder || lease.until_ms <= context.now_ms) {
         record::lease(session, context);
+    }
+}
+
+/// A stop that was answered with a refusal is on its way no more: whoever needs the sandbox need not wait. It stays due when
+/// the lease would have been over.
+pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>) {
+    let is_stop = matches!(of, Effect::Sandbox(SandboxEffect::Stop { .. }));
+    if is_stop && record::foreign_lease_ms(session, context).is_none() {
+        session.sandbox.lease = None;
     }
 }
 

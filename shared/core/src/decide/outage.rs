@@ -2,7 +2,6 @@
 
 use super::{Context, Next, words};
 use crate::ids::Ms;
-use crate::message::Work;
 use crate::session::Session;
 use crate::stage::Stage;
 
@@ -34,8 +33,7 @@ pub(super) fn chat_answered(session: &mut Session) {
 }
 
 /// The provider does not answer anybody. A turn that the agent has been given waits for it as long as the run may take, and
-/// an answer as long as it may take to be told. What nobody said is not waited for, because it holds back what is said
-/// next: the sweeper says it again.
+/// an answer as long as it may take to be told. What nobody said is not waited for.
 ///
 /// # Errors
 /// What the turn, or what was asked for, is given up with after that.
@@ -47,8 +45,7 @@ pub(super) fn of_provider(
 ) -> Result<Next, String> {
     let limits = context.delivery.limits;
     let message = context.delivery.message;
-    let by_itself = matches!(message.work, Work::Sweep | Work::Reconcile);
-    if by_itself {
+    if message.work.is_by_itself() {
         return Ok(if context.delivery.receive > limits.attempts {
             Next::Done
         } else {

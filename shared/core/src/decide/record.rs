@@ -48,15 +48,26 @@ const fn is_on_its_way(phase: Phase) -> bool {
     )
 }
 
-/// Takes the lease under which this delivery may stop or delete: nobody else acts until it is over.
+/// Takes the lease under which this delivery may stop, or this message delete: nobody else acts until it is over.
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
     session.sandbox.lease = Some(Lease {
-        holder: context.delivery.id.clone(),
+        holder: lease_holder(session, context),
         until_ms,
     });
     arm(session, context);
+}
+
+/// In whose name this delivery takes a lease. A repeat of a delete is harmless, so that it is the message's, and its next
+/// delivery goes on at once; a stop that comes late is not.
+pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
+    let delivery = context.delivery;
+    if session.sandbox.phase == Phase::Destroying {
+        delivery.message.id.to_string()
+    } else {
+        delivery.id.clone()
+    }
 }
 
 /// Takes the lease under which this message brings the sandbox up: a repeat of any call of that is harmless, so the next

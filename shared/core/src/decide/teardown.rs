@@ -139,11 +139,8 @@ pub(super) fn reset(
     if session.sandbox.is_shared() {
         return share::reset(session, context);
     }
-    if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
-        return Next::Hold {
-            delay_ms,
-            why: "another delivery may still be stopping the sandbox".to_owned(),
-        };
+    if let Some(wait) = record::wait_for_lease(session, context) {
+        return wait;
     }
     // One that was lost has left its second one, which is asked for before anything else.
     if outside::ends(session) && !session.sandbox.is_alive() {

@@ -5,6 +5,7 @@
 mod choice;
 mod fake;
 mod handover;
+mod leases;
 mod looks;
 mod operate;
 mod outages;

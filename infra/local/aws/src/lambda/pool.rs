@@ -167,7 +167,7 @@ impl Function {
                 break;
             };
             let returning = Duration::from_millis(limits::FUNCTION_RETURN_MS_MAX);
-            if waiting(&idle.process, returning).await.is_ok() {
+            if waiting(&idle.process, returning).await.is_ok() && !idle.process.was_killed() {
                 return Ok(idle.process);
             }
             idle.process.kill();

@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -100,6 +101,7 @@ pub(crate) struct Process {
     pub(crate) phase: watch::Receiver<ProcessPhase>,
     pub(crate) work: mpsc::Sender<Invocation>,
     invocations: Arc<Invocations>,
+    killed: AtomicBool,
 }
 
 impl Process {
@@ -125,6 +127,7 @@ impl Process {
             phase,
             work: work_sender,
             invocations: Arc::clone(&invocations),
+            killed: AtomicBool::new(false),
         });
         let gone = CancellationToken::new();
         tasks.spawn(serve(
@@ -162,8 +165,14 @@ impl Process {
         self.invocations.event()
     }
 
+    /// Whether it was killed: it may look as if it still waited for work until its end is noticed.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
     /// Kills the process and its group.
     pub(crate) fn kill(&self) {
+        self.killed.store(true, Ordering::Release);
         if !matches!(*self.phase.borrow(), ProcessPhase::Exited(_)) {
             kill_group(self.id);
         }

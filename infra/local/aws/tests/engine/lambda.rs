@@ -195,12 +195,30 @@ async fn a_killed_process_is_replaced() {
         .await;
     assert_eq!(status, 200);
     assert_eq!(killed["killed"], json!([first["process"]]));
-    until("it is gone", async || stack.engine.processes().is_empty()).await;
     let (failed, second) = stack.invoke("Echo", json!({})).await;
     assert_eq!(failed, None);
     assert_ne!(first["process"], second["process"]);
-    let (_, listed) = stack.call("GET", "/_bobbin/functions", None).await;
-    assert_eq!(listed, json!({ "Echo": [second["process"]] }));
+    until("the first is gone", async || {
+        let (_, listed) = stack.call("GET", "/_bobbin/functions", None).await;
+        listed == json!({ "Echo": [second["process"]] })
+    })
+    .await;
+}
+
+/// Its end is noticed a moment after it was killed: meanwhile it is not taken for one that waits for work.
+#[tokio::test]
+async fn what_was_killed_is_given_no_more_work() {
+    const KILLS: usize = 100;
+    let stack = Stack::start().await;
+    let mut processes = BTreeSet::new();
+    for _ in 0..KILLS {
+        let (failed, told) = stack.invoke("Echo", json!({})).await;
+        assert_eq!(failed, None);
+        assert!(processes.insert(told["process"].as_u64()));
+        stack
+            .call("POST", "/_bobbin/functions/Echo/kill", None)
+            .await;
+    }
 }
 
 async fn fetch(

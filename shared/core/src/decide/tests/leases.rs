@@ -1,0 +1,111 @@
+//! Who waits for whom while a sandbox is stopped or deleted: for a call that may still come, and for nothing else.
+
+use super::*;
+
+fn reset() -> Message {
+    let (by, membership) = (person("ann"), Membership::default());
+    work("r1", Work::Reset { by, membership })
+}
+
+fn busy() -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: "429".to_owned(),
+    }
+}
+
+/// The delivery dies at its next call of that number, counted from now: before it, or after it had its effect.
+fn dies(world: &Fake, message: &Message, call: u32, after: bool) {
+    world.with(|s| s.crash_at = Some((s.calls + call, after)));
+    let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1)));
+    world.with(|s| s.crash_at = None);
+    assert!(died.is_err());
+}
+
+#[test]
+fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
+    let outage = Failure::Outage {
+        after_ms: 0,
+        seen: "503".to_owned(),
+    };
+    for failure in [busy(), outage] {
+        let world = active();
+        let since_ms = world.now_ms();
+        world.with(|s| s.fail.insert("delete", vec![failure.clone()]));
+        assert_eq!(deliver_until_done(&world, &reset(), 1), 2, "{failure:?}");
+        let took_ms = world.now_ms() - since_ms;
+        assert_eq!(took_ms, Limits::DEFAULT.backoff_ms, "{failure:?}");
+        assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    }
+}
+
+#[test]
+fn a_reset_whose_delivery_dies_at_its_delete_goes_on_with_the_next() {
+    for after in [false, true] {
+        let world = active();
+        // Load, save, then the delete.
+        dies(&world, &reset(), 3, after);
+        assert_eq!(record(&world).sandbox.phase, Phase::Destroying);
+        assert_eq!(deliver(&world, &reset(), 2), Verdict::Done, "{after}");
+        assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    }
+}
+
+#[test]
+fn a_reset_looks_again_soon_while_a_stop_may_still_come() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    dies(&world, &work("s1", Work::Sweep), 3, false);
+    let until_ms = record(&world).sandbox.lease.unwrap().until_ms;
+    let mut waits_ms = Vec::new();
+    while world.now_ms() < until_ms {
+        let receive = 1 + u32::try_from(waits_ms.len()).unwrap();
+        let Verdict::Hold { delay_ms, .. } = deliver(&world, &reset(), receive) else {
+            panic!("the lease was not waited out")
+        };
+        waits_ms.push(delay_ms);
+        later(&world, delay_ms);
+    }
+    assert_eq!(waits_ms[..3], [2_000, 2_000, 4_000]);
+    deliver_until_done(&world, &reset(), 9);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    world.with(|s| assert!(!s.stopped_while_running));
+}
+
+#[test]
+fn nobody_waits_for_a_stop_that_was_refused() {
+    let refused = Failure::NonRecoverable {
+        advice: "Daytona does not allow this.".to_owned(),
+    };
+    for failure in [busy(), refused] {
+        let world = active();
+        later(&world, Limits::DEFAULT.idle_pause_ms);
+        world.with(|s| s.fail.insert("stop", vec![failure.clone()]));
+        deliver(&world, &work("s1", Work::Sweep), 1);
+        let (asked, due) = {
+            let sandbox = record(&world).sandbox;
+            assert_eq!((sandbox.phase, sandbox.lease), (Phase::Pausing, None));
+            (world.now_ms(), sandbox.due_at_ms.unwrap())
+        };
+        assert!(due > asked + 60_000, "the sweeper would ask all the time");
+        assert_eq!(
+            deliver(&world, &prompt("m2"), 1),
+            Verdict::Done,
+            "{failure:?}"
+        );
+        assert_eq!(outcomes(&world)[1], Outcome::Answered);
+    }
+}
+
+#[test]
+fn a_sweep_whose_stop_is_refused_again_and_again_holds_back_nobody_for_long() {
+    let world = active();
+    later(&world, Limits::DEFAULT.idle_pause_ms);
+    let since_ms = world.now_ms();
+    world.with(|s| s.fail.insert("stop", (0..40).map(|_| busy()).collect()));
+    let receives = deliver_until_done(&world, &work("s1", Work::Sweep), 1);
+    assert_eq!(receives, Limits::DEFAULT.attempts + 1);
+    assert_eq!(world.now_ms() - since_ms, 62_000);
+    assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
+    assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+}

@@ -1,0 +1,21 @@
+//! What failed, told once more after everything else: of a long output often only the end is read.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::limits::{FAILURE_CHARS_MAX, FAILURES_MAX};
+
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps these words for the end; their beginning, and of the first failures only.
+pub fn note(words: &str) {
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < FAILURES_MAX {
+        told.push(words.chars().take(FAILURE_CHARS_MAX).collect());
+    }
+}
+
+/// Everything that was kept, in the order in which it happened.
+#[must_use]
+pub fn told() -> Vec<String> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
