@@ -2,6 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use bobbin_tests::failures;
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
 use bobbin_tests::world::World;
@@ -41,7 +42,7 @@ pub fn beside(
 ) -> Trial {
     Trial::test(name, move || {
         let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        test()
+        test().inspect_err(|failed| failures::note(failed.message().unwrap_or_default()))
     })
 }
 
