@@ -85,7 +85,16 @@ impl DaytonaSandboxes {
                 after_ms: 0,
                 seen: "too little time is left for a stop".to_owned(),
             }),
-            SandboxState::Running => self.outcome(name, self.client.stop(name).await).await,
+            SandboxState::Running => match self.client.stop(name).await {
+                // It had stopped a moment before.
+                Err(error @ DaytonaError::Refused { status: 400, .. }) => {
+                    match self.state(name).await? {
+                        SandboxState::Running => Err(error.failure()),
+                        as_it_is => Ok(as_it_is),
+                    }
+                }
+                asked => self.outcome(name, asked).await,
+            },
             as_it_is => Ok(as_it_is),
         }
     }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::ThreadKey;
 use bobbin_core::limits::Limits;
+use bobbin_core::sandbox::SandboxState as State;
 use bobbin_test_server::{Reply, Server};
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::*;
 use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
@@ -362,6 +364,24 @@ fn sandbox(state: &str) -> Reply {
 
 /// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
 /// was made of it), and one that does neither, as its last public source.
+#[tokio::test]
+async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refused() {
+    let refused = || said(400, "Sandbox is not in a stoppable state");
+    for (then, wanted) in [("stopped", Some(State::Stopped)), ("started", None)] {
+        let (_server, sandboxes) =
+            sandboxes(vec![sandbox("started"), refused(), sandbox(then)]).await;
+        let latest = Instant::now() + Duration::from_secs(60);
+        let stopped = sandboxes.stop("n", latest).await;
+        match wanted {
+            Some(state) => assert_eq!(stopped, Ok(state)),
+            None => assert!(
+                matches!(&stopped, Err(Failure::NonRecoverable { advice }) if advice.contains("stoppable")),
+                "{stopped:?}"
+            ),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox() {
     let none = || said(404, "not found");
