@@ -3,11 +3,13 @@
 Reads one JSON object from stdin: endpoint, template (file), functions (logical id -> bootstrap), parameters, secrets
 (logical id -> value, put when the stack stands), stack, mappings (event source mappings wanted on the queue of messages). Prints one JSON object.
 
-The template is changed in five ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
+The template is changed in six ways only. Two are about the code's origin: `CodeUri` names the zip in the emulator's
 bucket, and `Architectures` is left to the host's. The third is about rights to schedules: the emulator takes every
 schedule for one of the group `default` when it checks them, so what is allowed in a group is allowed there too. The
 fourth leaves out alarms that add metrics up, which it does not have. The fifth leaves out the conditions on KMS's encryption
-context, which the emulator does not tell when it judges a call: an allowed one would be refused.
+context, which the emulator does not tell when it judges a call: an allowed one would be refused. The sixth lets who may send,
+delete or hide a message do so with several, for which AWS has no permission of its own
+(https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-batch-api-actions.html) and the emulator does.
 """
 
 import io
@@ -25,6 +27,7 @@ REGION = "us-east-1"
 BUCKET = "bobbin-code"
 DEPLOY_S_MAX = 100
 MAPPING_S_MAX = 20
+IN_BATCHES = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 
 
 class Template(yaml.SafeLoader):
@@ -56,6 +59,16 @@ def with_default_group(template):
                 if ":schedule/" in text:
                     group = text.split(":schedule/")[0] + ":schedule/default/*"
                     statement["Resource"] = [allowed, {"Fn::Sub": group}]
+
+
+def with_batches(template):
+    """Adds the batch versions of actions to the roles' policies."""
+    for resource in template["Resources"].values():
+        for policy in resource.get("Properties", {}).get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                actions = statement["Action"]
+                actions = [actions] if isinstance(actions, str) else actions
+                statement["Action"] = actions + [f"{action}Batch" for action in actions if action in IN_BATCHES]
 
 
 def without_contexts(template):
@@ -98,6 +111,7 @@ def main():
         template = yaml.load(file, Loader=Template)
     template["Globals"]["Function"].pop("Architectures", None)
     with_default_group(template)
+    with_batches(template)
     without_contexts(template)
     alarms = [name for name, resource in template["Resources"].items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
     for name in alarms:
