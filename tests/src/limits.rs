@@ -11,10 +11,11 @@ pub const SECOND_START_MS_MAX: u64 = 30_000;
 pub const STOP_MS_MAX: u64 = 20_000;
 /// Processes of a killed stack must be gone by then after its next start.
 pub const CLEANED_MS_MAX: u64 = 20_000;
-/// A turn that does quick things, with the making or waking of its sandbox.
-pub const ANSWER_MS_MAX: u64 = 120_000;
+/// A turn that does quick things, with the making or waking of its sandbox; less than a stop's lease lasts (165 s), so that a
+/// wait for one is noticed.
+pub const ANSWER_MS_MAX: u64 = 150_000;
 /// Something becomes visible that takes no model and no sandbox.
-pub const VISIBLE_MS_MAX: u64 = 45_000;
+pub const VISIBLE_MS_MAX: u64 = 75_000;
 /// A turn whose worker is killed in the middle of it, while other threads keep the machine busy.
 pub const FAULTY_ANSWER_MS_MAX: u64 = 300_000;
 /// The same in a crowd of fifty threads.
@@ -22,7 +23,7 @@ pub const LOADED_MS_MAX: u64 = 240_000;
 /// People who write at the same moment: each needs a process of the ingress, which has three seconds to start.
 pub const PEOPLE_AT_ONCE: usize = 3;
 /// A message is received as often as its queue allows.
-pub const DEAD_LETTER_MS_MAX: u64 = 120_000;
+pub const DEAD_LETTER_MS_MAX: u64 = 180_000;
 /// The platforms wait so long for the ingress (both document three seconds).
 pub const PLATFORM_MS_MAX: u128 = 3_000;
 /// From SIGKILL to the end of the process.
@@ -34,9 +35,9 @@ pub const STAND_IN_KILLS_AT_ONCE: usize = 6;
 /// A little more than the template's `VisibilityTimeout` of the queues.
 pub const QUEUE_VISIBILITY_MS: u32 = 961_000;
 /// From a person's Stop to the end of the turn.
-pub const CANCEL_MS_MAX: u64 = 45_000;
+pub const CANCEL_MS_MAX: u64 = 75_000;
 /// An idle sandbox is stopped by the sweep that finds it.
-pub const PAUSE_MS_MAX: u64 = 60_000;
+pub const PAUSE_MS_MAX: u64 = 90_000;
 /// One HTTP call of a test.
 pub const CALL_MS_MAX: u64 = 30_000;
 /// Between two looks at a condition.
@@ -66,6 +67,6 @@ pub const SCAN_PAGES_MAX: usize = 50;
 /// Event source mappings on `messages.fifo` at ministack, where each runs one batch at a time.
 pub const MAPPINGS: usize = 6;
 /// A function asks for work, or says why it cannot.
-pub const FUNCTION_START_MS_MAX: u64 = 30_000;
+pub const FUNCTION_START_MS_MAX: u64 = 60_000;
 /// A function answers an event that needs no sandbox.
-pub const FUNCTION_ANSWER_MS_MAX: u64 = 30_000;
+pub const FUNCTION_ANSWER_MS_MAX: u64 = 60_000;
