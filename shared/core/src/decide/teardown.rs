@@ -41,11 +41,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     {
         return next;
     }
-    if let Some(delay_ms) = record::foreign_lease_ms(session, context) {
-        return Next::Hold {
-            delay_ms,
-            why: "another delivery may still be stopping the sandbox".to_owned(),
-        };
+    // The sweeper says it again, and what somebody wants of the sandbox waits behind it.
+    if record::foreign_lease_ms(session, context).is_some() {
+        return Next::Done;
     }
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
         // A sandbox that cannot be reached is its own sweep's.
