@@ -60,6 +60,8 @@ pub const TAIL_LINE_CHARS_MAX: usize = 400;
 pub const FAILURES_MAX: usize = 8;
 /// Characters of such a failure.
 pub const FAILURE_CHARS_MAX: usize = 3_000;
+/// Characters of the end of what its stack said.
+pub const STACK_CHARS_MAX: usize = 2_500;
 /// Messages of a thread that are read.
 pub const MESSAGES_MAX: usize = 100;
 /// Pages of a table that are read.

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::limits::{START_MS_MAX, STOP_MS_MAX, TAIL_LINE_CHARS_MAX, TAIL_LINES_MAX};
+use crate::limits::{
+    STACK_CHARS_MAX, START_MS_MAX, STOP_MS_MAX, TAIL_LINE_CHARS_MAX, TAIL_LINES_MAX,
+};
 use crate::ready::Ready;
 use crate::wait::within_blocking;
 use crate::{binaries, failures, judge, processes};
@@ -279,10 +281,10 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            failures::note(&format!(
-                "what the stack of the failed test said:\n{}",
-                self.tail()
-            ));
+            let said = self.tail();
+            let from = said.char_indices().rev().nth(STACK_CHARS_MAX);
+            let last = &said[from.map_or(0, |(at, _)| at)..];
+            failures::note(&format!("the end of what its stack said: {last}"));
         }
         let stopped = if self.killed { Ok(()) } else { self.stop() };
         let _ = self.guard.kill();
