@@ -289,3 +289,48 @@ impl RunWatch for Watch {
         self.fold.as_ref().and_then(Fold::trouble)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use bobbin_core::endpoint::Endpoint;
+    use bobbin_http::{Hosts, Http};
+    use bobbin_test_server::{Reply, Server};
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a look says of a run of these prompts, whose tries stand so, one after the other.
+    async fn observed(prompts: &[&str], states: &[&str]) -> AgentResult<RunState> {
+        let replies = states
+            .iter()
+            .map(|state| Reply::json(200, &json!({"state": state, "lastEvent": 0})));
+        let server = Server::answering(replies).await;
+        let http = Http::new(server.base(), Hosts::Public).unwrap();
+        let endpoint = Endpoint {
+            url: server.base().to_owned(),
+            headers: Vec::new(),
+        };
+        let refresh = Arc::new(|| unreachable!("the endpoint answers"));
+        let daemon = Daemon::new(http, endpoint, "token", refresh);
+        let prompts = prompts.iter().map(|&prompt| prompt.to_owned());
+        let seen = Watch::new(daemon, "s1", prompts.collect()).observe().await;
+        assert_eq!(server.lines().len(), states.len());
+        seen
+    }
+
+    /// Not `Stopped`, of which a second look some seconds later has to say the same: who ran the agent says it.
+    #[tokio::test]
+    async fn a_run_that_was_cut_is_lost_at_the_first_look_and_one_that_is_not_there_is_doubted() {
+        let cut = observed(&["msg_a"], &["lost", "not_seen"]).await;
+        assert_eq!(cut, Ok(RunState::Lost));
+        let tried_again = observed(&["msg_a"], &["lost", "running"]).await;
+        assert_eq!(tried_again, Ok(RunState::Busy));
+        let absent = observed(&["msg_a"], &["not_seen"]).await;
+        assert_eq!(absent, Ok(RunState::Pending));
+        let with_another = observed(&["msg_a", "msg_b"], &["lost", "not_seen", "done"]).await;
+        assert_eq!(with_another, Ok(RunState::Lost));
+    }
+}
