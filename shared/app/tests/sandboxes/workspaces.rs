@@ -75,6 +75,15 @@ async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn Ru
     }
 }
 
+/// Sees that a run goes on. What its watch read when it was connected may have been read before the run began.
+async fn at_work(watch: &mut Box<dyn RunWatch>) {
+    let seen = match watch.observe().await {
+        Ok(RunState::Pending) => watch.observe().await,
+        seen => seen,
+    };
+    assert_eq!(seen, Ok(RunState::Busy));
+}
+
 /// Looks at a run until it has ended.
 async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
@@ -418,8 +427,8 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     })
     .await;
     assert_eq!(first_run.asks(), [], "the ask is the other's");
-    assert_eq!(first_run.observe().await, Ok(RunState::Busy));
-    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
+    at_work(&mut first_run).await;
+    at_work(&mut second_run).await;
     let steps = |run: &dyn RunWatch| {
         run.steps()
             .0
@@ -457,7 +466,7 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
         .await
         .unwrap();
     assert_eq!(ended(&mut first_run).await, RunEnd::Aborted);
-    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
+    at_work(&mut second_run).await;
     two.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
     assert_eq!(ended(&mut second_run).await, RunEnd::Completed);
 
