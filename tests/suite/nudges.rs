@@ -164,7 +164,7 @@ impl Caller {
 
 async fn harmless(world: World) {
     let caller = Caller::of(&world).await;
-    let (mut talk, turn) = world.begin(Platform::Discord, &timed(30)).await;
+    let (mut talk, turn) = world.begin(Platform::Discord, &timed(75)).await;
     let token = caller.token(&talk.thread.key, &turn);
     let first = parked(&talk, 1).await;
 
