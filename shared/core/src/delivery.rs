@@ -92,4 +92,10 @@ impl Delivery<'_> {
     pub const fn age_ms(&self, now_ms: Ms) -> u64 {
         now_ms.saturating_sub(self.message.accepted_at_ms)
     }
+
+    /// Whether it is given up where it cannot be done now: what nobody said, after some deliveries.
+    #[must_use]
+    pub const fn is_given_up(&self) -> bool {
+        self.message.work.is_by_itself() && self.receive > self.limits.attempts
+    }
 }

@@ -127,8 +127,8 @@ fn matrix() {
 
 /// Whether the template says so; of several messages at once SQS asks for the permission for one.
 fn is_allowed(permissions: &[Permission], cell: &Cell) -> bool {
-    let in_batches = cell.action.starts_with("sqs:");
-    let single = cell.action.strip_suffix("Batch").filter(|_| in_batches);
+    let single = cell.action.strip_suffix("Batch");
+    let single = single.filter(|action| action.starts_with("sqs:"));
     let asked = single.unwrap_or(&cell.action);
     permissions.iter().any(|(action, resource)| {
         action == asked && (resource == "*" || *resource == cell.resource)

@@ -466,7 +466,7 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
         .await
         .unwrap();
     assert_eq!(ended(&mut first_run).await, RunEnd::Aborted);
-    at_work(&mut second_run).await;
+    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
     two.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
     assert_eq!(ended(&mut second_run).await, RunEnd::Completed);
 

@@ -129,10 +129,7 @@ fn wait(
     {
         return None;
     }
-    if session.turn.is_none()
-        && context.delivery.message.work.is_by_itself()
-        && context.delivery.receive > limits.attempts
-    {
+    if session.turn.is_none() && context.delivery.is_given_up() {
         return Some(Next::Done);
     }
     let (attempts, most) = session.turn.as_mut().map_or(

@@ -45,12 +45,11 @@ pub(super) fn of_provider(
 ) -> Result<Next, String> {
     let limits = context.delivery.limits;
     let message = context.delivery.message;
+    if context.delivery.is_given_up() {
+        return Ok(Next::Done);
+    }
     if message.work.is_by_itself() {
-        return Ok(if context.delivery.receive > limits.attempts {
-            Next::Done
-        } else {
-            hold(after_ms, seen, context)
-        });
+        return Ok(hold(after_ms, seen, context));
     }
     if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.outage_ms {
         return Err(words::outage(seen, limits.outage_ms, false));

@@ -132,17 +132,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
 #[test]
 fn a_reset_deletes_the_sandbox_and_says_so() {
     let world = active();
-    deliver_until_done(
-        &world,
-        &work(
-            "r1",
-            Work::Reset {
-                by: person("ann"),
-                membership: Membership::default(),
-            },
-        ),
-        1,
-    );
+    deliver_until_done(&world, &reset(), 1);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
         assert!(
@@ -431,10 +421,6 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
     let chunk_call = calls(&world) - before - 5;
     world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());
-    let busy = || Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
     world.with(|s| {
         s.fail
             .insert("find_agent_session", (0..100).map(|_| busy()).collect())
@@ -478,11 +464,7 @@ fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
         assert!(crash.is_err(), "delivery {receive}");
     }
     world.with(|s| s.crash_at = None);
-    let busy = Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
-    world.with(|s| s.fail.insert("post", vec![busy]));
+    world.with(|s| s.fail.insert("post", vec![busy()]));
     deliver_until_done(&world, &prompt("m3"), 20);
     assert_eq!(outcomes(&world)[2], Outcome::Cancelled { by: "bob".into() });
 }
@@ -490,18 +472,8 @@ fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
 #[test]
 fn a_reset_whose_word_is_refused_for_now_is_told_later() {
     let world = active();
-    let busy = Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
-    world.with(|s| s.fail.insert("post", vec![busy]));
-    let reset = work(
-        "r1",
-        Work::Reset {
-            by: person("ann"),
-            membership: Membership::default(),
-        },
-    );
+    world.with(|s| s.fail.insert("post", vec![busy()]));
+    let reset = reset();
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &reset, 2);
     world.with(|s| {
@@ -564,16 +536,7 @@ fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     let world = active();
     later(&world, Limits::DEFAULT.idle_pause_ms);
     // Crash right after the flag was saved: load, save, then the stop.
-    world.with(|s| s.crash_at = Some((s.calls + 3, false)));
-    assert!(
-        catch_unwind(AssertUnwindSafe(|| deliver(
-            &world,
-            &work("s1", Work::Sweep),
-            1
-        )))
-        .is_err()
-    );
-    world.with(|s| s.crash_at = None);
+    dies(&world, &work("s1", Work::Sweep), 3, false);
     assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
     let lease = record(&world).sandbox.lease.unwrap();
     assert!(lease.until_ms > world.now_ms() + 60_000);
@@ -622,11 +585,7 @@ fn a_new_agent_session_is_told_what_the_thread_was_about() {
 #[test]
 fn after_a_reset_nothing_of_before_is_told() {
     let world = active();
-    let reset = Work::Reset {
-        by: person("ann"),
-        membership: Membership::default(),
-    };
-    deliver_until_done(&world, &work("r", reset), 1);
+    deliver_until_done(&world, &reset(), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(world.with(|s| s.told.clone()), ["do it", "do it"]);
 }
@@ -955,13 +914,9 @@ fn files_that_cannot_be_shown_are_named_and_the_turn_is_answered_all_the_same() 
 #[test]
 fn a_chat_that_refuses_files_for_long_is_told_the_end_without_them() {
     let world = active();
-    let busy = Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
     world.with(|s| {
         s.display = (0..9).map(|n| artifact(&format!("f{n}"), "1")).collect();
-        s.fail.insert("post_artifact", vec![busy; 100]);
+        s.fail.insert("post_artifact", vec![busy(); 100]);
     });
     let deliveries = deliver_until_done(&world, &prompt("m2"), 1);
     assert!(deliveries <= Limits::DEFAULT.refusals, "{deliveries}");

@@ -11,6 +11,9 @@ use super::seam::DaytonaSandboxes;
 use super::types::{CreateSandbox, Image};
 use crate::provider::{self, Observed, SandboxSpec};
 
+/// What is neither in transition nor broken.
+const STANDING: [SandboxState; 2] = [SandboxState::Stopped, SandboxState::Running];
+
 impl DaytonaSandboxes {
     pub(super) async fn create(
         &self,
@@ -76,7 +79,7 @@ impl DaytonaSandboxes {
             } => self.client.recover(name).await,
             as_it_is => return Ok(as_it_is),
         };
-        self.outcome(name, asked).await
+        self.outcome(name, asked, &STANDING).await
     }
 
     pub(super) async fn halt(&self, name: &str, latest: Instant) -> Observed {
@@ -85,16 +88,10 @@ impl DaytonaSandboxes {
                 after_ms: 0,
                 seen: "too little time is left for a stop".to_owned(),
             }),
-            SandboxState::Running => match self.client.stop(name).await {
-                // It had stopped a moment before.
-                Err(error @ DaytonaError::Refused { status: 400, .. }) => {
-                    match self.state(name).await? {
-                        SandboxState::Running => Err(error.failure()),
-                        as_it_is => Ok(as_it_is),
-                    }
-                }
-                asked => self.outcome(name, asked).await,
-            },
+            SandboxState::Running => {
+                let asked = self.client.stop(name).await;
+                self.outcome(name, asked, &[SandboxState::Running]).await
+            }
             as_it_is => Ok(as_it_is),
         }
     }
@@ -102,7 +99,10 @@ impl DaytonaSandboxes {
     pub(super) async fn remove(&self, name: &str) -> Observed {
         match self.state(name).await? {
             SandboxState::Gone => Ok(SandboxState::Gone),
-            _ => self.outcome(name, self.client.delete(name).await).await,
+            _ => {
+                let asked = self.client.delete(name).await;
+                self.outcome(name, asked, &STANDING).await
+            }
         }
     }
 
@@ -114,15 +114,23 @@ impl DaytonaSandboxes {
         }
     }
 
-    /// After a call that may have been too late, in transition or lost, the sandbox itself says what is.
-    async fn outcome(&self, name: &str, asked: Result<(), DaytonaError>) -> Observed {
+    /// After a call that may have been too late, in transition or lost, the sandbox itself says what is; in one of the states
+    /// `from` a refused call has changed nothing.
+    async fn outcome(
+        &self,
+        name: &str,
+        asked: Result<(), DaytonaError>,
+        from: &[SandboxState],
+    ) -> Observed {
         match asked {
             Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
             Err(error @ DaytonaError::Refused { status: 400, .. }) => {
-                return match self.state(name).await? {
-                    // Refused although it is stopped: a quota, which only a person can mend.
-                    SandboxState::Stopped | SandboxState::Running => Err(error.failure()),
-                    other => Ok(other),
+                let seen = self.state(name).await?;
+                // Refused where it could be done: a quota, which only a person can mend.
+                return if from.contains(&seen) {
+                    Err(error.failure())
+                } else {
+                    Ok(seen)
                 };
             }
             Err(error) => return Err(error.failure()),

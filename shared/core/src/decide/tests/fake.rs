@@ -858,6 +858,28 @@ pub(super) fn work(id: &str, work: Work) -> Message {
     }
 }
 
+/// What asks for a fresh sandbox.
+pub(super) fn reset() -> Message {
+    let (by, membership) = (person("ann"), Membership::default());
+    work("r1", Work::Reset { by, membership })
+}
+
+/// A service that is asked too often.
+pub(super) fn busy() -> Failure {
+    Failure::Wait {
+        after_ms: 0,
+        seen: "429".to_owned(),
+    }
+}
+
+/// The first delivery dies at that call of its own: before it, or after it had its effect.
+pub(super) fn dies(world: &Fake, message: &Message, call: u32, after: bool) {
+    world.with(|s| s.crash_at = Some((s.calls + call, after)));
+    let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1)));
+    world.with(|s| s.crash_at = None);
+    assert!(died.is_err());
+}
+
 pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
     let limits = world.with(|s| s.limits.clone());
     let delivery = Delivery {

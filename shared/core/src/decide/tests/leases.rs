@@ -2,26 +2,6 @@
 
 use super::*;
 
-fn reset() -> Message {
-    let (by, membership) = (person("ann"), Membership::default());
-    work("r1", Work::Reset { by, membership })
-}
-
-fn busy() -> Failure {
-    Failure::Wait {
-        after_ms: 0,
-        seen: "429".to_owned(),
-    }
-}
-
-/// The delivery dies at its next call of that number, counted from now: before it, or after it had its effect.
-fn dies(world: &Fake, message: &Message, call: u32, after: bool) {
-    world.with(|s| s.crash_at = Some((s.calls + call, after)));
-    let died = catch_unwind(AssertUnwindSafe(|| deliver(world, message, 1)));
-    world.with(|s| s.crash_at = None);
-    assert!(died.is_err());
-}
-
 #[test]
 fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
     let outage = Failure::Outage {
@@ -49,6 +29,20 @@ fn a_reset_whose_delivery_dies_at_its_delete_goes_on_with_the_next() {
         assert_eq!(deliver(&world, &reset(), 2), Verdict::Done, "{after}");
         assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     }
+}
+
+#[test]
+fn a_delete_that_outlasts_its_lease_takes_it_anew() {
+    let world = active();
+    world.with(|s| s.fail.insert("delete", (0..2).map(|_| busy()).collect()));
+    assert!(matches!(deliver(&world, &reset(), 1), Verdict::Hold { .. }));
+    let until_ms = record(&world).sandbox.lease.unwrap().until_ms;
+    later(&world, until_ms - world.now_ms());
+    assert!(matches!(deliver(&world, &reset(), 2), Verdict::Hold { .. }));
+    let sandbox = record(&world).sandbox;
+    let lease = sandbox.lease.unwrap();
+    assert_eq!(lease.until_ms, until_ms + 165_000);
+    assert_eq!(sandbox.due_at_ms, Some(lease.until_ms));
 }
 
 #[test]

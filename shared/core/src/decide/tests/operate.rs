@@ -171,10 +171,6 @@ fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_o
         came_of(&world)[1].1.as_deref(),
         Some("its server does not answer: no answer")
     );
-    let busy = || Failure::Wait {
-        after_ms: 0,
-        seen: "429".to_owned(),
-    };
     let world = active();
     world.with(|s| s.fail.insert("stop", (0..20).map(|_| busy()).collect()));
     let receives = deliver_until_done(&world, &operation("o1", Operation::Pause), 1);
@@ -188,10 +184,7 @@ fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
     let world = active();
     later(&world, Limits::DEFAULT.idle_pause_ms);
     // Dead right after its lease was saved: load, save, then the stop.
-    world.with(|s| s.crash_at = Some((s.calls + 3, false)));
-    let sweep = work("s1", Work::Sweep);
-    assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &sweep, 1))).is_err());
-    world.with(|s| s.crash_at = None);
+    dies(&world, &work("s1", Work::Sweep), 3, false);
     let lease = record(&world).sandbox.lease.unwrap();
     let resume = operation("o1", Operation::Resume);
     let mut receive = 1;

@@ -32,11 +32,6 @@ fn lost() -> Fake {
     world
 }
 
-fn reset() -> Message {
-    let (by, membership) = (person("ann"), Membership::default());
-    work("r1", Work::Reset { by, membership })
-}
-
 fn operation(want: Operation) -> Message {
     work("o1", Work::Operate { want, by: None })
 }

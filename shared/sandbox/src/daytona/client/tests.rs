@@ -362,8 +362,6 @@ fn sandbox(state: &str) -> Reply {
     reply(200, json!({"id": "id-1", "name": "n", "state": state}))
 }
 
-/// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
-/// was made of it), and one that does neither, as its last public source.
 #[tokio::test]
 async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refused() {
     let refused = || said(400, "Sandbox is not in a stoppable state");
@@ -382,6 +380,8 @@ async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refus
     }
 }
 
+/// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
+/// was made of it), and one that does neither, as its last public source.
 #[tokio::test]
 async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox() {
     let none = || said(404, "not found");
