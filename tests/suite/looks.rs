@@ -17,9 +17,6 @@ use crate::asks::{answered, asked, settled};
 use crate::run::{BRISK, SELDOM, on, seldom, trial};
 use crate::waiting::card_says;
 
-/// What a look and the telling of an end may take on a busy machine.
-pub const LOOK_TAKES_MS_MAX: u64 = 15_000;
-
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
@@ -121,18 +118,12 @@ async fn found(world: World, platform: Platform) {
     talk.press(&ask, "blue").await;
     answered(&talk, &turn, &["was answered: blue"]).await;
     settled(&talk, &ask, &["answered: blue"]).await;
-    // The last look before saw it go on.
+    // The last look before saw it go on, and had the next one come within the bound of looks.
     let last = world.parked(&talk.thread.key).await.unwrap();
-    let ended = talk.ended(&turn).await;
     let waited_ms = last.until_ms - last.at_ms;
     assert!(
         last.turn == turn && waited_ms <= Limits::DEFAULT.look_ms_max,
         "{last:?}"
-    );
-    assert!(
-        ended.at_ms - last.at_ms <= waited_ms + LOOK_TAKES_MS_MAX,
-        "the end was told at {}: {last:?}",
-        ended.at_ms
     );
     talk.finish().await;
 }
