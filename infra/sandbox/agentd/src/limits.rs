@@ -2,6 +2,8 @@
 
 /// A session's log; beyond it the session takes no more, as with a full disk.
 pub(crate) const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// Beyond it the ends of turns alone are taken.
+pub(crate) const LOG_ENDS_BYTES_MAX: u64 = 1024 * 1024;
 /// One line of a session's log, and so one event. A longer event is kept without its raw value, or as a note of its size.
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events between two entries of a log's index.
@@ -80,6 +82,9 @@ pub(crate) const SNAPSHOT_FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Files of a directory that may differ from its repository's index, and their bytes: with more there is no snapshot.
 pub(crate) const SNAPSHOT_FILES_MAX: usize = 20_000;
 pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// The repository's index, and its list of what is ignored: a larger one is not used.
+pub(crate) const SNAPSHOT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(crate) const SNAPSHOT_EXCLUDES_BYTES_MAX: u64 = 1024 * 1024;
 /// Git's list of them.
 pub(crate) const SNAPSHOT_LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// One snapshot, and one comparison: a prompt waits for it.
@@ -94,3 +99,9 @@ pub(crate) const CHANGES_KEPT: usize = 8;
 pub(crate) const CHANGES_WAIT_MS_MAX: u64 = 12_000;
 /// Images of one prompt that an agent is shown, together; one that does not fit is named.
 pub(crate) const IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// How long one may take to be read.
+pub(crate) const IMAGE_MS_MAX: u64 = 10_000;
+/// Connections to the daemon at once; the oldest one that has not shown the token gives way.
+pub(crate) const CONNECTIONS_MAX: usize = 256;
+/// From a connection's start, or its last answer, until the head of a request has come.
+pub(crate) const HEAD_MS_MAX: u64 = 20_000;

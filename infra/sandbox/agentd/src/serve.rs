@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agents::Agents;
 use crate::api;
 use crate::arguments::Arguments;
+use crate::connections;
 use crate::daemon_log;
 use crate::host::Host;
 use crate::limits::STOP_GRACE_MS;
@@ -60,7 +61,7 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     println!("bobbin-agentd listening on http://{address}");
     let app = api::router(sessions.clone(), host.clone(), &arguments.token);
     tokio::select! {
-        served = axum::serve(listener, app) => served?,
+        () = connections::serve(listener, app) => {}
         _ = terminate.recv() => {}
     }
     host.stopping();

@@ -12,9 +12,11 @@ use tokio::process::Command;
 
 use super::{FileChange, Status};
 use crate::limits::{
-    CHANGES_BYTES_MAX, CHANGES_FILES_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOT_FILE_BYTES_MAX,
-    SNAPSHOT_FILES_MAX, SNAPSHOT_LIST_BYTES_MAX, SNAPSHOT_MS_MAX,
+    CHANGES_BYTES_MAX, CHANGES_FILES_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOT_EXCLUDES_BYTES_MAX,
+    SNAPSHOT_FILE_BYTES_MAX, SNAPSHOT_FILES_MAX, SNAPSHOT_INDEX_BYTES_MAX, SNAPSHOT_LIST_BYTES_MAX,
+    SNAPSHOT_MS_MAX,
 };
+use crate::plain;
 
 /// Why it is not known what a turn changes.
 #[derive(Debug, thiserror::Error)]
@@ -76,12 +78,18 @@ impl Snapshots {
         if let Some(found) = found {
             let objects = format!("{}\n", found.objects.display());
             std::fs::write(folder.join("objects/info/alternates"), objects)?;
-            // What is ignored in this checkout alone.
-            if found.excludes.is_file() {
-                std::fs::copy(&found.excludes, folder.join("info/exclude"))?;
-            }
-            snapshots.is_seeded = seed(&found.index, &snapshots.index())?;
-            snapshots.root = found.root;
+            let (index, excludes) = (snapshots.index(), folder.join("info/exclude"));
+            let root = found.root.clone();
+            let copied = tokio::task::spawn_blocking(move || {
+                // What is ignored in this checkout alone.
+                seed(&found.excludes, &excludes, SNAPSHOT_EXCLUDES_BYTES_MAX);
+                seed(&found.index, &index, SNAPSHOT_INDEX_BYTES_MAX)
+            });
+            let bound = Duration::from_millis(SNAPSHOT_MS_MAX);
+            let copied = tokio::time::timeout(bound, copied).await;
+            let is_seeded = copied.map_err(|_| Unknown::TooLong)?;
+            snapshots.is_seeded = is_seeded.map_err(std::io::Error::other)?;
+            snapshots.root = root;
         }
         std::fs::write(folder.join("config"), config)?;
         Ok(snapshots)
@@ -322,18 +330,15 @@ async fn find(directory: &Path) -> Result<Option<Found>, Unknown> {
     }))
 }
 
-/// Copies an index, which says of each file what it was and when: what is as it was is not read again. With its time, by
-/// which git tells whose times can be believed. Whether there is one.
-fn seed(index: &Path, own: &Path) -> std::io::Result<bool> {
-    let modified = match std::fs::metadata(index).and_then(|found| found.modified()) {
-        Ok(modified) => modified,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    std::fs::copy(index, own)?;
-    let own = std::fs::File::options().write(true).open(own)?;
-    own.set_modified(modified)?;
-    Ok(true)
+/// Copies a file of the repository's; of an index, which says of each file what it was and when, so that what is as it was is
+/// not read again, with its time, by which git tells whose times can be believed. Whether there is one that can be used.
+fn seed(theirs: &Path, own: &Path, bytes_max: u64) -> bool {
+    if plain::copy(theirs, own, bytes_max).is_ok() {
+        return true;
+    }
+    // It may not be there.
+    let _ = std::fs::remove_file(own);
+    false
 }
 
 /// Of the files that may differ from the index those that are looked at, in the same form. What is not there is to be
@@ -351,7 +356,7 @@ fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unkno
         if let Ok(found) = path.symlink_metadata() {
             let is_link = found.is_symlink();
             let is_file = found.is_file() && found.len() <= SNAPSHOT_FILE_BYTES_MAX;
-            let is_readable = is_file && std::fs::File::open(&path).is_ok();
+            let is_readable = is_file && plain::open(&path, SNAPSHOT_FILE_BYTES_MAX).is_ok();
             // A directory is a repository of its own.
             if !is_link && !is_readable {
                 continue;

@@ -1,7 +1,8 @@
 //! A prompt on its way to the agent: the files are looked at before anything changes them, and the images among its
 //! attachments are read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +11,8 @@ use bobbin_core::images::media_type;
 use super::Launch;
 use crate::agents::Kind;
 use crate::host::Host;
-use crate::limits::IMAGES_BYTES_MAX;
+use crate::limits::{IMAGE_MS_MAX, IMAGES_BYTES_MAX};
+use crate::plain;
 use crate::state::{Attachment, Prompt};
 
 /// A turn's prompt.
@@ -73,9 +75,11 @@ impl Handed {
 
 /// Reads an image; none where it cannot be read, is none, or is larger than what is left for images.
 async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
-    let found = tokio::fs::metadata(&file.path).await.ok()?;
-    let rest = left.checked_sub(found.len())?;
-    let bytes = tokio::fs::read(&file.path).await.ok()?;
+    let (path, bytes_max) = (PathBuf::from(&file.path), *left);
+    let read = tokio::task::spawn_blocking(move || plain::read(&path, bytes_max));
+    let read = tokio::time::timeout(Duration::from_millis(IMAGE_MS_MAX), read).await;
+    let bytes = read.ok()?.ok()?.ok()?;
+    let rest = left.checked_sub(bytes.len() as u64)?;
     let media_type = media_type(&bytes)?;
     *left = rest;
     Some(Image {

@@ -288,3 +288,25 @@ async fn a_repository_cannot_have_anything_run_by_being_looked_at() {
     assert!(status.is_ok());
     wait_for("the thief", async || Path::new(&stolen).exists()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_no_file_costs_neither_the_daemon_nor_the_changes() {
+    for make in [
+        "rm .git/index .git/info/exclude; mkfifo .git/index .git/info/exclude",
+        "ln -sf /dev/zero .git/index",
+        "truncate -s 1T .git/index",
+    ] {
+        let daemon = Daemon::start().await;
+        repository(&daemon.project());
+        daemon.create("s").await;
+        let made = Command::new("sh")
+            .args(["-c", make])
+            .current_dir(daemon.project())
+            .status();
+        assert!(made.unwrap().success(), "{make}");
+        let found = turn(&daemon, "t", "run echo x >> kept.txt").await;
+        let names = found["files"].as_array().unwrap();
+        assert_eq!(names.len(), 1, "{make}: {found}");
+        assert_eq!(names[0]["file"], "kept.txt", "{make}: {found}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Images that come with a prompt.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::world::{Daemon, stand_in};
@@ -57,4 +59,26 @@ async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_th
         };
         assert_eq!(said, expected);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_file_within_the_bound_is_not_read_as_an_image() {
+    let daemon = Daemon::start_with(&["--acp", &stand_in()], &[("STANDIN_SEES", "1")]).await;
+    let project = daemon.project();
+    let made = Command::new("mkfifo")
+        .arg(project.join("fifo.png"))
+        .status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", project.join("endless.png")).unwrap();
+    let sparse = std::fs::File::create(project.join("sparse.png")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    daemon.create("s").await;
+    let attached = |path: &str| json!({"path": path, "mime": "image/png"});
+    let all = ["fifo.png", "endless.png", "/dev/zero", "sparse.png"].map(attached);
+    let body = json!({"message": "images", "turn": "t", "attachments": all});
+    let sent = daemon.post("/v1/sessions/s/messages", body).await;
+    assert_eq!(sent.status, 204, "{}", sent.body);
+    daemon.until("s", "t", "done").await;
+    let said = daemon.said("s", "t").await;
+    assert!(said.starts_with("images: ; links: "), "{said}");
 }

@@ -1,13 +1,13 @@
 //! Turns: once each, in order, answered, cancelled, failed.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use bobbin_http::Method;
 use serde_json::json;
 
-use crate::world::{Daemon, TOKEN, http, wait_for};
+use crate::world::{Daemon, TOKEN, WAIT_MAX, http, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_is_sent_again_at_once_and_after_its_end_is_one_run() {
@@ -322,5 +322,48 @@ async fn events_are_had_by_offset_by_waiting_and_as_a_stream_and_are_the_same() 
             );
         }
         assert_eq!(streamed, events[offset..]);
+    }
+}
+
+/// More than the daemon keeps open at once.
+const STRANGERS: usize = 300;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_who_say_half_a_request_keep_nobody_out() {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    let url = daemon.url("/v1/sessions/s/events/sse");
+    let request = http().request(Method::GET, &url).unwrap();
+    let request = request.bearer_auth(TOKEN).timeout(2 * WAIT_MAX);
+    let mut known = http().open(request).await.unwrap();
+    let strangers: Vec<TcpStream> = (0..STRANGERS)
+        .map(|_| {
+            let mut stranger = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+            stranger
+                .write_all(b"GET /v1/health HTTP/1.1\r\nhost:")
+                .unwrap();
+            stranger
+        })
+        .collect();
+    let begun = Instant::now();
+    assert_eq!(daemon.get("/v1/health").await, json!({"status": "ok"}));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{begun:?}");
+    let is_closed = |mut stranger: &TcpStream| {
+        stranger.set_nonblocking(true).unwrap();
+        !matches!(stranger.read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    // The oldest ones gave way at once, and the others by their time.
+    let gave_way = strangers.iter().filter(|one| is_closed(one)).count();
+    assert!((1..STRANGERS).contains(&gave_way), "{gave_way}");
+    wait_for("the others to be closed", async || {
+        strangers.iter().all(is_closed)
+    })
+    .await;
+    daemon.send("s", "t", "say hello").await;
+    let mut heard = String::new();
+    while !heard.contains("hello") {
+        let chunk = known.chunk().await.expect("who has the token stays");
+        let chunk = chunk.expect("the stream goes on");
+        heard.push_str(&String::from_utf8_lossy(&chunk));
     }
 }

@@ -1,0 +1,76 @@
+//! Connections to the daemon.
+//!
+//! Promised: so many and no more, so that whoever opens them without the token takes no file that the daemon needs; a
+//! connection that has shown the token is closed for none that has not, and who says nothing is not waited for.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use crate::limits::{CONNECTIONS_MAX, HEAD_MS_MAX, LOOK_MS};
+
+struct Connection {
+    task: JoinHandle<()>,
+    /// It has shown the token.
+    is_known: Arc<AtomicBool>,
+}
+
+/// Serves for ever.
+pub(crate) async fn serve(listener: TcpListener, app: Router) {
+    // The oldest first.
+    let mut open: Vec<Connection> = Vec::new();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be taken");
+                tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+                continue;
+            }
+        };
+        open.retain(|one| !one.task.is_finished());
+        if open.len() >= CONNECTIONS_MAX {
+            let stranger = |one: &Connection| !one.is_known.load(Ordering::Relaxed);
+            let Some(place) = open.iter().position(stranger) else {
+                continue;
+            };
+            open.remove(place).task.abort();
+        }
+        let is_known = Arc::new(AtomicBool::new(false));
+        let task = tokio::spawn(connection(stream, app.clone(), is_known.clone()));
+        open.push(Connection { task, is_known });
+    }
+}
+
+async fn connection(stream: TcpStream, app: Router, is_known: Arc<AtomicBool>) {
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |request| {
+        let (answer, is_known) = (app.call(request), is_known.clone());
+        async move {
+            let answer = answer.await?;
+            if answer.status() != StatusCode::UNAUTHORIZED {
+                is_known.store(true, Ordering::Relaxed);
+            }
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HEAD_MS_MAX))
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    // Whoever was spoken to may have gone away.
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
