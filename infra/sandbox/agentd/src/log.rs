@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::limits::{INDEX_EVERY, LINE_BYTES_MAX};
+use crate::limits::{INDEX_EVERY, LINE_BYTES_MAX, LOG_ENDS_BYTES_MAX};
 use crate::state::Change;
 
 pub(crate) use read::{Page, Reader};
@@ -52,6 +52,14 @@ pub(crate) enum AppendError {
     /// It is not known what of the lines is there, until the file is read again at the next start.
     #[error("the log cannot be written: {0}")]
     Broken(String),
+}
+
+/// How far into its bound a log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Ordinary,
+    /// Ends of turns are taken beyond the bound too.
+    Ends,
 }
 
 /// What readers and the writer share.
@@ -140,7 +148,7 @@ impl Log {
     ///
     /// # Errors
     /// [`AppendError`]: none of the lines counts.
-    pub(crate) fn append(&mut self, lines: &[Line]) -> Result<(), AppendError> {
+    pub(crate) fn append(&mut self, lines: &[Line], room: Room) -> Result<(), AppendError> {
         if let Some(why) = &self.broken {
             return Err(AppendError::Broken(why.clone()));
         }
@@ -154,7 +162,11 @@ impl Log {
             encode(line, &mut bytes).map_err(|error| AppendError::Broken(error.to_string()))?;
         }
         let end = start + bytes.len() as u64;
-        if end > self.bytes_max {
+        let beyond = match room {
+            Room::Ordinary => 0,
+            Room::Ends => LOG_ENDS_BYTES_MAX,
+        };
+        if end > self.bytes_max + beyond {
             return Err(AppendError::Full);
         }
         let written = self

@@ -1,7 +1,7 @@
 //! A session that lives: the one task that writes its log, and what is done once something is written.
 //!
 //! Promised: decided, written, done, in that order; several inputs share one write. Readers see nothing that is not on
-//! the disk. Deliberately absent: HTTP, and how agents are spoken to.
+//! the disk, but for an end that the disk does not take: a stop is obeyed all the same. Deliberately absent: HTTP, and how agents are spoken to.
 
 mod actor;
 mod events;
@@ -104,7 +104,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the log of a session, or makes it. A turn that was cut is ended, and one that has not begun begins.
+    /// Opens the log of a session, or makes it. Turns that have not ended are ended: nothing begins by itself.
     ///
     /// # Errors
     /// The file cannot be opened or read.

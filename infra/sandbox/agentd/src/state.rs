@@ -174,6 +174,16 @@ pub(crate) enum Change {
     Terminated,
 }
 
+impl Change {
+    /// Whether it ends something, or asks for that: so it holds whatever the disk takes.
+    pub(crate) const fn ends(&self) -> bool {
+        matches!(
+            self,
+            Self::CancelAsked { .. } | Self::Ended { .. } | Self::Terminated
+        )
+    }
+}
+
 /// Where a turn is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Phase {
@@ -265,6 +275,10 @@ impl State {
     }
 
     fn submitted(&mut self, turn: String) {
+        // One at a time: the disk did not take the end of the one before.
+        if let Some(before) = self.running.take().filter(|before| *before != turn) {
+            self.ended(&before, Ended::of(Outcome::Lost, "cut", None));
+        }
         self.queue.retain(|queued| *queued != turn);
         if let Some(phase) = self.phase_mut(&turn)
             && let Phase::Queued(prompt) = phase
@@ -308,6 +322,29 @@ impl State {
 
     pub(crate) fn running(&self) -> Option<&str> {
         self.running.as_deref()
+    }
+
+    /// Whether the turn runs and was asked to stop.
+    pub(crate) fn is_cancelled(&self, turn: &str) -> bool {
+        matches!(
+            self.phase(turn),
+            Some(Phase::Running {
+                is_cancelled: true,
+                ..
+            })
+        )
+    }
+
+    /// Whether this change ends something that has not ended.
+    pub(crate) fn is_ended_by(&self, change: &Change) -> bool {
+        match change {
+            Change::CancelAsked { turn } => {
+                self.running() == Some(turn) && !self.is_cancelled(turn)
+            }
+            Change::Ended { turn, .. } => self.is_open(turn),
+            Change::Terminated => !self.is_terminated,
+            _ => false,
+        }
     }
 
     pub(crate) fn asks(&self) -> impl Iterator<Item = &Ask> {

@@ -3,7 +3,7 @@
 use serde_json::value::to_raw_value;
 
 use super::*;
-use crate::limits::LOG_BYTES_MAX;
+use crate::limits::{LOG_BYTES_MAX, LOG_ENDS_BYTES_MAX};
 
 fn event(id: u64) -> Line {
     let body =
@@ -36,7 +36,7 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
     let mut ends = vec![0];
     for first in [1, 3] {
         let lines: Vec<Line> = (first..first + 2).map(event).collect();
-        log.append(&lines).unwrap();
+        log.append(&lines, Room::Ordinary).unwrap();
     }
     let bytes = std::fs::read(&whole).unwrap();
     ends.extend(
@@ -55,7 +55,7 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
         assert_eq!(recovered, expected, "cut at {cut}");
         assert_eq!(found.torn_bytes as usize, cut - ends[lines], "cut at {cut}");
         assert_eq!(found.damaged_lines, 0);
-        log.append(&[event(100)]).unwrap();
+        log.append(&[event(100)], Room::Ordinary).unwrap();
         drop(log);
         let (log, found, recovered) = open(&path);
         assert_eq!(found, Found::default(), "cut at {cut}");
@@ -70,7 +70,7 @@ fn a_byte_that_has_changed_costs_its_own_line_and_no_other() {
     let path = folder.path().join("log");
     let (mut log, ..) = open(&path);
     let lines: Vec<Line> = (1..=5).map(event).collect();
-    log.append(&lines).unwrap();
+    log.append(&lines, Room::Ordinary).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 12;
     bytes[second] ^= 1;
@@ -92,8 +92,11 @@ fn events_are_found_by_the_one_before_them_and_pages_are_bounded_by_number_and_s
     let folder = tempfile::tempdir().unwrap();
     let (mut log, ..) = open(&folder.path().join("log"));
     for first in (1..1000).step_by(10) {
-        log.append(&(first..first + 10).map(event).collect::<Vec<_>>())
-            .unwrap();
+        log.append(
+            &(first..first + 10).map(event).collect::<Vec<_>>(),
+            Room::Ordinary,
+        )
+        .unwrap();
     }
     for after in [0, 1, 63, 64, 65, 500, 998] {
         assert_eq!(
@@ -117,10 +120,33 @@ fn a_log_at_its_bound_takes_nothing_more_and_keeps_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (mut log, _) = Log::open(&path, 200, |_| {}).unwrap();
-    log.append(&[event(1)]).unwrap();
+    log.append(&[event(1)], Room::Ordinary).unwrap();
     let many: Vec<Line> = (2..20).map(event).collect();
-    assert!(matches!(log.append(&many), Err(AppendError::Full)));
+    assert!(matches!(
+        log.append(&many, Room::Ordinary),
+        Err(AppendError::Full)
+    ));
     assert_eq!(ids(&log, 0), [1]);
-    log.append(&[event(2)]).unwrap();
+    log.append(&[event(2)], Room::Ordinary).unwrap();
     assert_eq!(open(&path).2, [1, 2]);
+}
+
+#[test]
+fn a_log_at_its_bound_still_takes_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let (mut log, _) = Log::open(&path, 100, |_| {}).unwrap();
+    log.append(&[event(1)], Room::Ordinary).unwrap();
+    let ends: Vec<Line> = (2..20).map(event).collect();
+    assert!(matches!(
+        log.append(&ends, Room::Ordinary),
+        Err(AppendError::Full)
+    ));
+    log.append(&ends, Room::Ends).unwrap();
+    assert_eq!(open(&path).2, (1..20).collect::<Vec<u64>>());
+    let over = vec![event(20); LOG_ENDS_BYTES_MAX as usize / 20];
+    assert!(matches!(
+        log.append(&over, Room::Ends),
+        Err(AppendError::Full)
+    ));
 }

@@ -16,7 +16,7 @@ use crate::host::Host;
 use crate::limits::{
     BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, NUDGED_ASKS_MAX, ORDERS_MAX, TURN_EVENTS_MAX,
 };
-use crate::log::{AppendError, Found, Line, Log};
+use crate::log::{AppendError, Found, Line, Log, Room};
 use crate::nudge::Nudge;
 use crate::state::{Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State};
 
@@ -56,6 +56,8 @@ impl Opened {
 /// What is done once what led to it is on the disk.
 enum Effect {
     Done(Reply<()>),
+    /// Who wants something ended is told so whatever the disk takes.
+    Stopped(Reply<()>),
     Accepted(Reply<Acceptance>, Acceptance),
     Order(Box<Order>),
     Launch,
@@ -100,10 +102,12 @@ pub(super) struct Actor {
     damaged_lines: u64,
     /// By what it is said that a turn has ended or asks, for turns that have not ended; and of how many asks it was.
     nudges: HashMap<String, (Nudge, u32)>,
+    /// Ends that happened and that the disk did not take: written before anything else.
+    owed: Vec<Change>,
 }
 
 impl Actor {
-    /// Ends the turn that was cut when the daemon ended, and begins the next.
+    /// Ends the turns that had not ended when the daemon did: whoever sent one that had not begun may have given it up.
     pub(super) async fn new(
         id: &str,
         opened: Opened,
@@ -131,6 +135,7 @@ impl Actor {
             turn_events: 0,
             damaged_lines: opened.found.damaged_lines,
             nudges: HashMap::new(),
+            owed: Vec::new(),
         };
         // Before anybody can look: a turn that was cut must not be seen to run.
         actor.recovered().await;
@@ -143,6 +148,7 @@ impl Actor {
         while inputs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
             let shared = self.state.clone();
             let mut state = shared.write().await;
+            self.pay(&state).await;
             let mut batch = Batch::default();
             for input in waiting.drain(..) {
                 self.decide(&mut state, &mut batch, input);
@@ -164,10 +170,13 @@ impl Actor {
             let made = failure("stream_error", message);
             self.tell(&mut state, &mut batch, vec![made], None);
         }
-        if let Some(turn) = state.running().map(str::to_owned) {
-            self.end(&mut state, &mut batch, &turn, cut());
+        for turn in state.open_turns() {
+            let ended = match state.phase(&turn) {
+                Some(Phase::Queued(_)) => not_begun(),
+                _ => cut(),
+            };
+            self.end(&mut state, &mut batch, &turn, ended);
         }
-        self.go_on(&mut state, &mut batch);
         self.commit(state, batch).await;
     }
 
@@ -192,7 +201,7 @@ impl Actor {
                     if let Some(change) = change {
                         self.change(state, batch, change);
                     }
-                    // A repeat may come to a daemon that was started anew.
+                    // A repeat may bring what the first sending had not.
                     if let (Some(nudge), true) = (nudge, state.is_open(&turn)) {
                         self.nudges.entry(turn).or_insert((nudge, 0));
                     }
@@ -217,7 +226,7 @@ impl Actor {
             Input::Cancel { turn, reply } => match state.cancel(&turn) {
                 Ok(change) => {
                     self.cancel(state, batch, &turn, change);
-                    batch.effects.push(Effect::Done(reply));
+                    batch.effects.push(Effect::Stopped(reply));
                 }
                 Err(refused) => refuse(reply, refused),
             },
@@ -231,7 +240,7 @@ impl Actor {
                     let orders = self.agent.take().map(|(_, orders)| orders);
                     batch.effects.push(Effect::Stop(orders));
                 }
-                batch.effects.push(Effect::Done(reply));
+                batch.effects.push(Effect::Stopped(reply));
             }
             Input::Report { launch, report } => {
                 if self
@@ -249,6 +258,7 @@ impl Actor {
                     .as_ref()
                     .is_some_and(|(number, _)| *number == launch)
                 {
+                    batch.hears = true;
                     self.agent_ended(state, batch, down);
                 }
             }
@@ -313,13 +323,7 @@ impl Actor {
         self.agent = None;
         match state.running().map(str::to_owned) {
             Some(turn) => {
-                let is_cancelled = matches!(
-                    state.phase(&turn),
-                    Some(Phase::Running {
-                        is_cancelled: true,
-                        ..
-                    })
-                );
+                let is_cancelled = state.is_cancelled(&turn);
                 let said = Some(down.message.clone());
                 let ended = if is_cancelled {
                     Ended::of(Outcome::Cancelled, down.kind, said)
@@ -505,10 +509,9 @@ impl Actor {
     /// Writes, and then does what is to be done.
     async fn commit(&mut self, mut state: RwLockWriteGuard<'_, State>, batch: Batch) {
         if !batch.lines.is_empty()
-            && let Err(error) = self.append(batch.lines).await
+            && let Err(error) = self.append(&batch.lines, Room::Ordinary).await
         {
-            self.not_written(&mut state, error, batch.effects, batch.hears)
-                .await;
+            self.not_written(&mut state, error, batch).await;
             return;
         }
         self.publish();
@@ -524,11 +527,12 @@ impl Actor {
         });
     }
 
-    async fn append(&self, lines: Vec<Line>) -> Result<(), AppendError> {
+    async fn append(&self, lines: &[Line], room: Room) -> Result<(), AppendError> {
         let log = self.log.clone();
+        let lines = lines.to_vec();
         let written = tokio::task::spawn_blocking(move || {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.append(&lines)
+            log.append(&lines, room)
         });
         match written.await {
             Ok(written) => written,
@@ -536,33 +540,15 @@ impl Actor {
         }
     }
 
-    /// Nothing of the batch is there: the state is what the disk says, whoever asked is told, and where words of the
-    /// agent are lost its turn ends, in what is set aside for that.
-    async fn not_written(
-        &mut self,
-        state: &mut State,
-        error: AppendError,
-        effects: Vec<Effect>,
-        hears: bool,
-    ) {
+    /// Nothing of the batch is there: the state is what the disk says, and whoever asked for more is told. What ends
+    /// something is done all the same, and written where there is room set aside. Where words of the agent are lost, all
+    /// open turns end.
+    async fn not_written(&mut self, state: &mut State, error: AppendError, batch: Batch) {
         tracing::error!(session = self.numbering.session, %error, "a session's log cannot be written");
         let told = match &error {
             AppendError::Full => SessionError::Full,
             AppendError::Broken(why) => SessionError::Broken(why.clone()),
         };
-        for effect in effects {
-            match effect {
-                // Whoever asked may have gone away.
-                Effect::Done(reply) => drop(reply.send(Err(told.clone()))),
-                Effect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
-                Effect::Order(_)
-                | Effect::Launch
-                | Effect::Stop(_)
-                | Effect::Watch(_)
-                | Effect::Nudge(_)
-                | Effect::Status(_) => {}
-            }
-        }
         let path = self.path.clone();
         let read = tokio::task::spawn_blocking(move || Opened::read(path)).await;
         if let Ok(Ok(opened)) = read {
@@ -570,36 +556,90 @@ impl Actor {
             self.numbering.last_seq = opened.last_seq;
             *state = opened.state;
         }
-        self.nudges.retain(|turn, _| state.is_open(turn));
-        let cut = state.running().map(str::to_owned);
-        let Some(turn) = cut.filter(|_| hears) else {
-            return;
-        };
-        self.agent = None;
-        self.told_end = false;
-        self.host.give_up_reserve();
-        let mut batch = Batch::default();
-        let message =
-            "the sandbox's disk is full, and what the agent says cannot be kept".to_owned();
-        let ended = Ended::of(Outcome::Failed, "storage_full", Some(message));
-        self.end(state, &mut batch, &turn, ended);
-        match self.append(batch.lines).await {
-            Ok(()) => {
-                self.publish();
-                for effect in batch.effects {
-                    self.perform(state, effect).await;
-                }
-            }
-            Err(error) => {
-                tracing::error!(session = self.numbering.session, %error, "the end of a turn cannot be written");
+        for change in &self.owed {
+            state.apply(change.clone());
+        }
+        let changes = batch.lines.into_iter().filter_map(|line| line.change);
+        for change in changes.filter(Change::ends) {
+            let is_lost = batch.hears
+                && matches!(&change, Change::Ended { ended, .. } if ended.outcome == Outcome::Done);
+            if state.is_ended_by(&change) && !is_lost {
+                state.apply(change.clone());
+                self.owed.push(change);
             }
         }
+        if batch.hears {
+            self.agent = None;
+        }
+        // What waits could not be begun either.
+        if batch.hears || state.running().is_none() {
+            for turn in state.open_turns() {
+                let ended = unkept(&error, state.is_cancelled(&turn));
+                let change = Change::Ended { turn, ended };
+                state.apply(change.clone());
+                self.owed.push(change);
+            }
+        }
+        self.told_end = false;
+        self.pay(state).await;
+        for effect in batch.effects {
+            match effect {
+                // Whoever asked may have gone away.
+                Effect::Done(reply) => drop(reply.send(Err(told.clone()))),
+                Effect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
+                Effect::Launch => {}
+                Effect::Order(order) if !matches!(*order, Order::Cancel) => {}
+                effect => self.perform(state, effect).await,
+            }
+        }
+        for (turn, (nudge, asks)) in std::mem::take(&mut self.nudges) {
+            match state.phase(&turn) {
+                Some(Phase::Ended(_)) => nudge.say(),
+                Some(_) => drop(self.nudges.insert(turn, (nudge, asks))),
+                None => {}
+            }
+        }
+    }
+
+    /// Writes what is owed, in what is set aside for that; what the disk does not take stays owed.
+    async fn pay(&mut self, state: &State) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let before = self.numbering.clone();
+        let mut lines = Vec::new();
+        for change in self.owed.clone() {
+            let event = match &change {
+                Change::Ended { turn, ended } => {
+                    let mut events = self.number(state, vec![turn_ended(ended)], Some(turn));
+                    events.pop().map(|(event, _)| event)
+                }
+                _ => None,
+            };
+            lines.push(Line {
+                change: Some(change),
+                event,
+            });
+        }
+        let mut written = self.append(&lines, Room::Ends).await;
+        if matches!(written, Err(AppendError::Full)) {
+            self.host.give_up_reserve();
+            written = self.append(&lines, Room::Ends).await;
+        }
+        match written {
+            Ok(()) => self.owed.clear(),
+            Err(error) => {
+                tracing::error!(session = self.numbering.session, %error, "the end of a turn cannot be written");
+                self.numbering = before;
+            }
+        }
+        self.publish();
     }
 
     async fn perform(&mut self, state: &State, effect: Effect) {
         match effect {
             // Whoever asked may have gone away.
-            Effect::Done(reply) => drop(reply.send(Ok(()))),
+            Effect::Done(reply) | Effect::Stopped(reply) => drop(reply.send(Ok(()))),
             Effect::Accepted(reply, acceptance) => drop(reply.send(Ok(acceptance))),
             Effect::Order(order) => {
                 if let Some((_, orders)) = &self.agent {
@@ -686,6 +726,28 @@ impl Actor {
 /// The end of a turn that was cut.
 fn cut() -> Ended {
     let message = "the daemon or its sandbox was stopped during the turn".to_owned();
+    Ended::of(Outcome::Lost, "cut", Some(message))
+}
+
+/// The end of a turn of which no more can be written.
+fn unkept(error: &AppendError, is_cancelled: bool) -> Ended {
+    let (kind, message) = match error {
+        AppendError::Full => (
+            "storage_full",
+            "the sandbox's disk is full, and what the agent says cannot be kept".to_owned(),
+        ),
+        AppendError::Broken(_) => ("stream_error", error.to_string()),
+    };
+    if is_cancelled {
+        Ended::of(Outcome::Cancelled, "cancelled", Some(message))
+    } else {
+        Ended::of(Outcome::Failed, kind, Some(message))
+    }
+}
+
+/// The end of a turn that had not begun: it does not begin by itself.
+fn not_begun() -> Ended {
+    let message = "the daemon or its sandbox was stopped before the turn began".to_owned();
     Ended::of(Outcome::Lost, "cut", Some(message))
 }
 

@@ -166,32 +166,42 @@ fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice(
     ];
     for kept in 0..=changes.len() {
         let mut state = State::default();
-        let mut submitted = Vec::new();
         for change in &changes[..kept] {
-            if let Change::Submitted { turn } = change {
-                submitted.push(turn.clone());
-            }
             state.apply(change.clone());
         }
-        // As after a start: what ran is over, what waits goes on.
-        if let Some(turn) = state.running().map(str::to_owned) {
+        // As after a start: nothing goes on by itself.
+        for turn in state.open_turns() {
             state.apply(Change::Ended {
                 turn,
                 ended: Ended::of(Outcome::Lost, "cut", None),
             });
         }
-        while let Some(turn) = state.next().map(str::to_owned) {
-            assert!(
-                !submitted.contains(&turn),
-                "{turn} would run twice after {kept} changes"
-            );
-            submitted.push(turn.clone());
-            state.apply(Change::Submitted { turn: turn.clone() });
-            state.apply(Change::Ended {
-                turn,
-                ended: Ended::of(Outcome::Done, "end_turn", None),
-            });
-        }
+        assert_eq!(state.next(), None, "after {kept} changes");
+        let again = ["t1", "t2"].map(|turn| state.accept(turn, &prompt(&turn[1..])));
+        let taken = again.map(|taken| matches!(taken, Ok((Acceptance::Accepted, _))));
+        let is_new = |turn: &str| state.phase(turn).is_none();
+        assert_eq!(taken, ["t1", "t2"].map(is_new), "after {kept} changes");
         assert!(state.open_turns().is_empty());
     }
+}
+
+#[test]
+fn a_turn_whose_end_was_not_written_is_over_when_the_next_begins() {
+    let mut state = State::default();
+    take(&mut state, "t1", "1").unwrap();
+    take(&mut state, "t2", "2").unwrap();
+    for turn in ["t1", "t2"] {
+        state.apply(Change::Submitted {
+            turn: turn.to_owned(),
+        });
+    }
+    assert_eq!((state.is_open("t1"), state.running()), (false, Some("t2")));
+    let ended = Ended::of(Outcome::Cancelled, "cancelled", None);
+    let late = Change::Ended {
+        turn: "t1".to_owned(),
+        ended: ended.clone(),
+    };
+    state.apply(late);
+    assert_eq!(state.phase("t1"), Some(&Phase::Ended(ended)));
+    assert_eq!(state.running(), Some("t2"));
 }

@@ -70,26 +70,37 @@ async fn after_a_kill_at_any_event_all_that_was_told_is_there_and_the_cut_turn_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_was_taken_and_not_begun_runs_after_a_kill_and_only_once() {
-    let mut daemon = Daemon::start().await;
-    daemon.create("s").await;
-    daemon.send("s", "first", "hang").await;
-    daemon.send("s", "second", "say second").await;
-    wait_for("the agent to hang", async || {
-        daemon.said("s", "first").await == "hanging"
-    })
-    .await;
-    let serving = daemon.serving();
-    daemon.signal("KILL");
-    // The serving half ends with the reaping one.
-    wait_for("the serving half to end", async || {
-        !crate::world::runs(serving)
-    })
-    .await;
-    daemon.start_again().await;
-    daemon.until("s", "first", "lost").await;
-    daemon.until("s", "second", "done").await;
-    assert_eq!(daemon.prompts(), ["hang", "say second"]);
+async fn a_turn_that_had_not_begun_does_not_begin_by_itself_after_a_stop() {
+    for kills in [true, false] {
+        let mut daemon = Daemon::start().await;
+        daemon.create("s").await;
+        daemon.send("s", "first", "hang").await;
+        daemon.send("s", "second", "say second").await;
+        wait_for("the agent to hang", async || {
+            daemon.said("s", "first").await == "hanging"
+        })
+        .await;
+        let serving = daemon.serving();
+        daemon.signal(if kills { "KILL" } else { "TERM" });
+        // The serving half ends with the reaping one.
+        wait_for("the serving half to end", async || {
+            !crate::world::runs(serving)
+        })
+        .await;
+        daemon.start_again().await;
+        daemon.until("s", "first", "lost").await;
+        let second = daemon.turn("s", "second").await;
+        assert_eq!(
+            (&second["state"], &second["message"]),
+            (
+                &json!("lost"),
+                &json!("the daemon or its sandbox was stopped before the turn began")
+            )
+        );
+        daemon.send("s", "third", "say third").await;
+        daemon.until("s", "third", "done").await;
+        assert_eq!(daemon.prompts(), ["hang", "say third"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,4 +238,55 @@ async fn a_full_disk_ends_the_turn_that_cannot_be_kept_and_says_so() {
         (507, &json!("urn:sandbox-agent:error:storage_full"))
     );
     assert_eq!(daemon.turn("s", "small").await["state"], "done");
+}
+
+/// A turn that fills the daemon's disk and says nothing more. Its id is long, so that nothing of it fits where a prompt does not.
+async fn filled(daemon: &Daemon, how: &str) -> String {
+    let turn = "quiet".repeat(38);
+    daemon.create("s").await;
+    let fills = format!("run {how}; cat /dev/zero > ../state/fill; touch filled\nsilent");
+    daemon.send("s", &turn, &fills).await;
+    wait_for("the disk to be full", async || {
+        daemon.project().join("filled").exists()
+    })
+    .await;
+    // What is left of the last block.
+    for (size, name) in [(1_000, "large"), (1, "small")] {
+        for number in 0.. {
+            let body = json!({"message": "x".repeat(size), "turn": format!("{name}{number}")});
+            let answer = daemon.post("/v1/sessions/s/messages", body).await;
+            if answer.status == 507 {
+                break;
+            }
+            assert_eq!(answer.status, 204, "{}", answer.body);
+        }
+    }
+    assert_eq!(daemon.turn("s", &turn).await["state"], "running");
+    turn
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_no_stop() {
+    // With what was set aside, and without.
+    for before in ["true", "rm ../state/reserve"] {
+        let Some(daemon) = on_a_small_disk(2_000).await else {
+            return;
+        };
+        let turn = filled(&daemon, before).await;
+        let path = format!("/v1/sessions/s/turns/{turn}/cancel");
+        let told = daemon.post(&path, json!({})).await;
+        assert_eq!(told.status, 204, "{before}: {}", told.body);
+        let ended = daemon.until("s", &turn, "done").await;
+        assert_eq!(ended["outcome"], "cancelled", "{before}");
+        for waited in ["large0", "small0"] {
+            daemon
+                .until_any("s", waited, &["not_seen", "done", "failed"])
+                .await;
+        }
+        let told = daemon.post("/v1/sessions/s/terminate", json!({})).await;
+        assert_eq!(told.status, 204, "{before}: {}", told.body);
+        let after = json!({"message": "x", "turn": "after"});
+        let refused = daemon.post("/v1/sessions/s/messages", after).await;
+        assert_eq!(refused.status, 409, "{before}: {}", refused.body);
+    }
 }

@@ -176,25 +176,24 @@ async fn a_turn_ends_as_ever_where_there_is_no_way_out_or_the_nudge_cannot_be_us
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_was_started_anew_says_nothing_of_a_turn_before_its_prompt_is_repeated() {
+async fn a_daemon_that_was_started_anew_says_nothing_of_the_turns_before() {
     let (mut daemon, ear) = (Daemon::start().await, Ear::open(&[202]).await);
     daemon.create("s").await;
     send(&daemon, "cut", "ask touch x", json!(null)).await;
     daemon.until("s", "cut", "waiting").await;
-    send(&daemon, "t", "ask touch y", nudge(&ear)).await;
+    send(&daemon, "queued", "ask touch y", nudge(&ear)).await;
     daemon.signal("TERM");
     daemon.start_again().await;
-    daemon.until("s", "cut", "lost").await;
-    daemon.until("s", "t", "waiting").await;
+    for (turn, text) in [("cut", "ask touch x"), ("queued", "ask touch y")] {
+        daemon.until("s", turn, "lost").await;
+        let again = send(&daemon, turn, text, nudge(&ear)).await;
+        assert_eq!(again, "AlreadyKnown");
+    }
     // It is no part of the prompt: with it or without, the prompt is the same.
-    assert_eq!(
-        send(&daemon, "t", "ask touch y", nudge(&ear)).await,
-        "AlreadyKnown"
-    );
-    assert_eq!(
-        send(&daemon, "cut", "ask touch x", nudge(&ear)).await,
-        "AlreadyKnown"
-    );
+    send(&daemon, "t", "ask touch z", json!(null)).await;
+    daemon.until("s", "t", "waiting").await;
+    let again = send(&daemon, "t", "ask touch z", nudge(&ear)).await;
+    assert_eq!(again, "AlreadyKnown");
     let cancel = "/v1/sessions/s/turns/t/cancel";
     assert_eq!(daemon.post(cancel, json!({})).await.status, 204);
     daemon.until("s", "t", "done").await;

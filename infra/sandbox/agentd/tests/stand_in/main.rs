@@ -1,7 +1,7 @@
 //! An agent for the tests of the daemon: it speaks the Agent Client Protocol, holds what the daemon says against the protocol's
 //! own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
 //!
-//! `say TEXT` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `die` · `fail` · `leave FILE` (a process in a session of its
+//! `say TEXT` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word) · `die` · `fail` · `leave FILE` (a process in a session of its
 //! own, whose id goes into FILE) · `shed FILE` (the same, without any environment).
 //!
 //! Each prompt is noted in `prompts` in the session's directory before anything else happens.
@@ -153,8 +153,10 @@ impl Agent {
                         links.collect::<Vec<_>>().join(", ")
                     ));
                 }
-                "hang" => {
-                    self.say("hanging");
+                "hang" | "silent" => {
+                    if word == "hang" {
+                        self.say("hanging");
+                    }
                     self.wait_for_cancel();
                     reason = "cancelled";
                 }
