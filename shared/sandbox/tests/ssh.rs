@@ -40,6 +40,44 @@ server.serve_forever()
 /// Starts it, and ends when it listens.
 const SERVE: &str = "rm -f ready; setsid python3 server.py >server.log 2>&1 </dev/null &\nuntil [ -e ready ]; do sleep 0.05; done";
 
+/// Takes one connection at the port, says its own last word, listens no more, and keeps what it is still told.
+const BURST: &str = r#"
+import os, socket
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.1", int(os.environ["AGENT_PORT"])))
+listener.listen(1)
+open("ready", "w").close()
+taken, _ = listener.accept()
+taken.shutdown(socket.SHUT_WR)
+listener.close()
+with open("told", "wb", buffering=0) as told:
+    while heard := taken.recv(4096):
+        told.write(heard)
+open("over", "w").close()
+"#;
+/// Tries for the port until it has it, and answers whoever comes.
+const EAGER: &str = r#"
+import os, socket, time
+until = time.monotonic() + 30
+open("ready", "w").close()
+while True:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", int(os.environ["AGENT_PORT"])))
+        listener.listen(8)
+        break
+    except OSError:
+        listener.close()
+        assert time.monotonic() < until
+while True:
+    taken, _ = listener.accept()
+    taken.recv(4096)
+    taken.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nagent")
+    taken.close()
+"#;
+
 fn at(hosts: Vec<SshHost>, key: &str) -> SshSandboxes {
     of_stack("this-one", hosts, key)
 }
@@ -402,6 +440,33 @@ async fn another_users_process_at_the_agents_port_is_told_nothing() {
     }
     ran(&provider, &one, SERVE).await;
     assert_eq!(got(&provider, &one.name, "/").await.unwrap(), "agent /");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_users_process_that_took_a_connection_and_only_reads_is_told_nothing() {
+    machines!();
+    let (key, public) = key_pair();
+    let host = Host::start("one", 2, &public);
+    let provider = at(vec![host.settings()], &key);
+    let (one, two) = (made(&provider, "2").await, made(&provider, "3").await);
+    let file = |text: &str| vec![("server.py".to_owned(), text.as_bytes().to_vec())];
+    provider.put_files(&one, file(EAGER)).await.unwrap();
+    provider.put_files(&two, file(BURST)).await.unwrap();
+    let port = ran(&provider, &one, "echo $AGENT_PORT").await.text;
+    // Who is first at the port is a race, so there are some of them.
+    for _ in 0..5 {
+        let burst = format!("rm -f told over; export AGENT_PORT={port}\n{SERVE}");
+        ran(&provider, &two, &burst).await;
+        ran(&provider, &one, SERVE).await;
+        let answer = got(&provider, &one.name, "/?password=1").await;
+        let heard = "for _ in $(seq 100); do [ -e over ] && break; sleep 0.05; done; cat told";
+        assert_eq!(ran(&provider, &two, heard).await.text, "", "{answer:?}");
+        assert!(answer.is_err(), "{answer:?}");
+        // The neighbour's socket is closed: what listens now is the sandbox's own.
+        assert_eq!(got(&provider, &one.name, "/").await.unwrap(), "agent");
+        provider.stop(&one.name, later()).await.unwrap();
+        provider.resume(&one.name).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

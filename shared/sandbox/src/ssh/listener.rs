@@ -1,11 +1,12 @@
 //! Who listens on a port of a host's loopback, by the kernel's own list.
 //!
 //! Users of one host share its loopback: while a sandbox's agent is down, another sandbox's process could listen in its place
-//! and be told its password. So before a byte is sent through a new connection, the sockets at its far end have to belong to
-//! the slot's user. The list is `/proc/net/tcp` and `/proc/net/tcp6` (Linux, `Documentation/networking/proc_net_tcp.rst`).
+//! and be told its password. So before a byte is sent through a new connection, every socket at its far end has to belong to
+//! the slot's user, in whatever state it is: one that has said its last word still reads. The connection stands before the
+//! list is read, so whoever holds it is in the list.
+//! The list is `/proc/net/tcp` and `/proc/net/tcp6` (Linux, `Documentation/networking/proc_net_tcp.rst`).
 
-/// States of a socket in that list.
-const ESTABLISHED: &str = "01";
+/// The state of a socket that listens, in that list.
 const LISTEN: &str = "0A";
 
 /// Whether a process of this user, and of no other, answers at this port of 127.0.0.1.
@@ -26,14 +27,9 @@ fn owner(line: &str, port: u16) -> Option<u32> {
     if u16::from_str_radix(at, 16).ok()? != port {
         return None;
     }
-    let is_ours = match (state, inode) {
-        (LISTEN, _) => is_loopback(address) || is_any(address),
-        // One that nobody has accepted yet has no owner but who listens.
-        (ESTABLISHED, "0") => false,
-        (ESTABLISHED, _) => is_loopback(address),
-        _ => false,
-    };
-    is_ours.then_some(user)
+    // One without an inode is held by no process: it was not accepted yet, or is closed.
+    let is_held = state == LISTEN || inode != "0";
+    (is_held && (is_loopback(address) || is_any(address))).then_some(user)
 }
 
 /// 127.0.0.1, by itself or wrapped in IPv6, as machines of either byte order write it.
@@ -66,6 +62,7 @@ mod tests {
     #[test]
     fn a_port_counts_as_the_slots_own_only_while_nobody_else_answers_at_it() {
         // 21001 is 0x5209.
+        const ESTABLISHED: &str = "01";
         let ours = line("0100007F:5209", LISTEN, 7, 900);
         let accepted = line("0100007F:5209", ESTABLISHED, 7, 901);
         let waiting = line("0100007F:5209", ESTABLISHED, 0, 0);
@@ -77,9 +74,12 @@ mod tests {
         let elsewhere = line("0100007F:520A", LISTEN, 8, 906);
         let of_another_address = line("0200A8C0:5209", ESTABLISHED, 8, 907);
         let closing = line("0100007F:5209", "06", 0, 0);
+        // Closed by its process, though the far end has not said its last word.
+        let orphan = line("0100007F:5209", "05", 0, 0);
+        let theirs_without_inode = line("0100007F:5209", LISTEN, 8, 0);
         for (lines, answers) in [
             (vec![&ours], true),
-            (vec![&ours, &accepted, &waiting, &closing], true),
+            (vec![&ours, &accepted, &waiting, &closing, &orphan], true),
             (vec![&ours, &elsewhere, &of_another_address], true),
             (vec![], false),
             (vec![&elsewhere], false),
@@ -89,11 +89,29 @@ mod tests {
             (vec![&theirs_in_v6], false),
             (vec![&ours, &taken_by_them], false),
             (vec![&ours, &taken_in_v6], false),
+            (vec![&ours, &theirs_without_inode], false),
         ] {
             let list: String = std::iter::once(HEAD.to_owned())
                 .chain(lines.into_iter().cloned())
                 .collect();
             assert_eq!(is_answered_by(&list, 21001, 7), answers, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_can_still_read_counts_in_every_state() {
+        let ours = line("0100007F:5209", LISTEN, 7, 900);
+        // FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, and whatever a kernel adds.
+        for state in ["01", "02", "03", "04", "05", "08", "09", "0B", "0C", "0D"] {
+            for address in [
+                "0100007F:5209",
+                "00000000:5209",
+                "0000000000000000FFFF00000100007F:5209",
+            ] {
+                let taken = |by| format!("{HEAD}{ours}{}", line(address, state, by, 901));
+                assert!(!is_answered_by(&taken(8), 21001, 7), "{state} {address}");
+                assert!(is_answered_by(&taken(7), 21001, 7), "{state} {address}");
+            }
         }
     }
 }
