@@ -25,6 +25,10 @@ pub struct Answer {
 pub enum RunEnd {
     /// With an answer, maybe an empty one.
     Completed,
+    /// With an answer that the model's output limit cut off.
+    Cut,
+    /// The agent does not say how: neither an answer nor an abort may be read into that.
+    Unexplained,
     /// By an abort, ours or somebody else's.
     Aborted,
     /// Because somebody said no to an ask.

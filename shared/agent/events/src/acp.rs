@@ -280,7 +280,7 @@ impl Converter {
         self.prompts.remove(&id_text(request));
         let wire::PromptResponse { stop_reason } = decode(result)?;
         let outcome = match stop_reason.as_str() {
-            "end_turn" => Outcome::Done,
+            "end_turn" | "max_tokens" => Outcome::Done,
             "cancelled" => Outcome::Cancelled,
             _ => Outcome::Failed,
         };

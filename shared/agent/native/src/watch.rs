@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_agent::opencode::reason_of;
 use bobbin_agent::{AgentError, AgentResult, RunState, RunWatch};
-use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState};
+use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::Outcome;
 use bobbin_core::ask::About;
 use bobbin_core::card::{CardStep, PlanItem};
@@ -29,6 +29,10 @@ const PAGE_EVENTS: u64 = 500;
 const ASKS_LOOK_MS: u64 = 1_000;
 /// What the end of a turn is called when an agent gave up because somebody said no.
 const REFUSED: [&str; 2] = ["tool-calls", "refused"];
+/// And when the model's output limit cut the answer off, in the words of the agents.
+const CUT: [&str; 2] = ["length", "max_tokens"];
+/// And when they do not say how it ended.
+const UNEXPLAINED: [&str; 3] = ["unexplained", "unknown", "other"];
 
 /// One run, as it is followed.
 pub(crate) struct Watch {
@@ -136,9 +140,10 @@ impl Watch {
     }
 
     fn answer(&self, turns: &[Newest]) -> Answer {
+        let last = turns.last().map(|turn| &turn.status);
         let Some(fold) = &self.fold else {
             return Answer {
-                end: RunEnd::Completed,
+                end: end_of(last, None),
                 text: String::new(),
                 usage: bobbin_core::usage::Usage::default(),
                 steps: Vec::new(),
@@ -148,7 +153,7 @@ impl Watch {
         };
         let (steps, earlier) = fold.steps(true);
         Answer {
-            end: end_of(turns, fold.trouble()),
+            end: end_of(last, fold.trouble()),
             text: fold.text(),
             usage: fold.usage_so_far(),
             steps,
@@ -159,9 +164,9 @@ impl Watch {
 }
 
 /// How the run ended: as the last of its turns did.
-fn end_of(turns: &[Newest], trouble: Option<&str>) -> RunEnd {
-    let Some(last) = turns.last().map(|turn| &turn.status) else {
-        return RunEnd::Completed;
+fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
+    let Some(last) = last else {
+        return RunEnd::Unexplained;
     };
     let said = last.message.as_deref().unwrap_or_default();
     match last.outcome {
@@ -179,7 +184,12 @@ fn end_of(turns: &[Newest], trouble: Option<&str>) -> RunEnd {
         {
             RunEnd::Rejected
         }
-        _ => RunEnd::Completed,
+        Some(Outcome::Done) => match last.reason.as_deref() {
+            Some(reason) if CUT.contains(&reason) => RunEnd::Cut,
+            Some(reason) if !UNEXPLAINED.contains(&reason) => RunEnd::Completed,
+            _ => RunEnd::Unexplained,
+        },
+        Some(Outcome::Lost) | None => RunEnd::Unexplained,
     }
 }
 
@@ -319,6 +329,28 @@ mod tests {
         let seen = Watch::new(daemon, "s1", prompts.collect()).observe().await;
         assert_eq!(server.lines().len(), states.len());
         seen
+    }
+
+    #[tokio::test]
+    async fn only_an_end_that_is_explained_is_an_answer() {
+        let end = |outcome: Option<&str>, reason: Option<&str>| {
+            let mut said = json!({"state": "done", "lastEvent": 0});
+            if let Some(outcome) = outcome {
+                said["outcome"] = json!(outcome);
+            }
+            if let Some(reason) = reason {
+                said["reason"] = json!(reason);
+            }
+            let last: TurnStatus = serde_json::from_value(said).unwrap();
+            end_of(Some(&last), None)
+        };
+        assert_eq!(end(Some("done"), Some("end_turn")), RunEnd::Completed);
+        assert_eq!(end(Some("done"), Some("stop")), RunEnd::Completed);
+        assert_eq!(end(Some("done"), Some("length")), RunEnd::Cut);
+        assert_eq!(end(Some("done"), Some("max_tokens")), RunEnd::Cut);
+        assert_eq!(end(Some("done"), Some("unknown")), RunEnd::Unexplained);
+        assert_eq!(end(Some("done"), None), RunEnd::Unexplained);
+        assert_eq!(end(None, None), RunEnd::Unexplained);
     }
 
     /// Not `Stopped`, of which a second look some seconds later has to say the same: who ran the agent says it.

@@ -135,7 +135,13 @@ fn end_of(last: &Message) -> RunEnd {
         (None, Some("error")) => RunEnd::Error {
             reason: "The run ended in an error that OpenCode does not explain.".to_owned(),
         },
-        (None, _) => RunEnd::Completed,
+        (None, Some("content-filter")) => RunEnd::Error {
+            reason: reason_of("ContentFilterError", None, ""),
+        },
+        (None, Some("length")) => RunEnd::Cut,
+        (None, Some("stop")) => RunEnd::Completed,
+        // An abort while it waits to ask the model again leaves neither an error nor a finish (measured on 1.18.33).
+        (None, _) => RunEnd::Unexplained,
     }
 }
 

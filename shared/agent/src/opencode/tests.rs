@@ -167,6 +167,34 @@ fn the_end_is_read_from_what_the_run_left() {
 }
 
 #[test]
+fn only_an_end_that_opencode_explains_is_an_answer() {
+    let ended = |finish: Option<&str>| {
+        let list = json!([
+            {"info": {"id": "msg_000000000001aaaaaaaaaaaaaa", "role": "user", "time": {"created": 1.0}}},
+            {
+                "info": {
+                    "id": "msg_2", "role": "assistant", "finish": finish,
+                    "time": {"created": 2.0, "completed": 3.0},
+                },
+                "parts": [{"id": "prt_1", "type": "text", "text": "half of it"}],
+            },
+        ]);
+        let list: Vec<Message> = serde_json::from_value(list).unwrap();
+        let answer = done(conclude(&list, &list[0].info.id, &[], None));
+        assert_eq!(answer.text, "half of it");
+        answer.end
+    };
+    assert_eq!(ended(Some("stop")), RunEnd::Completed);
+    assert_eq!(ended(Some("length")), RunEnd::Cut);
+    // An abort while it waits to ask the model again leaves this.
+    assert_eq!(ended(None), RunEnd::Unexplained);
+    assert_eq!(ended(Some("unknown")), RunEnd::Unexplained);
+    assert_eq!(ended(Some("a word of tomorrow")), RunEnd::Unexplained);
+    let refused = ended(Some("content-filter"));
+    assert!(matches!(refused, RunEnd::Error { .. }), "{refused:?}");
+}
+
+#[test]
 fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
     let run = folded("overflow-recovered");
     assert!(run.trouble().is_some(), "the stream holds a session.error");

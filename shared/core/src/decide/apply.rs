@@ -294,18 +294,27 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
         (Some(reason), _, _) => Outcome::Failed {
             reason: reason.clone(),
         },
-        (None, Some(by), RunEnd::Aborted | RunEnd::Rejected | RunEnd::Error { .. }) => {
-            Outcome::Cancelled {
-                by: by.name.clone(),
-            }
-        }
+        (
+            None,
+            Some(by),
+            RunEnd::Aborted | RunEnd::Rejected | RunEnd::Unexplained | RunEnd::Error { .. },
+        ) => Outcome::Cancelled {
+            by: by.name.clone(),
+        },
         (None, None, RunEnd::Aborted) => Outcome::Failed {
             reason: words::ABORTED_ELSEWHERE.to_owned(),
         },
         (None, _, RunEnd::Error { reason }) => Outcome::Failed {
             reason: words::model_failed(reason),
         },
-        (None, _, RunEnd::Completed | RunEnd::Rejected) => Outcome::Answered,
+        (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => Outcome::Failed {
+            reason: words::UNEXPLAINED.to_owned(),
+        },
+        (
+            None,
+            _,
+            RunEnd::Completed | RunEnd::Cut | RunEnd::Unexplained | RunEnd::Rejected,
+        ) => Outcome::Answered,
     };
     session.observed.answer = Some(answer);
     record::end_with(session, outcome);

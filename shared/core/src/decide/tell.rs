@@ -1,5 +1,7 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
+use std::borrow::Cow;
+
 use super::{Context, Next, aside, provision, record, results, stray, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
@@ -58,10 +60,16 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     };
     let limits = context.delivery.limits;
     let text = match (answer.text.trim(), &answer.end) {
-        ("", RunEnd::Rejected) => words::DECLINED,
-        ("", _) => words::NO_TEXT,
-        (text, _) => text,
+        ("", RunEnd::Rejected) => Cow::Borrowed(words::DECLINED),
+        ("", RunEnd::Cut) => Cow::Borrowed(words::CUT_OFF),
+        ("", _) => Cow::Borrowed(words::NO_TEXT),
+        (text, RunEnd::Cut) => Cow::Owned(format!("{text}\n\n{}", words::CUT_OFF)),
+        (text, RunEnd::Unexplained) => {
+            Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE))
+        }
+        (text, _) => Cow::Borrowed(text),
     };
+    let text = text.as_ref();
     let too_long = text.chars().count() > limits.answer_chars;
     let parts = if too_long {
         // One message beside the file: it is read before anybody opens that.

@@ -22,6 +22,7 @@ use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use crate::artifacts::Artifact;
+use super::words;
 use crate::ask::About;
 use crate::card::{CardState, Post, ShownFile};
 use crate::changes::{self, Changes, How};
@@ -293,6 +294,46 @@ fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
     world.with(|s| (s.silent_agent, s.stop_in_follow, s.abort_wins) = (true, true, true));
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
     assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+}
+
+/// OpenCode leaves no word of an abort while it waits to ask the model again.
+#[test]
+fn a_stop_counts_though_the_agent_does_not_explain_the_end() {
+    let world = active();
+    world.with(|s| {
+        (s.silent_agent, s.stop_in_follow) = (true, true);
+        (s.run_end, s.answers) = (Some(RunEnd::Unexplained), Some(String::new()));
+    });
+    assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+}
+
+#[test]
+fn an_end_that_nobody_explains_is_told_so() {
+    let told = |end: RunEnd, text: &str| {
+        let world = active();
+        world.with(|s| (s.run_end, s.answers) = (Some(end), Some(text.to_owned())));
+        deliver_until_done(&world, &prompt("m2"), 1);
+        let key = post_key(&thread(), &"m2".into(), &PostKind::Chunk(0));
+        let told = world.with(|s| match s.posts.get(&key).map(Post::bare) {
+            Some(Post::Chunk { text, .. }) => Some(text.clone()),
+            _ => None,
+        });
+        (outcomes(&world)[1].clone(), told)
+    };
+    let under = |text: &str, line: &str| Some(format!("{text}\n\n{line}"));
+    assert_eq!(
+        told(RunEnd::Cut, "half of it and then"),
+        (Outcome::Answered, under("half of it and then", words::CUT_OFF))
+    );
+    assert_eq!(
+        told(RunEnd::Unexplained, "half"),
+        (Outcome::Answered, under("half", words::MAYBE_INCOMPLETE))
+    );
+    let nothing = Outcome::Failed {
+        reason: words::UNEXPLAINED.to_owned(),
+    };
+    assert_eq!(told(RunEnd::Unexplained, ""), (nothing, None));
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl Acp {
         self.asks.clear();
         let ended = match (text(raw, "/result/stopReason"), text(raw, "/error/message")) {
             (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
-            (Some(reason @ ("refusal" | "max_tokens" | "max_turn_requests")), _) => Ended::of(
+            (Some(reason @ ("refusal" | "max_turn_requests")), _) => Ended::of(
                 Outcome::Failed,
                 reason,
                 Some(format!("the agent stopped: {reason}")),

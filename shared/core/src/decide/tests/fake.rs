@@ -119,6 +119,8 @@ pub(super) struct State {
     pub(super) ended_runs: Vec<StrayRun>,
     /// What a run answers, if it is not "the answer".
     pub(super) answers: Option<String>,
+    /// How the agent says that its runs ended.
+    pub(super) run_end: Option<RunEnd>,
     /// What does not answer, and until when.
     pub(super) out: Option<(Out, Ms)>,
     /// What was left for the next delivery.
@@ -572,10 +574,10 @@ impl Fake {
                     }
                     s.finished.insert(follow.message.clone());
                     s.finished.extend(follow.further.iter().cloned());
-                    let end = if s.aborted {
-                        RunEnd::Aborted
-                    } else {
-                        RunEnd::Completed
+                    let end = match &s.run_end {
+                        Some(end) => end.clone(),
+                        None if s.aborted => RunEnd::Aborted,
+                        None => RunEnd::Completed,
                     };
                     Event::Finished(Answer {
                         end,

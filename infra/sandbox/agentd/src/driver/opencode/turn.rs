@@ -84,7 +84,7 @@ impl Look {
             _ if self.is_cancelled => Ended::of(Outcome::Cancelled, "aborted", None),
             (_, None) => Ended::of(
                 Outcome::Done,
-                text(last, "/info/finish").unwrap_or("stop"),
+                text(last, "/info/finish").unwrap_or("unexplained"),
                 None,
             ),
         }
