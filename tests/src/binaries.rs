@@ -51,6 +51,19 @@ fn build() -> Result<PathBuf, String> {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
+    // Cargo tells a program that it runs which package it is of. Build scripts look at these variables, so a cargo that
+    // inherits them builds `ring` and everything above it anew, and the next cargo of the shell does it once more.
+    for (name, _) in std::env::vars_os() {
+        let is_of_a_package = |name: &str| {
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"]
+                .iter()
+                .any(|of| name.starts_with(of))
+                || ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&name)
+        };
+        if name.to_str().is_some_and(is_of_a_package) {
+            command.env_remove(name);
+        }
+    }
     // Everything, tests included: only then are features resolved as for the tests themselves, and nothing of the
     // dependencies is built a second time.
     command.current_dir(workspace()).args([

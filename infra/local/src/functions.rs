@@ -79,6 +79,23 @@ pub async fn binaries(root: &Path, no_build: bool) -> Result<BTreeMap<String, Pa
 async fn build(root: &Path, folder: &Path, packages: &[String]) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
+    // What `cargo run` says of this package would have build scripts run anew, and with them everything above `ring`.
+    for (name, _) in std::env::vars_os() {
+        let is_of_a_package = |name: &str| {
+            name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_MANIFEST_")
+                || [
+                    "CARGO_BIN_NAME",
+                    "CARGO_CRATE_NAME",
+                    "CARGO_PRIMARY_PACKAGE",
+                    "OUT_DIR",
+                ]
+                .contains(&name)
+        };
+        if name.to_str().is_some_and(is_of_a_package) {
+            command.env_remove(name);
+        }
+    }
     command.current_dir(root).args(["build", "--quiet"]);
     for package in packages {
         command.args(["-p", package]);
