@@ -140,7 +140,7 @@ impl Sweeper {
         let reap = async {
             let (mut reaped, mut trouble) = (Reaped::default(), None);
             for (provider, listed) in &lists {
-                match orphans::reap(config, store, &**provider, listed).await {
+                match orphans::reap(config, (store, queues), &**provider, listed).await {
                     Ok(some) => reaped = reaped.and(some),
                     Err(seen) => trouble = Some(seen),
                 }

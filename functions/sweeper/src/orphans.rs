@@ -3,12 +3,15 @@
 use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
+use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::schema::NEWER;
 use bobbin_core::signals::ORPHANS_HELD;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde_json::{Value, json};
+
+use crate::vanished::ask_to_reconcile;
 
 /// Sandboxes deleted in one tick; the next tick finds the rest.
 const REAPED_MAX: usize = 20;
@@ -51,28 +54,38 @@ impl Reaped {
     }
 }
 
-/// Deletes what is orphaned, unless that is most of what is listed.
+/// Deletes what is orphaned, unless that is most of what is listed. Asks the records of what they gave up as vanished to look
+/// again.
 ///
 /// # Errors
 /// The last thing that went wrong, after everything else was tried.
 pub async fn reap(
     config: &Config,
-    store: &Store,
+    (store, queues): (&Store, &Queues),
     provider: &dyn Provider,
     listed: &[Sandbox],
 ) -> Result<Reaped, String> {
     let (mut deleted, mut trouble) = (0_usize, None);
-    let mut orphans = Vec::new();
+    let (mut orphans, mut back) = (Vec::new(), Vec::new());
     for some in listed.chunks(RECORDS_MAX) {
-        let grace_ms = config.limits.stale_grace_ms;
-        let judged = judge_all(store, &config.stack_id, some, now_ms(), grace_ms).await;
+        let graces = (&config.limits).into();
+        let judged = judge_all(store, &config.stack_id, some, now_ms(), graces).await;
         for (sandbox, judged) in some.iter().zip(judged) {
+            if let Ok(Judged::TakenBack) = judged
+                && let Some((key, _)) = sandbox.owner()
+            {
+                tracing::warn!(event = "sandbox.vanished.seen", sandbox.name = %sandbox.name, "a sandbox is there that its record gave up as vanished: the record is asked to look again");
+                back.push(key);
+            }
             match orphaned(sandbox, judged) {
                 Ok(true) => orphans.push(sandbox),
                 Ok(false) => {}
                 Err(error) => trouble = Some(error),
             }
         }
+    }
+    if let Some(unsent) = ask_to_reconcile(queues, back, now_ms()).await {
+        trouble = Some(unsent);
     }
     if is_unbelievable(orphans.len(), listed.len()) {
         tracing::error!(
@@ -139,7 +152,7 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
 fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<bool, String> {
     match judged {
         Ok(Judged::Orphan) => Ok(true),
-        Ok(Judged::Spared | Judged::Foreign) => Ok(false),
+        Ok(Judged::Spared | Judged::Kept | Judged::TakenBack | Judged::Foreign) => Ok(false),
         Ok(Judged::Unknown) => {
             tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's name but not its thread, generation or time of creation, or neither the stack's id nor a record");
             Ok(false)

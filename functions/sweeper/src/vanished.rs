@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
-use bobbin_cloud::store::{DUE_SHARDS, Store};
+use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX, Store};
+use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
+use bobbin_core::signals::VANISHED_HELD;
 use bobbin_sandbox::Sandbox;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
@@ -22,10 +24,11 @@ const TICK_MS: u64 = 60_000;
 const ASKED_MAX: usize = 200;
 
 /// Asks the sandboxes whose records say that they are there and that are not `listed` to reconcile, when it is time
-/// for that.
+/// for that. Where that is most of them nobody is asked: so it looks when a key is of another account, or a host is taken out
+/// of the settings.
 ///
 /// # Errors
-/// The last thing that went wrong, after everything else was tried.
+/// That it is most of them; the last thing that went wrong, after everything else was tried.
 pub async fn reconcile<'a>(
     store: &Store,
     queues: &Queues,
@@ -47,7 +50,28 @@ pub async fn reconcile<'a>(
     let there: BTreeSet<SandboxKey> = listed
         .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key))
         .collect();
-    let (missing, unread) = missing(store, &there).await;
+    let (armed, mut missing, unread) = missing(store, &there).await;
+    let mut held = 0;
+    if is_unbelievable(missing.len(), armed) {
+        // An account of a tenant's own is not listed: its sandboxes are always missing, and say nothing of the stack's.
+        let own = of_own_accounts(store, &missing).await?;
+        let (elsewhere, ours): (Vec<_>, Vec<_>) =
+            missing.into_iter().partition(|key| own.contains(key));
+        let is_held = is_unbelievable(ours.len(), armed - elsewhere.len());
+        missing = elsewhere;
+        if is_held {
+            held = ours.len();
+            tracing::error!(
+                event = VANISHED_HELD,
+                armed,
+                missing = held,
+                "most of the sandboxes on record are not listed by the providers: none of their records is asked to look until somebody has looked (docs/RUNBOOK.md)"
+            );
+        } else {
+            missing.extend(ours);
+        }
+    }
+    missing.truncate(ASKED_MAX);
     let asked = missing.len();
     let unsent = ask_to_reconcile(queues, missing, now_ms).await;
     tracing::info!(
@@ -56,33 +80,56 @@ pub async fn reconcile<'a>(
         "records without a listed sandbox were asked to look"
     );
     match unsent.or(unread) {
+        None if held > 0 => Err(format!(
+            "{held} of {armed} sandboxes on record are listed by no provider; their records are kept as they are until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+        )),
         None => Ok(json!({"looked": true, "asked": asked})),
         Some(trouble) => Err(trouble),
     }
 }
 
-/// Sandboxes by the records that are not `there`, and the last thing that went wrong in reading them. What is in use is not
-/// among them: whoever works in it would notice.
-async fn missing(store: &Store, there: &BTreeSet<SandboxKey>) -> (Vec<SandboxKey>, Option<String>) {
-    let (mut missing, mut trouble) = (Vec::new(), None);
+/// Those of them that live in an account of their tenant's own.
+async fn of_own_accounts(
+    store: &Store,
+    keys: &[SandboxKey],
+) -> Result<BTreeSet<SandboxKey>, String> {
+    let mut own = BTreeSet::new();
+    for some in keys.chunks(RECORDS_MAX) {
+        let read = store.sandboxes(&some.iter().cloned().collect()).await;
+        for (key, record) in read.map_err(|e| e.to_string())? {
+            // One that cannot be read says nothing.
+            if matches!(record, Ok(Some(record)) if record.credentials.is_some()) {
+                own.insert(key);
+            }
+        }
+    }
+    Ok(own)
+}
+
+/// How many sandboxes there are by the records, those of them that are not `there`, and the last thing that went wrong in
+/// reading them. What is in use is not among them: whoever works in it would notice.
+async fn missing(
+    store: &Store,
+    there: &BTreeSet<SandboxKey>,
+) -> (usize, Vec<SandboxKey>, Option<String>) {
+    let (mut all, mut missing, mut trouble) = (0, Vec::new(), None);
     let mut shards = stream::iter(0..DUE_SHARDS)
         .map(|shard| store.armed_sandboxes(shard))
         .buffer_unordered(SHARDS_AT_ONCE);
     while let Some(armed) = shards.next().await {
         match armed {
-            Ok(armed) => missing.extend(armed.into_iter().filter(|key| !there.contains(key))),
+            Ok(armed) => {
+                all += armed.len();
+                missing.extend(armed.into_iter().filter(|key| !there.contains(key)));
+            }
             Err(error) => trouble = Some(error.to_string()),
         }
-        if missing.len() >= ASKED_MAX {
-            break;
-        }
     }
-    missing.truncate(ASKED_MAX);
-    (missing, trouble)
+    (all, missing, trouble)
 }
 
 /// Asks each of these sandboxes, in its own group, to compare its record with the provider. The last thing that went wrong.
-async fn ask_to_reconcile(
+pub async fn ask_to_reconcile(
     queues: &Queues,
     sandboxes: Vec<SandboxKey>,
     now_ms: Ms,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 #[cfg(doc)]
 use bobbin_cloud::store::RECORDS_MAX;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::decide::orphan::{Fate, Graces, fate, is_orphan};
 use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_sandbox::Sandbox;
@@ -19,6 +19,10 @@ use bobbin_sandbox::labels::LABEL_STACK_ID;
 pub enum Judged {
     /// It is the present generation of its thread, or too young to be judged.
     Spared,
+    /// Its record gave it up as vanished: it is kept for a while beside the next generation.
+    Kept,
+    /// Its record gave it up as vanished, and takes it back once it looks again.
+    TakenBack,
     /// It belongs to no live generation.
     Orphan,
     /// It carries our stack's name, but not its thread, generation or time of creation, or neither the stack's id nor a
@@ -42,7 +46,7 @@ pub fn judged(
     stack_id: &str,
     record: Option<&SandboxRecord>,
     now_ms: Ms,
-    grace_ms: u64,
+    graces: Graces,
 ) -> Judged {
     if sandbox.is_foreign(stack_id) {
         return Judged::Foreign;
@@ -50,18 +54,22 @@ pub fn judged(
     let Some((_, generation, created_ms)) = origin(sandbox) else {
         return Judged::Unknown;
     };
-    match is_orphan(record, generation, created_ms, now_ms, grace_ms) {
-        false => Judged::Spared,
+    match fate(record, generation, created_ms, now_ms, graces) {
+        Fate::Spared => Judged::Spared,
+        Fate::Kept => Judged::Kept,
+        Fate::TakenBack => Judged::TakenBack,
         // It may be a namesake's: only a record of its thread says that it is ours.
-        true if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) => Judged::Unknown,
-        true => Judged::Orphan,
+        Fate::Orphan if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) => {
+            Judged::Unknown
+        }
+        Fate::Orphan => Judged::Orphan,
     }
 }
 
 /// Whose record has to be read to judge it: nobody's where it is spared, foreign or unreadable whatever that says.
-fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, grace_ms: u64) -> Option<SandboxKey> {
+fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, graces: Graces) -> Option<SandboxKey> {
     let (key, generation, created_ms) = origin(sandbox)?;
-    let is_old = is_orphan(None, generation, created_ms, now_ms, grace_ms);
+    let is_old = is_orphan(None, generation, created_ms, now_ms, graces.young_ms);
     (is_old && !sandbox.is_foreign(stack_id)).then_some(key)
 }
 
@@ -74,20 +82,18 @@ pub async fn judge_all(
     stack_id: &str,
     sandboxes: &[Sandbox],
     now_ms: Ms,
-    grace_ms: u64,
+    graces: Graces,
 ) -> Vec<Result<Judged, StoreError>> {
-    let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, grace_ms);
+    let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, graces);
     // Two generations of one sandbox have one record, and a batch must not ask for it twice.
     let owners: BTreeSet<SandboxKey> = sandboxes.iter().filter_map(owner).collect();
     let read = store.sandboxes(&owners).await;
     let judge = |sandbox: &Sandbox| {
         let Some(key) = owner(sandbox) else {
-            return Ok(judged(sandbox, stack_id, None, now_ms, grace_ms));
+            return Ok(judged(sandbox, stack_id, None, now_ms, graces));
         };
         match read.as_ref().map(|records| records.get(&key)) {
-            Ok(Some(Ok(record))) => {
-                Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))
-            }
+            Ok(Some(Ok(record))) => Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, graces)),
             Ok(Some(Err(error))) | Err(error) => Err(error.clone()),
             Ok(None) => Err(StoreError::Later(
                 "it was not asked for this record".to_owned(),
@@ -106,14 +112,14 @@ pub async fn judge(
     stack_id: &str,
     sandbox: &Sandbox,
     now_ms: Ms,
-    grace_ms: u64,
+    graces: Graces,
 ) -> Result<Judged, StoreError> {
-    let record = match suspected(sandbox, stack_id, now_ms, grace_ms) {
+    let record = match suspected(sandbox, stack_id, now_ms, graces) {
         Some(key) => {
             let mut read = store.sandboxes(&BTreeSet::from([key.clone()])).await?;
             read.remove(&key).transpose()?.flatten()
         }
         None => None,
     };
-    Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, grace_ms))
+    Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, graces))
 }

@@ -205,6 +205,10 @@ impl Sandboxes {
                 let look = self.observe(sandbox, *generation, *after_ms);
                 unless_cancelled(context, thread, watch.as_ref(), look).await
             }
+            SandboxEffect::Confirm {
+                generation,
+                after_ms,
+            } => self.confirm(sandbox, *generation, *after_ms).await,
             SandboxEffect::Start { generation } => self.start(sandbox, *generation).await,
             SandboxEffect::Stop { generation } => self.stop(context, sandbox, *generation).await,
             SandboxEffect::Delete { generation } => self.delete(sandbox, *generation).await,

@@ -577,6 +577,20 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
             .await,
         Event::Observed(SandboxState::Gone)
     );
+    let confirm = SandboxEffect::Confirm {
+        generation: GENERATION,
+        after_ms: 0,
+    };
+    assert_eq!(
+        other
+            .perform_sandbox(&scene.desk, scene.target(), &confirm)
+            .await,
+        Event::Observed(SandboxState::Gone)
+    );
+    assert_eq!(
+        scene.perform(Effect::Sandbox(confirm)).await,
+        Event::Observed(SandboxState::Running)
+    );
 }
 
 /// The scripted model under a name of the world, with a certificate of an authority of its own.

@@ -103,6 +103,14 @@ pub enum SandboxEffect {
         /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
+    /// Look again for what was not found, after a pause, and in the provider's list where it is still not found. Answers
+    /// `Observed`, which is `Gone` only where neither shows it; `Failed(Wait)` where they contradict each other.
+    Confirm {
+        /// Which of the provider's sandboxes that ours has had.
+        generation: u32,
+        /// Milliseconds to wait first.
+        after_ms: u64,
+    },
     /// Look, start if it is stopped, look again. Answers `Observed`.
     Start {
         /// Which of the provider's sandboxes that ours has had.
@@ -403,6 +411,7 @@ impl SandboxEffect {
             Self::Count { .. } => "count",
             Self::Create { .. } => "create",
             Self::Observe { .. } => "observe",
+            Self::Confirm { .. } => "confirm",
             Self::Start { .. } => "start",
             Self::Stop { .. } => "stop",
             Self::Delete { .. } => "delete",

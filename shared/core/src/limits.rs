@@ -137,6 +137,13 @@ pub struct Limits {
     pub breaker_probe_ms: u64,
     /// How old the state of a breaker that a process goes by may be.
     pub breaker_cache_ms: u64,
+    /// A sandbox that was not found is looked for once more after this (milliseconds), before that is believed.
+    pub gone_apart_ms: u64,
+    /// A sandbox that was made may not be found for so long (milliseconds): it is on its way.
+    pub appear_ms: u64,
+    /// A sandbox that its record gave up as vanished, and that is seen alive beside its next generation, is kept for so long
+    /// (milliseconds): its files may be wanted.
+    pub vanished_grace_ms: u64,
     /// How old the copy of a secret that a process goes by may be when an invocation starts; and how often at most a
     /// signature that does not match has the secret read again.
     pub secrets_ms: u64,
@@ -284,6 +291,9 @@ impl Limits {
         breaker_open_ms_max: 5 * MINUTE_MS,
         breaker_probe_ms: 60_000,
         breaker_cache_ms: 5_000,
+        gone_apart_ms: 5_000,
+        appear_ms: MINUTE_MS,
+        vanished_grace_ms: 24 * 60 * MINUTE_MS,
         secrets_ms: MINUTE_MS,
         direct_switch_ms: 20_000,
         named_ttl_ms: 6 * 24 * 60 * MINUTE_MS,

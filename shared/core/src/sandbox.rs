@@ -129,6 +129,9 @@ pub struct SandboxRecord {
     /// a fresh start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// The generation that was last given up because the provider did not know it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vanished: Option<Vanished>,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -242,6 +245,15 @@ pub struct Tools {
     /// agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_with: Option<u32>,
+}
+
+/// A generation that the provider did not know any more, though nobody had deleted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Vanished {
+    /// Which one.
+    pub generation: u32,
+    /// When that was believed.
+    pub at_ms: Ms,
 }
 
 /// Something that who runs the stack wanted, and what came of it.

@@ -317,6 +317,10 @@ pub struct EndedTurn {
 pub struct Observations {
     /// The sandbox, when last looked at.
     pub sandbox: Option<SandboxState>,
+    /// Who did not find the sandbox, until that is believed or refuted.
+    pub missing: Option<Missing>,
+    /// When the create of the present generation was answered.
+    pub created_ms: Option<Ms>,
     /// This delivery found another message's lease over, for whose end the ones before had waited.
     pub after_lease: bool,
     /// A start was asked for in this delivery.
@@ -401,12 +405,28 @@ impl Observations {
     /// What was seen of a sandbox says nothing of the one after it, nor of itself once somebody has stopped or deleted it.
     pub fn forget_sandbox(&mut self) {
         self.sandbox = None;
+        self.missing = None;
+        self.created_ms = None;
         self.start_asked = false;
         self.healthy = false;
         self.agent_session = false;
         self.cloned = false;
         self.tenant_sandboxes = None;
     }
+}
+
+/// Who did not find a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Missing {
+    /// A look at it, or a call that ends with one.
+    Look,
+    /// A call that needs it. It may have been the first sending of a prompt.
+    Call {
+        /// It was that.
+        first_sending: bool,
+    },
+    /// Who was to end a run that no turn follows any more.
+    EndRun,
 }
 
 /// A post beside the turn's own card and answer.

@@ -192,6 +192,8 @@ pub const TABLE_FAILED: &str = "table.failed";
 pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 /// Event: sandboxes would have been deleted as nobody's and were kept, because they were most of a listing.
 pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
+/// Event: records would have been asked to look for their sandboxes and were not, because most sandboxes were missing.
+pub const VANISHED_HELD: &str = "sandbox.vanished.held";
 /// Event: what a turn took: time, tokens, money, and what it changed.
 pub const USED: &str = "turn.used";
 

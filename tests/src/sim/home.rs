@@ -31,6 +31,8 @@ pub struct Home {
     pub queue: VecDeque<Entry>,
     /// The provider's, by generation.
     pub sandboxes: BTreeMap<u32, Sandbox>,
+    /// Those that the provider shows nobody, and until when.
+    hidden: BTreeMap<u32, (Ms, Sandbox)>,
     /// Generations that were deleted.
     pub deleted: BTreeSet<u32>,
     /// Generations whose deletion a person asked for and somebody began.
@@ -285,6 +287,28 @@ impl Home {
         if let Some((generation, _)) = self.sandboxes.pop_last() {
             self.facts.push(Fact::Disturbed { generation });
         }
+    }
+
+    /// The provider shows the newest to nobody until then, by name or in a list; it stands still meanwhile.
+    pub fn hides(&mut self, now_ms: Ms, until_ms: Ms) {
+        self.stops_by_itself(now_ms);
+        if let Some((generation, sandbox)) = self.sandboxes.pop_last() {
+            self.hidden.insert(generation, (until_ms, sandbox));
+        }
+    }
+
+    /// Whether something is hidden.
+    pub fn is_hiding(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    /// Shows again what was hidden until now.
+    pub fn shows_again(&mut self, now_ms: Ms) {
+        let over = self
+            .hidden
+            .extract_if(.., |_, (until_ms, _)| *until_ms <= now_ms);
+        let shown = over.map(|(generation, (_, sandbox))| (generation, sandbox));
+        self.sandboxes.extend(shown);
     }
 
     pub fn server_dies(&mut self, now_ms: Ms) {

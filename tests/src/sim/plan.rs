@@ -71,6 +71,8 @@ pub enum Deed {
     /// The word of a daemon for the turn with this id, whatever has become of that.
     Nudge(String),
     Lose,
+    /// The provider shows the sandbox to nobody for so long: it stands still, and is there.
+    Hides(u64),
     ServerDies,
     /// The server takes what it is sent and never answers.
     Hangs,

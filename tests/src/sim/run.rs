@@ -124,6 +124,10 @@ impl World {
                     }
                 }
                 Deed::Lose => inner.places[place].home.lose(),
+                Deed::Hides(for_ms) => {
+                    inner.places[place].home.hides(now_ms, now_ms + for_ms);
+                    inner.met.insert("hidden");
+                }
                 Deed::ServerDies => inner.places[place].home.server_dies(now_ms),
                 Deed::Hangs => {
                     inner.places[place].home.hangs();

@@ -623,7 +623,7 @@ pub fn settled(inner: &Inner) -> bool {
 fn has_orphan(place: &SimThread) -> bool {
     let record = place.home.record.as_ref();
     let orphan = |generation: &u32| is_orphan(record, *generation, 0, 1, 0);
-    place.home.sandboxes.keys().any(orphan)
+    place.home.is_hiding() || place.home.sandboxes.keys().any(orphan)
 }
 
 /// No record has anything due any more.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::decide::orphan::{Fate, Graces, fate};
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
@@ -26,6 +26,11 @@ impl World {
             return;
         }
         inner.met.insert("look");
+        Self::asks_to_look(inner, place);
+    }
+
+    fn asks_to_look(inner: &mut Inner, place: usize) {
+        let now_ms = inner.now_ms;
         let thread = inner.places[place].thread.sandbox().group();
         let message = Message {
             id: format!("look-{}-{now_ms}", thread.short_hash()).into(),
@@ -90,13 +95,14 @@ impl World {
         }
         for place in 0..inner.places.len() {
             inner.tell_dead(place);
+            inner.places[place].home.shows_again(now_ms);
             if inner.places[place].home.sandboxes.is_empty() {
                 self.look(&mut inner, place);
                 continue;
             }
             inner.tokens += 1;
             let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
-            let (world, grace_ms) = (self.clone(), self.limits.stale_grace_ms);
+            let (world, graces) = (self.clone(), Graces::from(&*self.limits));
             let work = Box::pin(async move {
                 // List first; what is read afterwards is at least as new.
                 world.hunts(token, false).await;
@@ -118,8 +124,15 @@ impl World {
                     world.pause(wait_ms).await;
                     let now_ms = world.lock().now_ms;
                     let judged = record.as_ref().map(|session| &session.sandbox);
-                    if !is_orphan(judged, generation, created_ms, now_ms, grace_ms) {
-                        continue;
+                    match fate(judged, generation, created_ms, now_ms, graces) {
+                        Fate::Spared | Fate::Kept => continue,
+                        Fate::TakenBack => {
+                            let mut inner = world.lock();
+                            inner.met.insert("asked to take back");
+                            Self::asks_to_look(&mut inner, place);
+                            continue;
+                        }
+                        Fate::Orphan => {}
                     }
                     world.hunts(token, false).await;
                     {

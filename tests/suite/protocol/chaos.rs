@@ -34,7 +34,9 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 51] = [
+const MET: [&str; 53] = [
+    "hidden",
+    "asked to take back",
     "table out",
     "writes out",
     "chat out",
@@ -154,6 +156,18 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
     }
 }
 
+/// Some sandboxes are out of sight for a while, longer than anybody's doubt lasts.
+fn out_of_sight(world: &World, seed: u64, threads: usize) {
+    // Dice of their own: everything else of a seed's history stays as it is.
+    let mut dice = Dice::new(seed ^ 0x0048_4944_4445);
+    for place in 0..threads {
+        if dice.falls(100) {
+            let hides = Deed::Hides(60_000 + dice.below(HOUR_MS));
+            world.plan(dice.below(TROUBLE_MS), place, hides);
+        }
+    }
+}
+
 /// Some of the threads' sandboxes are at a provider that goes by the wall clock, and of these some at its hard end.
 fn wall_clocks(world: &World, seed: u64) {
     // Dice of their own: everything else of a seed's history stays as it is.
@@ -187,12 +201,17 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let trouble = Trouble::Dice {
         until_ms: plan::START_MS + TROUBLE_MS,
     };
-    let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
+    let limits = Limits {
+        vanished_grace_ms: 20 * 60_000,
+        ..Limits::DEFAULT
+    };
+    let world = World::new(threads, dice.next(), trouble, limits);
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);
     outages(&world, &mut dice);
     outside(&world, seed, threads);
     wall_clocks(&world, seed);
+    out_of_sight(&world, seed, threads);
     modes(&world, seed);
     let judged = judge(&world);
     (world, judged)

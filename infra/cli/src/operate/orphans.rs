@@ -86,7 +86,7 @@ async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
         &stack.id,
         &one.sandbox,
         now_ms(),
-        stack.limits.stale_grace_ms,
+        (&stack.limits).into(),
     )
     .await;
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {

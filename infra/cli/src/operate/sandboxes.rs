@@ -32,7 +32,8 @@ pub struct Line {
     pub state: String,
     /// When it was made.
     pub created_at_ms: Option<Ms>,
-    /// What the record says: `live`, `orphan`, `young` (no record has it, and it may be too early to say), `unknown`
+    /// What the record says: `live`, `orphan`, `young` (no record has it, and it may be too early to say),
+    /// `vanished` (its record gave it up, and takes it back or keeps it for a day), `unknown`
     /// (its labels, or a record of a newer version, cannot be read), `unlisted` (the record has it, the provider does not list
     /// it) or `none` (there is only a name).
     pub belongs: &'static str,
@@ -144,8 +145,8 @@ fn judge(
     let judged = match &record {
         Err(()) => Judged::Unknown,
         Ok(record) => {
-            let grace_ms = stack.limits.stale_grace_ms;
-            judged(&sandbox, &stack.id, record.as_ref(), now_ms(), grace_ms)
+            let graces = (&stack.limits).into();
+            judged(&sandbox, &stack.id, record.as_ref(), now_ms(), graces)
         }
     };
     let record = record.ok().flatten();
@@ -180,6 +181,7 @@ fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> L
         belongs: match judged {
             Judged::Unknown | Judged::Foreign => "unknown",
             Judged::Orphan => "orphan",
+            Judged::Kept | Judged::TakenBack => "vanished",
             Judged::Spared if is_live => "live",
             Judged::Spared => "young",
         },

@@ -6,8 +6,8 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, Tenant};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_sandbox::{Observed, ProviderResult, SandboxSpec, Secrets};
-use tokio::time::{Instant, sleep_until};
+use bobbin_sandbox::{Observed, ProviderResult, Sandbox, SandboxSpec, Secrets};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::vault::names;
 use super::{RunContext, Sandboxes};
@@ -78,6 +78,30 @@ impl Sandboxes {
         }
     }
 
+    /// Looks once more for one that was not found, and then in the list.
+    pub(super) async fn confirm(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        after_ms: u64,
+    ) -> Done {
+        let name = self.name(sandbox, generation);
+        sleep(Duration::from_millis(after_ms)).await;
+        let state = self.provider.observe(&name).await?;
+        if state != SandboxState::Gone {
+            return Ok(Event::Observed(state));
+        }
+        let listed = self.provider.list(Some(&sandbox.tenant())).await;
+        let listed = listed.map_err(|e| e.failure)?;
+        match why_not_gone(&name, &listed, self.provider.listed_max()) {
+            None => Ok(Event::Observed(SandboxState::Gone)),
+            Some(seen) => Err(Failure::Wait {
+                after_ms: 0,
+                seen: seen.to_owned(),
+            }),
+        }
+    }
+
     /// Sees to it that the sandbox in which a run goes on is not stopped for want of time.
     pub(super) async fn keep_alive(
         &self,
@@ -121,4 +145,45 @@ impl Sandboxes {
 
 fn seen(seen: Observed) -> Done {
     seen.map(Event::Observed)
+}
+
+/// Why a sandbox that two looks did not find is not gone, by the list of its tenant's. One that is on its way out there is.
+fn why_not_gone(name: &str, listed: &[Sandbox], listed_max: usize) -> Option<&'static str> {
+    let is_there = |one: &Sandbox| one.name == name && one.state != SandboxState::Gone;
+    if listed.iter().any(is_there) {
+        Some("the provider lists the sandbox, and does not find it")
+    } else if listed.len() >= listed_max {
+        Some("the provider does not find the sandbox, and has more of them than it lists")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(name: &str, state: SandboxState) -> Sandbox {
+        Sandbox {
+            id: String::new(),
+            name: name.to_owned(),
+            labels: std::collections::BTreeMap::new(),
+            state,
+            said: String::new(),
+            created_ms: None,
+            ends_ms: None,
+            exec_base: None,
+        }
+    }
+
+    #[test]
+    fn only_a_whole_list_says_what_is_gone() {
+        let other = listed("b", SandboxState::Running);
+        let gone = |listed: &[Sandbox]| why_not_gone("a", listed, 2).is_none();
+        assert!(gone(&[]));
+        assert!(gone(std::slice::from_ref(&other)));
+        assert!(gone(&[listed("a", SandboxState::Gone)]));
+        assert!(!gone(&[listed("a", SandboxState::Stopped)]));
+        assert!(!gone(&[other.clone(), other]), "there may be more");
+    }
 }

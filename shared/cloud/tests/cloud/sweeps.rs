@@ -6,6 +6,7 @@ use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::decide::orphan::Graces;
 use bobbin_core::ids::{Ms, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
@@ -17,7 +18,10 @@ use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 use crate::support::{Cloud, aws, both};
 
 const MESSAGES: &str = "test-Messages.fifo";
-const GRACE_MS: u64 = 300_000;
+const GRACES: Graces = Graces {
+    young_ms: 300_000,
+    vanished_ms: 600_000,
+};
 /// When all the sandboxes were made, and a day later.
 const CREATED_MS: u64 = NOW_MS - 86_400_000;
 const NOW_MS: u64 = 1_767_312_000_000;
@@ -104,7 +108,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
         foreign(&thread(1), 1),
         foreign(&thread(3), 1),
     ];
-    let judged = judge_all(&store, STACK.id, &listed, NOW_MS, GRACE_MS).await;
+    let judged = judge_all(&store, STACK.id, &listed, NOW_MS, GRACES).await;
     let judged: Result<Vec<Judged>, StoreError> = judged.into_iter().collect();
     assert_eq!(
         judged,
@@ -128,14 +132,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
 async fn without_the_records_no_sandbox_is_judged() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
-    let judged = judge_all(
-        &store,
-        STACK.id,
-        &[sandbox(&thread(1), 1)],
-        NOW_MS,
-        GRACE_MS,
-    )
-    .await;
+    let judged = judge_all(&store, STACK.id, &[sandbox(&thread(1), 1)], NOW_MS, GRACES).await;
     assert!(
         matches!(judged[..], [Err(StoreError::Refused(_))]),
         "{judged:?}"

@@ -1,8 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, aside, choose, failed, operate, outage, outside, provision, record, results,
-    steer, words,
+    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, record,
+    results, steer, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -32,7 +32,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
     match event {
         Event::Observed(state) => {
             outage::provider_answered(session);
-            session.observed.sandbox = Some(state);
+            absence::seen(session, of, state, context);
         }
         Event::Counted(sandboxes) => {
             outage::provider_answered(session);

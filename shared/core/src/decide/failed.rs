@@ -1,13 +1,15 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
-use super::{Context, Next, aside, lease, operate, outage, outside, record, results, stray, words};
+use super::{
+    Context, Next, absence, aside, lease, operate, outage, outside, record, results, stray, words,
+};
 use crate::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
 use crate::ids::{PostKind, ThreadKey};
 use crate::message::Work;
 use crate::outcome::Outcome;
-use crate::sandbox::{Phase, SandboxState};
-use crate::session::Session;
+use crate::sandbox::Phase;
+use crate::session::{Missing, Session};
 use crate::stage::Stage;
 
 /// The failure table: a step is returned only where the failure itself ends the delivery.
@@ -17,6 +19,7 @@ pub(super) fn failed(
     failure: Failure,
     context: &Context<'_>,
 ) -> Option<Next> {
+    absence::failed_to_confirm(session, of);
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
     }
@@ -64,7 +67,15 @@ pub(super) fn failed(
         Failure::SandboxDown { seen } => {
             sandbox_down(session, &seen, is_first_sending(of), context);
         }
-        Failure::SandboxGone => session.observed.sandbox = Some(SandboxState::Gone),
+        Failure::SandboxGone => {
+            let by = if ends_run {
+                Missing::EndRun
+            } else {
+                let first_sending = is_first_sending(of);
+                Missing::Call { first_sending }
+            };
+            absence::claimed(session, by, context);
+        }
         Failure::ResumeFailed { seen } => return resume_failed(session, seen, context),
         Failure::NonRecoverable { advice } => {
             if posting_is_decoration(session, posting.as_ref(), context) {
@@ -248,7 +259,7 @@ fn posting_is_decoration(
 }
 
 /// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
-fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
+pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
     let limits = context.delivery.limits;
     if let Some(turn) = &mut session.turn {
         turn.trouble = Some(seen.to_owned());

@@ -4,6 +4,7 @@
 //! what is still missing. So the machine is level-triggered: a redelivery that has seen nothing yet looks again and
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
+mod absence;
 mod apply;
 mod aside;
 mod choose;
@@ -119,6 +120,9 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
 
 fn next(session: &mut Session, context: &Context<'_>) -> Next {
     if let Some(next) = outside::next(session) {
+        return next;
+    }
+    if let Some(next) = absence::next(session, context) {
         return next;
     }
     match &context.delivery.message.work {

@@ -294,7 +294,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
             Some(SandboxState::Gone),
         ) => {
-            record::gone(session, "the sandbox vanished", context);
+            record::vanished(session, context);
             return end(session, want, Some("it does not exist any more"), context);
         }
         (_, Some(SandboxState::Broken { reason, .. })) => {

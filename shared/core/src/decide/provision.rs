@@ -306,7 +306,7 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
 /// The provider does not know the sandbox any more.
 fn vanished(session: &mut Session, context: &Context<'_>) {
     let generation = session.sandbox.generation;
-    record::gone(session, "the sandbox vanished", context);
+    record::vanished(session, context);
     let Some(turn) = &mut session.turn else {
         return;
     };

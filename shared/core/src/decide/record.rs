@@ -6,7 +6,7 @@ use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
 use crate::outcome::Outcome;
 use crate::run::Answer;
-use crate::sandbox::{InUse, Lease, Phase, TimelineEntry, Waiting};
+use crate::sandbox::{InUse, Lease, Phase, TimelineEntry, Vanished, Waiting};
 use crate::session::{EndedTurn, Observations, Session, Steered, Turn};
 use crate::stage::Stage;
 use crate::usage::Usage;
@@ -526,6 +526,18 @@ pub(super) fn catch_up(session: &mut Session) {
     if is_past || is_down {
         leave(session);
     }
+}
+
+/// The provider does not know the sandbox of this generation any more, and nobody has deleted it here. One that was in use
+/// is remembered: it is taken back where it is seen again ([`super::orphan`]).
+pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
+    if session.sandbox.phase != Phase::Creating {
+        session.sandbox.vanished = Some(Vanished {
+            generation: session.sandbox.generation,
+            at_ms: context.now_ms,
+        });
+    }
+    gone(session, "the sandbox vanished", context);
 }
 
 /// Forgets the sandbox of this generation: it does not exist any more.

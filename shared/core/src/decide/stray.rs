@@ -19,9 +19,14 @@ pub(super) fn end(session: &Session) -> Option<Next> {
 
 /// It could not be ended. Whether that was all: a turn that waits for it goes by the table of failures instead.
 pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Context<'_>) -> bool {
-    if matches!(failure, Failure::SessionMissing | Failure::SandboxGone) {
-        session.stray = None;
-        return *failure == Failure::SessionMissing;
+    match failure {
+        Failure::SessionMissing => {
+            session.stray = None;
+            return true;
+        }
+        // Only a claim: it goes with its sandbox, once that is believed to be gone.
+        Failure::SandboxGone => return false,
+        _ => {}
     }
     let waits = session
         .turn

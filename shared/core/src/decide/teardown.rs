@@ -15,7 +15,9 @@ pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
 
 /// Whether the sandbox is still there, or was deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
-    let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
+    let is_lost = session.sandbox.phase == Phase::Destroyed
+        && session.sandbox.vanished.map(|one| one.generation) == Some(session.sandbox.generation);
+    let idle = (is_lost || matches!(session.sandbox.phase, Phase::Active | Phase::Paused))
         && session.turn.is_none()
         && record::is_idle(session, context);
     let generation = session.sandbox.generation;
@@ -28,10 +30,19 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
                 watch: None,
             }));
         }
-        Some(SandboxState::Gone) => record::gone(session, "the sandbox vanished", context),
+        Some(SandboxState::Running) if is_lost => take_back(session, Phase::Active, context),
+        Some(SandboxState::Stopped) if is_lost => take_back(session, Phase::Paused, context),
+        Some(SandboxState::Gone) if !is_lost => record::vanished(session, context),
         Some(_) => {}
     }
     Next::Done
+}
+
+/// What was given up as vanished is there: its idle time begins now.
+fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
+    session.sandbox.vanished = None;
+    session.sandbox.last_activity_ms = context.now_ms;
+    record::enter(session, phase, "it is there after all", context);
 }
 
 fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
@@ -148,6 +159,7 @@ pub(super) fn reset(
     match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => {
             session.agent_session = None;
+            session.sandbox.vanished = None;
             session.sandbox.repo = None;
             session.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
@@ -205,7 +217,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             Next::Done
         }
         (Some(SandboxState::Gone), _) => {
-            record::gone(session, "the sandbox vanished", context);
+            record::vanished(session, context);
             Next::Done
         }
         (_, None) => lease::guarded(

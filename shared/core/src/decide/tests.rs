@@ -2,6 +2,7 @@
 //! after each, are in `tests/suite/protocol`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod absence;
 mod choice;
 mod fake;
 mod handover;

@@ -383,6 +383,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         due_at_ms: Some(T + 1_800_000),
         last_activity_ms: T,
         wake_at_ms: Some(T + 1_800_000),
+        vanished: None,
         repo: Some("https://github.com/acme/shop".to_owned()),
         timeline: vec![TimelineEntry {
             at_ms: T,

@@ -97,12 +97,17 @@ impl DaytonaSandboxes {
     }
 
     pub(super) async fn remove(&self, name: &str) -> Observed {
-        match self.state(name).await? {
-            SandboxState::Gone => Ok(SandboxState::Gone),
-            _ => {
-                let asked = self.client.delete(name).await;
-                self.outcome(name, asked, &STANDING).await
+        // What it says to the delete counts, and not what it says to a look: one that is not found is asked to go all the same.
+        match self.client.get(name).await {
+            Ok(found) if found.sandbox_state() == SandboxState::Gone => {
+                return Ok(SandboxState::Gone);
             }
+            Ok(_) | Err(DaytonaError::NotFound) => {}
+            Err(error) => return Err(error.failure()),
+        }
+        match self.client.delete(name).await {
+            Err(DaytonaError::NotFound) => Ok(SandboxState::Gone),
+            asked => self.outcome(name, asked, &STANDING).await,
         }
     }
 

@@ -7,7 +7,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::message::{Message, Operation, Work};
 use bobbin_core::outside;
 use bobbin_core::parked::Seen;
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::sandbox::{SandboxRecord, SandboxState};
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
@@ -21,6 +21,8 @@ use crate::sim::tools::Use;
 const REQUEST_MS: u64 = 15_000;
 /// A message that is on its way to the queue arrives within this time, or not at all.
 const SEND_MS_MAX: u64 = 10_000;
+/// While things go wrong one look of so many does not find its sandbox, by the millisecond in which it comes.
+const LIES_EVERY: u64 = 20;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;
 
@@ -34,7 +36,9 @@ impl Worker {
             return self.seen(follow).await.unwrap_or_else(still_running);
         }
         if let Effect::Sandbox(
-            SandboxEffect::Observe { after_ms, .. } | SandboxEffect::Snapshot { after_ms, .. },
+            SandboxEffect::Observe { after_ms, .. }
+            | SandboxEffect::Confirm { after_ms, .. }
+            | SandboxEffect::Snapshot { after_ms, .. },
         ) = effect
             && *after_ms > 0
         {
@@ -259,7 +263,12 @@ impl Worker {
                 home.snapshots.remove(name);
                 Event::SnapshotDeleted { name: name.clone() }
             }
+            // One look may lie; the list does not.
+            SandboxEffect::Observe { .. } if troubled && now_ms.is_multiple_of(LIES_EVERY) => {
+                Event::Observed(SandboxState::Gone)
+            }
             SandboxEffect::Observe { generation, .. }
+            | SandboxEffect::Confirm { generation, .. }
             | SandboxEffect::Stop { generation }
             | SandboxEffect::Delete { generation } => home.observed(*generation, now_ms),
             SandboxEffect::Count { .. } => Event::Counted(0),

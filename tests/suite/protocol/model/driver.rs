@@ -59,6 +59,8 @@ pub const LIMITS: Limits = Limits {
     // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
     tenant_sandboxes: 0,
     timeline: 0,
+    // A new sandbox is there at once or not at all.
+    appear_ms: 0,
     ..Limits::DEFAULT
 };
 

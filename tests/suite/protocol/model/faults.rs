@@ -15,6 +15,8 @@ pub enum Fault {
     NoPostId,
     /// The sweeper stops what it saw idle, past the queue.
     SweeperStopsDirectly,
+    /// That one look or call does not find a sandbox is believed.
+    OneLookIsBelieved,
     /// The orphan hunt reads the record before it lists the provider.
     ReadBeforeList,
     /// Nobody looks for orphans.

@@ -173,6 +173,7 @@ const NONE: Budget = Budget {
     hunts: 0,
     doubts: 0,
     cuts: 0,
+    lies: 0,
     kills: 0,
     deaths: 0,
     namesakes: 0,
@@ -180,7 +181,19 @@ const NONE: Budget = Budget {
     late_aborts: false,
 };
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 20] = [
+    Row {
+        name: "looks_that_lie",
+        kinds: &[Kind::Prompt, Kind::Prompt],
+        budget: Budget {
+            lies: 2,
+            sweeps: 1,
+            losses: 1,
+            hunts: 1,
+            ..NONE
+        },
+        reaches: &["answered", "lost", "converged"],
+    },
     Row {
         name: "messages_that_die_and_notices_that_are_lost",
         kinds: &[Kind::Prompt, Kind::Prompt],
@@ -453,7 +466,14 @@ const ROWS: [Row; 19] = [
 /// A design fault, the row in which it is switched on, and the property that finds it.
 type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
-const PLANTED: [Planted; 18] = [
+const PLANTED: [Planted; 19] = [
+    (
+        "one_look_that_is_believed",
+        Fault::OneLookIsBelieved,
+        &[Kind::Prompt, Kind::Prompt],
+        Budget { lies: 1, ..NONE },
+        CONVERGENCE,
+    ),
     (
         "a_letter_that_goes_before_its_notice_is_on_record",
         Fault::LettersGoUnread,

@@ -9,7 +9,7 @@ mod steps;
 
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::decide::Decision;
-use bobbin_core::decide::orphan::is_orphan;
+use bobbin_core::decide::orphan::{Fate, Graces, fate, is_orphan};
 use bobbin_core::drive::Verdict;
 use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
@@ -19,7 +19,7 @@ use bobbin_core::ids::{Ms, PostKind};
 use bobbin_core::machine::{Machine, Step};
 use bobbin_core::parked::Seen;
 use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::stage::Stage;
@@ -58,6 +58,8 @@ pub struct Budget {
     pub doubts: u8,
     /// Calls of the agent that do not get through while it goes on.
     pub cuts: u8,
+    /// Looks and calls that do not find a sandbox which is there.
+    pub lies: u8,
     /// Crashes of who follows a run.
     pub kills: u8,
     /// Messages that the queue gives up, notices too.
@@ -255,6 +257,8 @@ pub enum Action {
         slot: usize,
         ends: bool,
     },
+    /// A look, or a call, does not find the sandbox, which is there.
+    Lie(usize),
     /// Who follows a run dies of it.
     Kill(usize),
     /// The queue gives up its head.
@@ -309,10 +313,28 @@ impl Action {
                 | Self::Now(_)
                 | Self::Doubt { .. }
                 | Self::Cut { .. }
+                | Self::Lie(_)
                 | Self::Kill(_)
                 | Self::Die
                 | Self::Lose(_)
         )
+    }
+}
+
+/// What an effect is answered by a provider that does not find the sandbox.
+const fn not_found(effect: &Effect) -> Option<Event> {
+    match effect {
+        Effect::Sandbox(SandboxEffect::Observe { .. } | SandboxEffect::Start { .. }) => {
+            Some(Event::Observed(SandboxState::Gone))
+        }
+        Effect::Agent(
+            AgentEffect::Follow(_)
+            | AgentEffect::Look(_)
+            | AgentEffect::FindPrompt { .. }
+            | AgentEffect::FindAgentSession { .. }
+            | AgentEffect::EndRun(_),
+        ) => Some(Event::Failed(Failure::SandboxGone)),
+        _ => None,
     }
 }
 
@@ -523,14 +545,20 @@ impl System {
         let mut failed = failed.filter_map(|turn| self.driver.turn_of(&turn.id));
         s.left.deaths == self.budget.deaths
             && s.left.cuts + 1 >= self.budget.cuts
+            && s.left.lies + 1 >= self.budget.lies
             && failed.any(|turn| matches!(s.known[usize::from(turn)].run, Run::Done | Run::Moved))
     }
 
     /// Those of the listed sandboxes that the product takes for orphans, by this record. There is no grace here.
     fn orphans(listed: u8, record: &Session) -> u8 {
         let stored = (record.version > 0).then_some(&record.sandbox);
+        let graces = Graces {
+            young_ms: 0,
+            vanished_ms: 0,
+        };
         (0..8)
-            .filter(|at| listed & (1 << at) != 0 && is_orphan(stored, at + 1, NOW, NOW, 0))
+            .filter(|at| listed & (1 << at) != 0)
+            .filter(|at| fate(stored, at + 1, NOW, NOW, graces) == Fate::Orphan)
             .fold(0, |mask, at| mask | 1 << at)
     }
 
@@ -718,6 +746,9 @@ impl System {
                 _ => {}
             }
         }
+        if s.left.lies > 0 && !lapsed && not_found(effect).is_some() {
+            actions.push(Action::Lie(slot));
+        }
         let follows = matches!(
             effect,
             Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_))
@@ -784,6 +815,7 @@ impl System {
             Action::StepLate(slot) => self.step(&mut s, slot, true),
             Action::StepCard(slot) => self.step_card(&mut s, slot),
             Action::Cut { slot, ends } => self.cut(&mut s, slot, ends),
+            Action::Lie(slot) => self.lie(&mut s, slot),
             Action::Kill(slot) => {
                 s.left.kills -= 1;
                 s.workers[slot] = None;

@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) wakes: Vec<Ms>,
     /// The generations with which the second sandbox was to end.
     pub(super) tools_ended: Vec<u32>,
+    /// So many looks and calls do not find a sandbox that is there.
+    pub(super) lies: u32,
     pub(super) tenant_sandboxes: u32,
     /// Those of them that were made before the thread's own.
     pub(super) older_sandboxes: u32,
@@ -309,9 +311,19 @@ impl Fake {
             if let Some(failures) = s.fail.get_mut(effect.name())
                 && !failures.is_empty()
             {
-                return Event::Failed(failures.remove(0));
+                let failure = failures.remove(0);
+                match failure {
+                    Failure::SandboxGone if s.lies > 0 => s.lies -= 1,
+                    Failure::SandboxGone => s.sandboxes.clear(),
+                    _ => {}
+                }
+                return Event::Failed(failure);
             }
-            let look = |s: &State, generation: &u32| {
+            let look = |s: &mut State, generation: &u32| {
+                if s.lies > 0 {
+                    s.lies -= 1;
+                    return Event::Observed(SandboxState::Gone);
+                }
                 Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(SandboxState::Gone))
             };
             match effect {
@@ -362,8 +374,8 @@ impl Fake {
                     Event::Woken
                 }
                 Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
-                    s.sandboxes.entry(*generation).or_insert(SandboxState::Running);
-                    look(s, generation)
+                    let made = s.sandboxes.entry(*generation).or_insert(SandboxState::Running);
+                    Event::Observed(made.clone())
                 }
                 Effect::Sandbox(SandboxEffect::Observe {
                     generation,
@@ -374,6 +386,13 @@ impl Fake {
                     if let Some(by) = watch.as_ref().and_then(|turn| s.flags.cancelled.get(turn)) {
                         return Event::CancelSeen { by: by.clone() };
                     }
+                    look(s, generation)
+                }
+                Effect::Sandbox(SandboxEffect::Confirm {
+                    generation,
+                    after_ms,
+                }) => {
+                    s.now_ms += after_ms;
                     look(s, generation)
                 }
                 Effect::Sandbox(SandboxEffect::Start { generation }) => {
@@ -462,6 +481,9 @@ impl Fake {
                     }
                     s.sendings.push(*sending);
                     if let Some(failure) = s.not_sent.take() {
+                        if failure == Failure::SandboxGone {
+                            s.sandboxes.clear();
+                        }
                         return Event::NotSent(failure);
                     }
                     if s.sandboxes.get(generation) != Some(&SandboxState::Running) {

@@ -329,6 +329,28 @@ async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
     assert_eq!(lines, ["DELETE /api/sandbox/id-1"]);
 }
 
+#[tokio::test]
+async fn a_delete_goes_out_whatever_one_look_says() {
+    let there = reply(
+        200,
+        json!({"id": "id-1", "name": "n", "state": "destroying"}),
+    );
+    let not_found = said(404, "not found");
+    let (server, provider) = sandboxes(vec![not_found.clone(), there.clone(), there]).await;
+    assert_eq!(provider.destroy("n").await, Ok(State::Gone));
+    assert_eq!(
+        server.lines(),
+        [
+            "GET /api/sandbox/n",
+            "DELETE /api/sandbox/n",
+            "GET /api/sandbox/n"
+        ]
+    );
+    let (server, provider) = sandboxes(vec![not_found.clone(), not_found]).await;
+    assert_eq!(provider.destroy("n").await, Ok(State::Gone));
+    assert_eq!(server.lines().len(), 2, "the answer to the delete counts");
+}
+
 async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
     let (server, _) = answering(replies).await;
     let settings = DaytonaSettings {

@@ -102,7 +102,8 @@ impl Shared {
                 }
                 observed(s, (home, *generation))
             }
-            SandboxEffect::Observe { generation, .. } => observed(s, (home, *generation)),
+            SandboxEffect::Observe { generation, .. }
+            | SandboxEffect::Confirm { generation, .. } => observed(s, (home, *generation)),
             SandboxEffect::Start { generation } => {
                 let one = &mut s.provided[home][at(*generation)];
                 one.running = one.there;

@@ -2,7 +2,6 @@
 
 use super::*;
 use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::SandboxState;
 
 impl System {
     pub(super) fn deliver(&self, s: &mut State) {

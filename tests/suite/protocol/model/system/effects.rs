@@ -6,7 +6,6 @@ use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
 use bobbin_core::run::RunEnd;
 use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::SandboxState;
 
 use super::*;
 
@@ -52,9 +51,15 @@ impl System {
                     watch: Some(turn), ..
                 },
             ) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
-            Effect::Sandbox(SandboxEffect::Observe { generation, .. }) => {
-                Self::observed(s, *generation)
+            Effect::Sandbox(SandboxEffect::Confirm { .. })
+                if self.has(Fault::OneLookIsBelieved) =>
+            {
+                Event::Observed(SandboxState::Gone)
             }
+            Effect::Sandbox(
+                SandboxEffect::Observe { generation, .. }
+                | SandboxEffect::Confirm { generation, .. },
+            ) => Self::observed(s, *generation),
             Effect::Sandbox(SandboxEffect::Start { generation }) => {
                 let sandbox = &mut s.sandboxes[at(*generation)];
                 sandbox.running = sandbox.copies > 0;

@@ -245,6 +245,18 @@ impl System {
         self.work_is_over(s, slot, down());
     }
 
+    /// A look, or a call, does not find the sandbox, which is there.
+    pub(super) fn lie(&self, s: &mut State, slot: usize) {
+        let Some(worker) = s.workers[slot] else {
+            return;
+        };
+        let machine = self.driver.machine(worker.machine);
+        if let Some(event) = work(&machine).and_then(not_found) {
+            s.left.lies -= 1;
+            self.work_is_over(s, slot, event);
+        }
+    }
+
     /// A prompt is sent and may arrive; its sender hears nothing.
     pub(super) fn doubt(&self, s: &mut State, slot: usize, arrives: bool) {
         let Some(worker) = s.workers[slot] else {

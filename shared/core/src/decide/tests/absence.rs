@@ -1,0 +1,168 @@
+//! A sandbox that is not found: what is believed, and what is not.
+
+use super::fake::*;
+use super::*;
+use crate::decide::orphan::{Fate, Graces, fate};
+use crate::session::StrayRun;
+
+/// How often a look was repeated before it was believed.
+fn confirmed(world: &Fake) -> usize {
+    world.with(|s| s.names.iter().filter(|name| **name == "confirm").count())
+}
+
+/// A thread whose sandbox stands still.
+fn paused() -> Fake {
+    let world = active();
+    world.with(|s| {
+        s.now_ms += Limits::DEFAULT.idle_pause_ms;
+    });
+    deliver_until_done(&world, &work("w1", Work::Sweep), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Paused);
+    world
+}
+
+#[test]
+fn one_look_does_not_end_a_sandbox() {
+    for work_of in [prompt("m2"), work("l1", Work::Reconcile)] {
+        let world = paused();
+        world.with(|s| s.lies = 1);
+        let began_ms = world.with(|s| s.now_ms);
+        deliver_until_done(&world, &work_of, 1);
+        let took_ms = world.with(|s| s.now_ms) - began_ms;
+        assert_eq!(record(&world).sandbox.generation, 1);
+        assert_ne!(record(&world).sandbox.phase, Phase::Destroyed);
+        assert_eq!(confirmed(&world), 1);
+        assert!(took_ms >= Limits::DEFAULT.gone_apart_ms, "{took_ms}");
+    }
+}
+
+#[test]
+fn a_call_that_does_not_find_it_is_a_claim() {
+    let world = active();
+    world.with(|s| {
+        s.lies = 1;
+        s.fail.insert("follow", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    assert_eq!(record(&world).sandbox.generation, 1);
+}
+
+#[test]
+fn a_call_that_never_finds_it_ends_within_its_tries() {
+    let world = active();
+    world.with(|s| {
+        s.lies = 100;
+        s.fail
+            .insert("check_server", vec![Failure::SandboxGone; 100]);
+    });
+    world.with(|s| s.sandboxes.insert(1, SandboxState::Running));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert!(confirmed(&world) <= 10, "{}", confirmed(&world));
+}
+
+#[test]
+fn a_run_that_is_left_is_not_forgotten_for_one_answer() {
+    let world = active();
+    let run = StrayRun {
+        generation: 1,
+        agent_session: "ses_1".into(),
+        messages: vec!["msg".to_owned()],
+    };
+    world.with(|s| {
+        s.record.as_mut().unwrap().stray = Some(run.clone());
+        s.lies = 1;
+        s.fail.insert("end_run", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world.with(|s| assert_eq!(s.ended_runs, [run]));
+}
+
+#[test]
+fn our_own_delete_is_not_doubted() {
+    let world = active();
+    deliver_until_done(&world, &reset(), 1);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    assert_eq!(
+        (confirmed(&world), record(&world).sandbox.vanished),
+        (0, None)
+    );
+}
+
+#[test]
+fn a_sandbox_that_was_just_made_may_not_be_found_for_a_minute() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.lies = 3;
+        s.fail.insert("ensure_server", vec![Failure::SandboxGone]);
+    });
+    deliver_until_done(&world, &prompt("m1"), 1);
+    assert_eq!(record(&world).sandbox.generation, 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    assert_eq!(confirmed(&world), 0);
+}
+
+#[test]
+fn what_vanished_and_is_seen_alive_is_taken_back() {
+    for (state, phase) in [
+        (SandboxState::Stopped, Phase::Paused),
+        (SandboxState::Running, Phase::Active),
+    ] {
+        let world = paused();
+        world.with(|s| s.lies = 2);
+        deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
+        let lost = record(&world).sandbox;
+        assert_eq!(lost.phase, Phase::Destroyed);
+        let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.stale_grace_ms;
+        let graces = Graces::from(&Limits::DEFAULT);
+        assert_eq!(fate(Some(&lost), 1, 0, now_ms, graces), Fate::TakenBack);
+        world.with(|s| s.sandboxes.insert(1, state));
+        deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
+        let back = record(&world).sandbox;
+        assert_eq!(
+            (back.phase, back.generation, back.vanished),
+            (phase, 1, None)
+        );
+        assert_eq!(fate(Some(&back), 1, 0, now_ms, graces), Fate::Spared);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+        assert_eq!(record(&world).sandbox.generation, 1);
+    }
+}
+
+#[test]
+fn a_person_who_begins_anew_does_not_get_the_old_one_back() {
+    let world = paused();
+    world.with(|s| s.lies = 2);
+    deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
+    deliver_until_done(&world, &reset(), 1);
+    deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
+    let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.stale_grace_ms;
+    let fate = fate(
+        Some(&record(&world).sandbox),
+        1,
+        0,
+        now_ms,
+        Graces::from(&Limits::DEFAULT),
+    );
+    assert_eq!(fate, Fate::Orphan);
+}
+
+#[test]
+fn beside_a_newer_generation_what_vanished_is_kept_for_a_day() {
+    let world = paused();
+    world.with(|s| s.lies = 2);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let next = record(&world).sandbox;
+    assert_eq!(next.generation, 2);
+    let lost_ms = next.vanished.unwrap().at_ms;
+    let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT));
+    assert_eq!(
+        at(lost_ms + Limits::DEFAULT.vanished_grace_ms - 1),
+        Fate::Kept
+    );
+    assert_eq!(
+        at(lost_ms + Limits::DEFAULT.vanished_grace_ms),
+        Fate::Orphan
+    );
+}
