@@ -9,10 +9,11 @@ mod amp;
 mod claude;
 mod codex;
 mod handed;
+mod lines;
 mod opencode;
 mod stdio;
 
-use bobbin_agent_events::{Converted, Converter, UniversalEventData};
+use bobbin_agent_events::{Converted, Converter, UniversalEventData, error_said};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -223,6 +224,11 @@ fn with_attachments(prompt: &Prompt) -> String {
 }
 
 /// The text at this JSON pointer.
+/// What a request of ours failed with, in the agent's words.
+fn refused(raw: &Value) -> Option<String> {
+    raw.get("error").map(error_said)
+}
+
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer)?.as_str()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::ask::{PermissionRequest, QuestionRequest, ToolRef};
-use crate::convert::{Converted, Understood, count, decode, filled, finish, tag, text_at};
+use crate::convert::{Converted, Understood, count, decode, finish, tag, text_at};
 use crate::event::{
     AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, TurnEnded, UniversalEventData, Usage,
     UsageScope,
@@ -16,7 +16,7 @@ use crate::form;
 use crate::generated::acp as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
 use crate::recent::{Recent, remembered};
-use crate::rpc::{Rpc, answer_to, ask_id, id_text};
+use crate::rpc::{Rpc, answer_to, ask_id, error_said, id_text};
 
 /// The only part of a message that grows by chunks.
 const TEXT_PART: &str = "text";
@@ -297,8 +297,8 @@ impl Converter {
 
     fn failed(&mut self, request: &Value, error: &Value) -> Understood {
         self.open = None;
-        let wire::Error { code, message } = decode(error)?;
-        let message = filled(Some(message)).unwrap_or_else(|| "a request failed".to_owned());
+        let wire::Error { code, .. } = decode(error)?;
+        let message = error_said(error);
         if self.prompts.remove(&id_text(request)).is_some() {
             let ended = TurnEnded {
                 outcome: Outcome::Failed,

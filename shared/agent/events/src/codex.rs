@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
-use crate::convert::{Converted, Understood, count, decode, filled, finish, tag, text_at};
+use crate::convert::{Converted, Understood, count, decode, finish, tag, text_at};
 use crate::event::{
     AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, Started, State, Status, TurnEnded,
     UniversalEventData, Usage, UsageScope,
@@ -18,7 +18,7 @@ use crate::form;
 use crate::generated::codex as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
 use crate::recent::{Recent, remembered};
-use crate::rpc::{Rpc, answer_to, ask_id};
+use crate::rpc::{Rpc, answer_to, ask_id, error_said};
 
 /// Files of an item that are remembered.
 const FILES_MAX: usize = 16;
@@ -276,9 +276,8 @@ fn error(notice: wire::ErrorNotice) -> UniversalEventData {
 
 /// A request of the client's that Codex refused.
 fn failed(request: &Value, error: &Value) -> CrashInfo {
-    let message = filled(text_at(error, "/message"));
     CrashInfo {
-        message: message.unwrap_or_else(|| "a request failed".to_owned()),
+        message: error_said(error),
         kind: error.get("code").map(ToString::to_string),
         details: Some(json!({ "requestId": request, "error": error })),
     }

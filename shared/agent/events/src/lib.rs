@@ -31,3 +31,4 @@ pub use event::{
 pub use message::{
     AttachmentSource, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
 };
+pub use rpc::error_said;

@@ -57,6 +57,28 @@ impl<'a> Rpc<'a> {
     }
 }
 
+/// What an error says: its message, and what some agents tell in `data` alone.
+#[must_use]
+pub fn error_said(error: &Value) -> String {
+    let at = |pointer: &str| error.pointer(pointer).and_then(Value::as_str);
+    let found = |text: Option<&str>| {
+        text.map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let message = found(at("/message"));
+    let more = ["/data/details", "/data/message", "/data/error", "/data"];
+    let details = more.into_iter().find_map(|pointer| found(at(pointer)));
+    match (message, details) {
+        (Some(message), Some(details)) if !message.contains(&details) => {
+            format!("{message}: {details}")
+        }
+        (Some(message), _) => message,
+        (None, Some(details)) => details,
+        (None, None) => "a request failed".to_owned(),
+    }
+}
+
 /// The id of an ask: an agent counts its requests anew in each process, so that the process is part of it.
 pub(crate) fn ask_id(process: u64, request: &Value) -> String {
     format!("{process}-{}", id_text(request))

@@ -8,7 +8,7 @@ use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Down, Handed, Launch, Order, Report, text};
+use super::{Down, Handed, Launch, Order, Report, refused, text};
 use crate::process::Program;
 use crate::state::{Answer, Attachment, Ended, PermissionMode};
 
@@ -105,7 +105,7 @@ impl Acp {
         let session = text(raw, "/result/sessionId").map(str::to_owned);
         let session = session.or(self.resumes.clone().filter(|_| raw.get("result").is_some()));
         let Some(session) = session else {
-            let said = text(raw, "/error/message").unwrap_or("no reason told");
+            let said = refused(raw).unwrap_or_else(|| "no reason told".to_owned());
             return vec![Step::GiveUp(Down {
                 kind: "stream_error",
                 message: format!("{} opens no session: {said}", self.agent),
@@ -164,7 +164,7 @@ impl Acp {
 
     /// A refused setting ends the attempt: work in another mode than the one that was asked for is no work.
     fn set(&mut self, raw: &Value) -> Vec<Step> {
-        if let Some(said) = text(raw, "/error/message") {
+        if let Some(said) = refused(raw) {
             return vec![Step::GiveUp(Down {
                 kind: "mode_not_supported",
                 message: format!("{} does not take the model or mode: {said}", self.agent),
@@ -220,7 +220,7 @@ impl Acp {
             return Vec::new();
         };
         self.asks.clear();
-        let ended = match (text(raw, "/result/stopReason"), text(raw, "/error/message")) {
+        let ended = match (text(raw, "/result/stopReason"), refused(raw)) {
             (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
             (Some(reason @ ("refusal" | "max_turn_requests")), _) => Ended::of(
                 Outcome::Failed,
@@ -229,7 +229,7 @@ impl Acp {
             ),
             (Some(reason), _) => Ended::of(Outcome::Done, reason, None),
             (None, said) => {
-                let said = said.unwrap_or("the agent failed").to_owned();
+                let said = said.unwrap_or_else(|| "the agent failed".to_owned());
                 Ended::of(Outcome::Failed, "agent_failed", Some(said))
             }
         };

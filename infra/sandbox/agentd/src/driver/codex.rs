@@ -9,7 +9,9 @@ use bobbin_agent_events::{Converted, Outcome};
 use serde_json::{Value, json};
 
 use super::stdio::{Protocol, Step};
-use super::{Down, Handed, Launch, Order, Report, loads_project_config, text, with_attachments};
+use super::{
+    Down, Handed, Launch, Order, Report, loads_project_config, refused, text, with_attachments,
+};
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode};
 
@@ -142,7 +144,7 @@ impl Codex {
     }
 
     fn answered(&mut self, id: u64, raw: &Value) -> Vec<Step> {
-        let error = text(raw, "/error/message");
+        let error = refused(raw);
         match id {
             INITIALIZE => self.open(),
             THREAD => match (text(raw, "/result/thread/id"), error) {
@@ -153,15 +155,14 @@ impl Codex {
                 }
                 (None, error) => vec![Step::GiveUp(Down {
                     kind: "stream_error",
-                    message: format!("Codex has no thread: {}", error.unwrap_or("no reason told")),
+                    message: format!(
+                        "Codex has no thread: {}",
+                        error.unwrap_or_else(|| "no reason told".to_owned())
+                    ),
                 })],
             },
             _ if self.turn.as_ref().is_some_and(|turn| turn.request == id) => match error {
-                Some(error) => self.end(Ended::of(
-                    Outcome::Failed,
-                    "agent_failed",
-                    Some(error.to_owned()),
-                )),
+                Some(error) => self.end(Ended::of(Outcome::Failed, "agent_failed", Some(error))),
                 None => self.started(raw),
             },
             _ => Vec::new(),

@@ -1,13 +1,14 @@
 //! Agents that speak lines of JSON on their standard input and output: the process, and the way of the lines.
 
-use bobbin_agent_events::Converted;
+use bobbin_agent_events::{Converted, UniversalEventData, UniversalMessage};
 use futures::{SinkExt, StreamExt};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
+use super::lines::{Line, Lines};
 use super::{Down, Launch, Order, Report, Reports};
 use crate::host::Host;
 use crate::limits::{LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
@@ -79,9 +80,8 @@ async fn pump(
     let (Some(stdin), Some(stdout)) = (process.stdin(), process.stdout()) else {
         return Down::exited("the agent has no standard input or output");
     };
-    let codec = || LinesCodec::new_with_max_length(LINE_BYTES_MAX);
-    let mut input = FramedWrite::new(stdin, codec());
-    let mut output = FramedRead::new(stdout, codec());
+    let mut input = FramedWrite::new(stdin, LinesCodec::new());
+    let mut output = FramedRead::new(stdout, Lines::of(LINE_BYTES_MAX));
     let mut converter = launch.converter();
     let deadline = Instant::now() + Duration::from_millis(START_MS_MAX);
     let mut steps = protocol.hello();
@@ -102,8 +102,13 @@ async fn pump(
             // What the agent said comes before what it is told next.
             biased;
             line = output.next() => match line {
-                Some(Ok(line)) if line.trim().is_empty() => Vec::new(),
-                Some(Ok(line)) => {
+                Some(Ok(Line::Text(line))) if line.trim().is_empty() => Vec::new(),
+                Some(Ok(Line::TooLong(bytes))) => {
+                    tracing::warn!(agent = launch.agent.id, bytes, "a line of an agent is too long to be read");
+                    reports.send(Report::Said(vec![unread(bytes)])).await;
+                    Vec::new()
+                }
+                Some(Ok(Line::Text(line))) => {
                     let made = converter.convert_line(&line);
                     let raw = serde_json::from_str(&line).unwrap_or(Value::Null);
                     let was_said = protocol.is_replaying();
@@ -113,7 +118,7 @@ async fn pump(
                     }
                     steps
                 }
-                Some(Err(error)) => return Down::exited(format!("{} wrote what is no line of text: {error}", launch.agent.id)),
+                Some(Err(error)) => return Down::exited(format!("{} cannot be heard: {error}", launch.agent.id)),
                 None => return Down::exited(format!("{} ended", launch.agent.id)),
             },
             order = next_order(orders, is_ready) => match order {
@@ -122,6 +127,19 @@ async fn pump(
             },
             () = tokio::time::sleep_until(deadline), if !is_ready => return Down::start_timeout(&launch.agent.id),
         };
+    }
+}
+
+/// What is told of a line that was too long.
+fn unread(bytes: usize) -> Converted {
+    let message = UniversalMessage::Unparsed {
+        raw: json!({"omitted": format!("a line of {bytes} bytes")}),
+        error: Some(format!("it is longer than {LINE_BYTES_MAX} bytes")),
+    };
+    Converted {
+        agent_session_id: None,
+        data: UniversalEventData::Message { message },
+        raw: None,
     }
 }
 

@@ -228,9 +228,12 @@ async fn a_turn_whose_model_fails_or_whose_agent_dies_has_failed_and_says_why_an
  {
     let daemon = Daemon::start().await;
     let first = daemon.create("s").await["agentSessionId"].clone();
-    daemon.send("s", "t1", "fail").await;
+    daemon.send("s", "t1", "fail Session not found").await;
     let failed = daemon.until("s", "t1", "failed").await;
-    assert_eq!(failed["message"], "the model is not there");
+    assert_eq!(
+        failed["message"],
+        "the model is not there: Session not found"
+    );
     daemon.send("s", "t2", "say before\ndie").await;
     let failed = daemon.until("s", "t2", "failed").await;
     assert_eq!(
@@ -366,4 +369,28 @@ async fn strangers_who_say_half_a_request_keep_nobody_out() {
         let chunk = chunk.expect("the stream goes on");
         heard.push_str(&String::from_utf8_lossy(&chunk));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_cannot_be_read_costs_neither_its_turn_nor_the_agent() {
+    let daemon = Daemon::start().await;
+    daemon.create("s").await;
+    let lines = "noise warning: café\nlatin café \nlong 17000000\nsay still here";
+    daemon.send("s", "t", lines).await;
+    daemon.until("s", "t", "done").await;
+    assert_eq!(daemon.said("s", "t").await, "caf\u{fffd} still here");
+    let events = daemon.events("s").await;
+    let unread: Vec<String> = events
+        .iter()
+        .filter_map(|event| event["data"]["message"]["error"].as_str())
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(unread.len(), 2, "{unread:?}");
+    assert!(unread[1].contains("longer than"), "{unread:?}");
+    let session = daemon.get("/v1/sessions").await;
+    daemon.send("s", "next", "say next").await;
+    daemon.until("s", "next", "done").await;
+    let after = daemon.get("/v1/sessions").await;
+    let own = |sessions: &serde_json::Value| sessions["sessions"][0]["agentSessionId"].clone();
+    assert_eq!(own(&after), own(&session), "the agent is the same process");
 }

@@ -1,7 +1,7 @@
 //! An agent for the tests of the daemon: it speaks the Agent Client Protocol, holds what the daemon says against the protocol's
 //! own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
 //!
-//! `say TEXT` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word) · `die` · `fail` · `leave FILE` (a process in a session of its
+//! `say TEXT` · `latin TEXT`, `noise TEXT` (in bytes that are no UTF-8; the latter is no JSON) · `long BYTES` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word) · `die` · `fail` · `leave FILE` (a process in a session of its
 //! own, whose id goes into FILE) · `shed FILE` (the same, without any environment).
 //!
 //! Each prompt is noted in `prompts` in the session's directory before anything else happens.
@@ -129,6 +129,9 @@ impl Agent {
             match word {
                 "say" => self.say(rest),
                 "many" => self.many(rest),
+                "latin" => self.latin(&self.said(rest).to_string()),
+                "noise" => self.latin(rest),
+                "long" => self.say(&"x".repeat(rest.parse().expect("a number"))),
                 "ask" => self.ask(rest),
                 "question" => self.question(),
                 "run" => {
@@ -162,7 +165,8 @@ impl Agent {
                 }
                 "die" => std::process::exit(3),
                 "fail" => {
-                    let error = json!({"code": -32603, "message": "the model is not there"});
+                    let details = json!({"details": rest});
+                    let error = json!({"code": -32603, "message": "the model is not there", "data": details});
                     self.write(json!({"id": line["id"], "error": error}));
                     return;
                 }
@@ -180,14 +184,28 @@ impl Agent {
         self.respond(line, &json!({"stopReason": reason}));
     }
 
-    fn update(&self, update: &Value) {
+    fn said(&self, text: &str) -> Value {
+        let content = json!({"type": "text", "text": text});
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
         let params = json!({"sessionId": self.session, "update": update});
-        self.write(json!({"method": "session/update", "params": params}));
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
     }
 
     fn say(&self, text: &str) {
-        let content = json!({"type": "text", "text": text});
-        self.update(&json!({"sessionUpdate": "agent_message_chunk", "content": content}));
+        self.write(self.said(text));
+    }
+
+    /// A line in which each `é` is the byte that Latin-1 has for it.
+    fn latin(&self, line: &str) {
+        let parts = line.split('é').map(str::as_bytes);
+        let line = parts.collect::<Vec<_>>().join(&0xe9);
+        let mut output = std::io::stdout().lock();
+        let written = output
+            .write_all(&line)
+            .and_then(|()| output.write_all(b"\n"));
+        written
+            .and_then(|()| output.flush())
+            .expect("a daemon reads");
     }
 
     fn many(&self, numbers: &str) {

@@ -6,12 +6,14 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_http::Method;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use futures::StreamExt;
 use tokio::sync::Mutex;
+use tokio_util::codec::FramedRead;
 
 use super::api::http;
 use crate::agents::Agent;
 use crate::driver::Down;
+use crate::driver::lines::{Line, Lines};
 use crate::host::Host;
 use crate::limits::{CALL_MS_MAX, LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
 use crate::process::{Process, Program};
@@ -117,18 +119,16 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
 /// Waits for the line that says where it listens, and for its first answer: a request that comes in its first instants is
 /// never answered (measured), so each look is a connection of its own with a short bound.
 async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
-    let mut lines = BufReader::new(process.stdout()?).lines();
+    let mut lines = FramedRead::new(process.stdout()?, Lines::of(LINE_BYTES_MAX));
     let base = loop {
-        let line = lines.next_line().await.ok()??;
-        if let Some((_, base)) = line.split_once(LISTENING) {
+        if let Line::Text(line) = lines.next().await?.ok()?
+            && let Some((_, base)) = line.split_once(LISTENING)
+        {
             break base.trim().to_owned();
-        }
-        if line.len() > LINE_BYTES_MAX {
-            return None;
         }
     };
     // What it prints from now on is read and forgotten, else it would wait for a reader.
-    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    tokio::spawn(async move { while let Some(Ok(_)) = lines.next().await {} });
     let endpoint = Endpoint { base, password };
     while !process.has_ended() {
         if answers(&endpoint).await {

@@ -1,0 +1,123 @@
+//! Lines of a program's output.
+//!
+//! Promised: no line ends the reading. Bytes that are no UTF-8 are replaced, and a line that is too long is passed over and
+//! told with its length; memory for one line of the bound.
+
+use tokio_util::bytes::BytesMut;
+use tokio_util::codec::Decoder;
+
+/// A line without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line {
+    Text(String),
+    /// It had so many bytes, and is gone.
+    TooLong(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Of one line.
+    bytes_max: usize,
+    /// Bytes of the buffer that hold no end of a line.
+    searched: usize,
+    /// Bytes of a line that is too long, so far.
+    dropped: usize,
+}
+
+impl Lines {
+    pub(super) const fn of(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            searched: 0,
+            dropped: 0,
+        }
+    }
+
+    fn line(&mut self, bytes: &[u8]) -> Line {
+        self.searched = 0;
+        let length = std::mem::take(&mut self.dropped) + bytes.len();
+        if length > self.bytes_max {
+            return Line::TooLong(length);
+        }
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        Line::Text(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+impl Decoder for Lines {
+    type Item = Line;
+    type Error = std::io::Error;
+
+    fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Line>, Self::Error> {
+        let end = buffer[self.searched..].iter().position(|&it| it == b'\n');
+        if let Some(end) = end {
+            let bytes = buffer.split_to(self.searched + end + 1);
+            return Ok(Some(self.line(&bytes[..bytes.len() - 1])));
+        }
+        self.searched = buffer.len();
+        if self.dropped + buffer.len() > self.bytes_max {
+            self.dropped += buffer.len();
+            self.searched = 0;
+            buffer.clear();
+        }
+        Ok(None)
+    }
+
+    fn decode_eof(&mut self, buffer: &mut BytesMut) -> Result<Option<Line>, Self::Error> {
+        if let Some(line) = self.decode(buffer)? {
+            return Ok(Some(line));
+        }
+        let rest = buffer.split();
+        let is_over = rest.is_empty() && self.dropped == 0;
+        Ok((!is_over).then(|| self.line(&rest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MAX: usize = 20;
+
+    /// What is read of these bytes, when they come in pieces of this size.
+    fn read(bytes: &[u8], piece: usize) -> Vec<Line> {
+        let (mut lines, mut buffer) = (Lines::of(MAX), BytesMut::new());
+        let mut all = Vec::new();
+        for piece in bytes.chunks(piece) {
+            buffer.extend_from_slice(piece);
+            while let Some(line) = lines.decode(&mut buffer).unwrap() {
+                all.push(line);
+            }
+        }
+        while let Some(line) = lines.decode_eof(&mut buffer).unwrap() {
+            all.push(line);
+        }
+        all
+    }
+
+    #[test]
+    fn no_byte_and_no_length_ends_the_reading() {
+        let text = |text: &str| Line::Text(text.to_owned());
+        let odd = b"one\r\ncaf\xe9 \xff\n\n\xc3\xa9\nlast";
+        let expected = ["one", "caf\u{fffd} \u{fffd}", "", "é", "last"].map(text);
+        for piece in 1..=odd.len() {
+            assert_eq!(read(odd, piece), expected, "in pieces of {piece}");
+        }
+        let (fits, over) = (MAX, 2 * MAX + 7);
+        let mut long = vec![b'x'; fits];
+        long.push(b'\n');
+        long.resize(long.len() + over, b'y');
+        long.extend_from_slice(b"\nafter\n");
+        long.resize(long.len() + over, b'z');
+        let expected = [
+            Line::Text("x".repeat(fits)),
+            Line::TooLong(over),
+            text("after"),
+            Line::TooLong(over),
+        ];
+        for piece in 1..=long.len() {
+            assert_eq!(read(&long, piece), expected, "in pieces of {piece}");
+        }
+    }
+}
