@@ -38,7 +38,7 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoggedEvent {
     pub(crate) id: u64,
-    /// The input that it was made of.
+    /// Its number among the session's events.
     pub(crate) seq: u64,
     pub(crate) body: Box<RawValue>,
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct PermissionRequest {
     /// Unique in the session, also across starts of the agent's process.
     pub id: String,
-    /// The session by the agent's id; of a subagent where it has one of its own.
+    /// In an event the session that its client asked for; before that the agent's own, or its subagent's.
     pub session_id: String,
     /// What for: the tool's name, or the agent's word for the kind of permission.
     pub permission: String,
@@ -31,7 +31,7 @@ pub struct PermissionRequest {
 pub struct QuestionRequest {
     /// Unique in the session, also across starts of the agent's process.
     pub id: String,
-    /// The session by the agent's id; of a subagent where it has one of its own.
+    /// In an event the session that its client asked for; before that the agent's own, or its subagent's.
     pub session_id: String,
     /// The questions, to be answered together.
     pub questions: Vec<QuestionInfo>,

@@ -23,7 +23,7 @@ pub struct Converted {
 pub struct Envelope {
     /// Its place in the session's log, from 1.
     pub id: u64,
-    /// The number of the input, from 1.
+    /// Its number among the session's events, from 1.
     pub seq: u64,
     /// RFC 3339, UTC.
     pub timestamp: String,
@@ -46,7 +46,17 @@ impl Converted {
 
     /// The event.
     #[must_use]
-    pub fn into_event(self, envelope: Envelope) -> UniversalEvent {
+    pub fn into_event(mut self, envelope: Envelope) -> UniversalEvent {
+        // The answer goes to the session that its client knows.
+        match &mut self.data {
+            UniversalEventData::PermissionAsked { permission_asked } => {
+                permission_asked.session_id.clone_from(&envelope.session_id);
+            }
+            UniversalEventData::QuestionAsked { question_asked } => {
+                question_asked.session_id.clone_from(&envelope.session_id);
+            }
+            _ => {}
+        }
         UniversalEvent {
             id: envelope.id,
             seq: envelope.seq,

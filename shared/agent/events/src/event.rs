@@ -13,8 +13,8 @@ use crate::message::{UniversalMessage, UniversalMessageParsed};
 pub struct UniversalEvent {
     /// Its place in the session's log, counted from 1: what an `offset` names.
     pub id: u64,
-    /// The number of the input that it was made of (a line of the agent's, or an occurrence that the daemon noticed),
-    /// counted from 1 in the session. Events made of one input share it.
+    /// Its number among the session's events, counted from 1. No two share it, also where one line of the agent's becomes
+    /// several; the first of these has `raw`.
     pub seq: u64,
     /// When it was taken in: RFC 3339, UTC.
     pub timestamp: String,

@@ -1,6 +1,6 @@
 //! Claude Code: `--input-format stream-json --output-format stream-json` with the control protocol, one process a session.
 //!
-//! Measured with 2.1.197: a turn ends with a line `result`, also one that failed (`is_error`); the session's id comes with
+//! Measured with 2.1.332: a turn ends with a line `result`, also one that failed (`is_error`); the session's id comes with
 //! the first line of each turn; `--resume` takes a session up.
 
 use std::collections::{BTreeMap, HashMap};
@@ -146,6 +146,7 @@ impl Protocol for Claude {
                 "--permission-prompt-tool",
                 "stdio",
                 "--include-partial-messages",
+                "--replay-user-messages",
                 "--verbose",
             ]
             .map(str::to_owned),

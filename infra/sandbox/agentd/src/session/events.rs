@@ -27,11 +27,11 @@ impl Numbering {
         agent_session: Option<&str>,
         turn: Option<&str>,
     ) -> Vec<(LoggedEvent, UniversalEventData)> {
-        self.last_seq += 1;
         let timestamp = timestamp();
         let mut events = Vec::with_capacity(made.len());
         for one in made {
             self.last_id += 1;
+            self.last_seq += 1;
             let event = one.into_event(Envelope {
                 id: self.last_id,
                 seq: self.last_seq,
@@ -109,5 +109,52 @@ pub(super) fn failure(kind: &str, message: String) -> Converted {
             },
         },
         raw: Some(json!({"by": "bobbin-agentd", "kind": kind})),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_agent_events::{Converter, UniversalEventData};
+
+    use super::*;
+
+    #[test]
+    fn no_two_events_share_a_number_and_asks_name_the_session_that_was_asked_for() {
+        let mut converter = Converter::of("claude");
+        let mut numbering = Numbering {
+            session: "thread-1".to_owned(),
+            ..Numbering::default()
+        };
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let content = json!([text("one"), text("two")]);
+        let message = json!({"id": "m", "role": "assistant", "content": content});
+        let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
+        let questions = json!({"questions": [{"question": "Which?", "options": []}]});
+        let question =
+            json!({"subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": questions});
+        let lines = [
+            json!({"type": "assistant", "session_id": "own", "message": message}),
+            json!({"type": "control_request", "request_id": "r", "request": request}),
+            json!({"type": "control_request", "request_id": "q", "request": question}),
+        ];
+        let mut numbers = Vec::new();
+        let mut asked = Vec::new();
+        for line in lines {
+            let made = converter.convert(line);
+            for (event, data) in numbering.input(made, "claude", Some("own"), None) {
+                numbers.push((event.id, event.seq));
+                match data {
+                    UniversalEventData::PermissionAsked { permission_asked } => {
+                        asked.push(permission_asked.session_id);
+                    }
+                    UniversalEventData::QuestionAsked { question_asked } => {
+                        asked.push(question_asked.session_id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(numbers, [(1, 1), (2, 2), (3, 3), (4, 4)]);
+        assert_eq!(asked, ["thread-1", "thread-1"]);
     }
 }

@@ -63,6 +63,13 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
     assert_eq!(made["healthy"], true, "{made}");
     daemon.send("s", "text", "echo: hello there").await;
     assert!(done(daemon, "text").await.contains("hello there"));
+    let events = daemon.events("s").await;
+    let from_people = events
+        .iter()
+        .map(|event| &event["data"]["message"])
+        .filter(|message| message["role"] == "user")
+        .filter(|message| message.to_string().contains("echo: hello there"));
+    assert!(from_people.count() >= 1, "the prompt is among the events");
 
     look(daemon, "look").await;
     let seen = done(daemon, "look").await;
