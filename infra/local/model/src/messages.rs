@@ -1,4 +1,4 @@
-//! Anthropic's Messages protocol, as Claude Code speaks it (measured with 2.1.197: `POST /v1/messages?beta=true`, streamed).
+//! Anthropic's Messages protocol, as Claude Code speaks it (measured with 2.1.332: `POST /v1/messages?beta=true`, streamed).
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::answer::{ASKS, End, Piece, ToolCall};
 use crate::request::Request;
 use crate::wire::{Envelope, Frame, tokens_of};
 
-/// How Claude Code's own notes in a user message begin.
-const NOTE: &str = "<system-reminder>";
+/// How Claude Code's own notes in a user message begin; the second stands behind each image.
+const NOTES: [&str; 2] = ["<system-reminder>", "[Image: source: "];
 
 #[derive(Deserialize)]
 struct Body {
@@ -35,7 +35,8 @@ fn texts(content: &Value) -> Vec<&str> {
     let blocks = content.as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
     let all = content.as_str().into_iter().chain(texts);
-    all.filter(|text| !text.starts_with(NOTE)).collect()
+    all.filter(|text| !NOTES.iter().any(|note| text.starts_with(note)))
+        .collect()
 }
 
 /// What tools answered in a message, in order.

@@ -54,8 +54,8 @@ const OPENCODE_BASELINE: Package = Package {
 
 const CLAUDE: Package = Package {
     name: "@anthropic-ai/claude-code-linux-x64",
-    version: "2.1.197",
-    hash: "sha512-rIlKmrY0QMyHgPRX/MYWNj039vbypICvI9jVe3rs9Xy2RnNklySjyPxqh62QadznzoftEO23uYQ1tFePcQ//bg==",
+    version: "2.1.332",
+    hash: "sha512-f4JWhzwYutJIHScC7/dYOPX6s28tt7ZADhsOi8zwOHq5fFPEuUeChh2NMfinSg0GrUckYxaeebC4h0DqiKzLcw==",
     program: "claude",
 };
 const CODEX: Package = Package {
