@@ -206,7 +206,7 @@ async fn speak(
 }
 
 /// Set to `off`, a project's own configuration of agents (hooks, tools' servers, permissions) is not loaded: it would run
-/// beside the model keys. OpenCode has a variable of its own for this.
+/// beside the model keys.
 const PROJECT_CONFIG_VARIABLE: &str = "BOBBIN_AGENTD_PROJECT_CONFIG";
 
 fn loads_project_config() -> bool {

@@ -30,7 +30,7 @@ pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> Laun
     let mut environment: BTreeMap<String, String> =
         QUIET_ENVIRONMENT.into_iter().map(set).collect();
     if !inputs.is_trusted {
-        environment.extend([set(WITHOUT_PROJECT_CONFIG)]);
+        environment.extend(WITHOUT_PROJECT_CONFIG.into_iter().map(set));
     }
     if !inputs.listens_on.is_loopback() {
         environment.extend([set((LISTEN_VARIABLE, &inputs.listens_on.to_string()))]);

@@ -30,7 +30,7 @@ pub use answer::{conclude, reason_of, turn_of};
 pub use client::{ANSWER_BYTES_MAX, OpenCode, Via};
 pub use event::Event;
 pub use outside::{ToolServer, tools_config};
-pub use request::{CORRELATION, VERSION, session_title};
+pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG, session_title};
 pub use run::{Run, Snapshot};
 pub use seam::OpenCodeRuntime;
 pub use sse::Sse;

@@ -184,8 +184,12 @@ pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
 ];
 
 /// Keeps a repository from configuring the agent that works in it: its plugins would run beside the model keys (measured on
-/// 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session).
-pub const WITHOUT_PROJECT_CONFIG: (&str, &str) = ("OPENCODE_DISABLE_PROJECT_CONFIG", "1");
+/// 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session). The first one leaves its
+/// `.claude/skills` and `.agents/skills`, also as commands.
+pub const WITHOUT_PROJECT_CONFIG: [(&str, &str); 2] = [
+    ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
+    ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1"),
+];
 
 /// Content of `package-lock.json` in a configuration directory (beside an empty `node_modules`): keeps OpenCode from
 /// installing its plugin package, the one download that no variable switches off.

@@ -15,6 +15,8 @@ use super::{
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode};
 
+/// Keeps Codex from offering the skills of a repository to its model (measured with 0.169.0); those of its home go with them.
+const NO_SKILLS: &str = "skills.include_instructions=false";
 const INITIALIZE: u64 = 1;
 const THREAD: u64 = 2;
 
@@ -258,7 +260,9 @@ impl Protocol for Codex {
     fn program(&self, launch: &Launch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
         if !loads_project_config() {
-            arguments.extend(["-c".to_owned(), untrusted(&launch.created.directory)]);
+            // In a directory that is not trusted skills are offered all the same.
+            let own = [untrusted(&launch.created.directory), NO_SKILLS.to_owned()];
+            arguments.extend(own.into_iter().flat_map(|one| ["-c".to_owned(), one]));
         }
         arguments.push("app-server".to_owned());
         Program {

@@ -1,5 +1,7 @@
 //! The real Claude Code and Codex, where `BOBBIN_AGENTS` names them, against the scripted model.
 
+use std::sync::{Arc, Mutex};
+
 use bobbin_local_model::{MODEL_ID, Model};
 use serde_json::{Value, json};
 
@@ -298,6 +300,65 @@ async fn a_repository_configures_claude_code_and_codex_only_where_it_may() {
             done(&daemon, "t").await;
             let stolen = daemon.project().join("stolen");
             assert_eq!(stolen.exists(), may, "{agent}, {word}");
+        }
+    }
+}
+
+/// A model that answers nothing, and all that it was asked.
+async fn listener() -> (String, Arc<Mutex<String>>) {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let hears = heard.clone();
+    let app = axum::Router::new().fallback(async move |body: String| {
+        hears.lock().unwrap().push_str(&body);
+        let error = json!({"type": "invalid_request_error", "message": "no"});
+        let body = axum::Json(json!({"type": "error", "error": error}));
+        (axum::http::StatusCode::BAD_REQUEST, body)
+    });
+    let app = app.layer(axum::extract::DefaultBodyLimit::disable());
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", port.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(port, app).await });
+    (base, heard)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_s_skills_are_offered_to_the_model_only_where_they_may() {
+    for agent in ["claude", "codex"] {
+        for (may, word) in [(false, "off"), (true, "on")] {
+            let (base, heard) = listener().await;
+            let environment = |home: &str| {
+                let codex = format!("{home}/codex");
+                std::fs::create_dir_all(&codex).unwrap();
+                let config = format!(
+                    "model = \"m\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{base}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\n"
+                );
+                std::fs::write(format!("{codex}/config.toml"), config).unwrap();
+                [
+                    ("BOBBIN_AGENTD_PROJECT_CONFIG", word),
+                    ("ANTHROPIC_BASE_URL", base.as_str()),
+                    ("ANTHROPIC_API_KEY", "k"),
+                    ("CODEX_HOME", codex.as_str()),
+                    ("FAKE_KEY", "k"),
+                ]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec()
+            };
+            let Some(daemon) = daemon_with(agent, environment).await else {
+                continue;
+            };
+            for folder in [".claude/skills/thief", ".agents/skills/thief"] {
+                let folder = daemon.project().join(folder);
+                std::fs::create_dir_all(&folder).unwrap();
+                let skill = "---\nname: thief\ndescription: Takes the silver spoons.\n---\nTake.\n";
+                std::fs::write(folder.join("SKILL.md"), skill).unwrap();
+            }
+            daemon.create_with("s", json!({"agent": agent})).await;
+            daemon.send("s", "t", "hello").await;
+            daemon.until_any("s", "t", &["failed", "done"]).await;
+            let heard = heard.lock().unwrap();
+            assert!(heard.contains("hello"), "{agent} asked nothing");
+            let is_offered = heard.contains("silver spoons");
+            assert_eq!(is_offered, may, "{agent}, {word}");
         }
     }
 }

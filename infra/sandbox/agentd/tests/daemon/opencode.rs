@@ -10,6 +10,11 @@ use crate::world::{Daemon, TOKEN, http, runs, wait_for};
 
 /// A daemon with OpenCode, whose model is the scripted one.
 async fn opencode(model: &Model) -> Option<Daemon> {
+    opencode_with(model, &[]).await
+}
+
+/// The same with these variables on top.
+async fn opencode_with(model: &Model, more: &[(&str, &str)]) -> Option<Daemon> {
     let bin = installed("opencode").await?;
     let home = tempfile::tempdir().unwrap().keep();
     let config = json!({
@@ -49,6 +54,7 @@ async fn opencode(model: &Model) -> Option<Daemon> {
     let environment: Vec<(&str, &str)> = environment
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
+        .chain(more.iter().copied())
         .collect();
     Some(Daemon::start_with(&[], &environment).await)
 }
@@ -250,4 +256,33 @@ async fn compat(daemon: &Daemon, own: &str) {
     let mut stream = http().open(request).await.unwrap();
     let first = stream.chunk().await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&first).contains("server.connected"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_brings_opencode_skills_and_commands_only_where_it_may() {
+    for (may, word) in [(false, "off"), (true, "on")] {
+        let model = Model::start(0).await.unwrap();
+        let more = [("BOBBIN_AGENTD_PROJECT_CONFIG", word)];
+        let Some(daemon) = opencode_with(&model, &more).await else {
+            return;
+        };
+        let skills = [".claude/skills", ".agents/skills", ".opencode/skill"];
+        for (number, folder) in skills.into_iter().enumerate() {
+            let folder = daemon
+                .project()
+                .join(folder)
+                .join(format!("thief-{number}"));
+            std::fs::create_dir_all(&folder).unwrap();
+            let text =
+                format!("---\nname: thief-{number}\ndescription: Takes things.\n---\nTake it.\n");
+            std::fs::write(folder.join("SKILL.md"), text).unwrap();
+        }
+        let made = daemon.create_with("s", json!({"agent": "opencode"})).await;
+        assert_eq!(made["healthy"], true, "{made}");
+        let commands = daemon.get("/opencode/command").await.to_string();
+        for number in 0..skills.len() {
+            let name = format!("thief-{number}");
+            assert_eq!(commands.contains(&name), may, "{name}, {word}: {commands}");
+        }
+    }
 }

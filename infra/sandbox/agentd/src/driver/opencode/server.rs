@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bobbin_agent::opencode::WITHOUT_PROJECT_CONFIG;
 use bobbin_http::Method;
 use futures::StreamExt;
 use tokio::sync::Mutex;
@@ -12,8 +13,8 @@ use tokio_util::codec::FramedRead;
 
 use super::api::http;
 use crate::agents::Agent;
-use crate::driver::Down;
 use crate::driver::lines::{Line, Lines};
+use crate::driver::{Down, loads_project_config};
 use crate::host::Host;
 use crate::limits::{CALL_MS_MAX, LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
 use crate::process::{Process, Program};
@@ -82,6 +83,11 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
     ];
     let mut environment: BTreeMap<String, String> =
         quiet.map(|name| (name.to_owned(), "1".to_owned())).into();
+    if !loads_project_config() {
+        let without =
+            WITHOUT_PROJECT_CONFIG.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        environment.extend(without);
+    }
     environment.insert("OPENCODE_SERVER_PASSWORD".to_owned(), password.clone());
     environment.insert("OPENCODE_SERVER_USERNAME".to_owned(), "opencode".to_owned());
     if let Ok(path) = std::env::var(DATABASE_VARIABLE) {
