@@ -175,7 +175,6 @@ impl Agents {
                 id: id.to_owned(),
                 program: known.program.clone(),
                 folder: self.folder.clone(),
-                can_install: install::package(known.kind).is_some(),
             })?;
         Ok(Agent {
             id: known.id,

@@ -14,8 +14,17 @@ pub(crate) enum Missing {
         id: String,
         program: String,
         folder: PathBuf,
-        can_install: bool,
     },
+}
+
+/// The package that brings an agent to a machine of one's own.
+fn package(id: &str) -> Option<&'static str> {
+    match id {
+        "opencode" => Some("opencode-ai"),
+        "claude" => Some("@anthropic-ai/claude-code"),
+        "codex" => Some("@openai/codex"),
+        _ => None,
+    }
 }
 
 impl Missing {
@@ -40,23 +49,42 @@ impl fmt::Display for Missing {
                 id,
                 program,
                 folder,
-                can_install,
             } => {
-                let folder = folder.join("bin");
-                let folder = folder.display();
-                write!(
-                    f,
-                    "{id} is not installed: no program {program} on PATH or in {folder}; "
-                )?;
-                if *can_install {
-                    write!(
-                        f,
-                        "POST /v1/agents/{id}/install fetches it, or put it there"
-                    )
-                } else {
-                    write!(f, "put it there, or into the sandbox's image")
+                write!(f, "{id} is not installed: no program {program} on PATH")?;
+                match package(id) {
+                    Some(package) => write!(f, "; install it with `npm i -g {package}`"),
+                    None => {
+                        let folder = folder.join("bin");
+                        let folder = folder.display();
+                        write!(
+                            f,
+                            " or in {folder}; put it there, or into the sandbox's image"
+                        )
+                    }
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_misses_an_agent_is_told_how_to_install_it() {
+        let missing = |id: &str| Missing::NotInstalled {
+            id: id.to_owned(),
+            program: id.to_owned(),
+            folder: PathBuf::from("/state/agents"),
+        };
+        assert_eq!(
+            missing("opencode").to_string(),
+            "opencode is not installed: no program opencode on PATH; install it with `npm i -g opencode-ai`"
+        );
+        assert_eq!(
+            missing("mine").to_string(),
+            "mine is not installed: no program mine on PATH or in /state/agents/bin; put it there, or into the sandbox's image"
+        );
     }
 }
