@@ -53,13 +53,22 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
 /// port of a host, so what passes requests on to a sandbox takes it out.
 pub const KEY_COOKIE: &str = "bobbin-key-";
 
-/// Takes out the cookies by which a browser says the keys of stacks on this machine: it sends them to every port.
+/// How the cookie's name begins by which a browser says the token of a sandbox's port; the sandbox and the port follow.
+pub const PREVIEW_COOKIE: &str = "DAYTONA_SANDBOX_AUTH_KEY";
+
+/// Takes out the cookies by which a browser says the keys of stacks on this machine, and of sandboxes' ports: it sends them
+/// to every port.
 pub fn remove_key_cookies(headers: &mut HeaderMap) {
     let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
     headers.remove(header::COOKIE);
     for line in lines.iter().filter_map(|line| line.to_str().ok()) {
         let pairs = line.split(';').map(str::trim);
-        let rest: Vec<&str> = pairs.filter(|pair| !pair.starts_with(KEY_COOKIE)).collect();
+        let is_key = |pair: &str| {
+            [KEY_COOKIE, PREVIEW_COOKIE]
+                .iter()
+                .any(|it| pair.starts_with(it))
+        };
+        let rest: Vec<&str> = pairs.filter(|pair| !is_key(pair)).collect();
         if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
             && !line.is_empty()
         {
@@ -150,6 +159,16 @@ mod tests {
             &headers(&[("host", "host.docker.internal:80")]),
             None
         ));
+    }
+
+    #[test]
+    fn no_key_goes_on_to_a_sandbox_in_a_cookie() {
+        let mut headers = headers(&[(
+            "cookie",
+            "a=1; bobbin-key-4100=k; DAYTONA_SANDBOX_AUTH_KEY=t; DAYTONA_SANDBOX_AUTH_KEY-id-3000=t; b=2",
+        )]);
+        remove_key_cookies(&mut headers);
+        assert_eq!(headers["cookie"], "a=1; b=2");
     }
 
     #[test]

@@ -40,7 +40,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Notify;
 
-pub use access::{ControlKey, KEY_COOKIE, has_own_host, own_only, remove_key_cookies};
+pub use access::{
+    ControlKey, KEY_COOKIE, PREVIEW_COOKIE, has_own_host, own_only, remove_key_cookies,
+};
 
 /// A process that holds an invocation.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
 //! Confinement by bubblewrap, where it works.
 //!
 //! Promised inside: writes reach only the sandbox's own folder and a private `/tmp`, the system is read-only, the
-//! environment starts empty, and the process space is its own, so that ending its first process ends them all.
+//! environment starts empty, and the process space is its own, so that ending its first process ends them all. Who starts
+//! the provider as root has no sandbox run as root: root owns the machine's settings (`/proc/sys`), whatever else was taken
+//! from it, so the first process gives itself up for [`USER`].
 //! Where the machine allows it the network is its own too ([`crate::network`]). Deliberately absent: limits on memory and
 //! CPU, and any defence against a kernel hole. It keeps a model's commands from doing harm by accident, not an attacker.
 
@@ -29,6 +31,25 @@ pub enum Confinement {
         /// Why, in words for the person at the terminal, with what to do about it.
         why: String,
     },
+}
+
+/// The user as whom sandboxes run where the provider is root's: one that systems give to nobody by themselves, and below
+/// 65,536, since containers often have no others.
+pub(crate) const USER: u32 = 59_990;
+
+/// bubblewrap, as sandboxes are started by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Bwrap {
+    pub(crate) program: PathBuf,
+    /// `setpriv`, where sandboxes run as [`USER`].
+    setpriv: Option<PathBuf>,
+}
+
+impl Bwrap {
+    /// Whom a sandbox's files have to belong to, where that is not who starts it.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.setpriv.as_ref().map(|_| USER)
+    }
 }
 
 /// Folders of the system that a sandbox sees, read-only, where they exist.
@@ -69,13 +90,13 @@ const ETC: [&str; 18] = [
     "ssl",
 ];
 
-/// Looks for `bwrap` and tries it with the very options that sandboxes get.
-pub(crate) async fn detect(wanted: bool) -> (Confinement, Option<PathBuf>) {
+/// Looks for `bwrap` and tries it with the very options that sandboxes get, and with what they have to read.
+pub(crate) async fn detect(wanted: bool, readable: &[PathBuf]) -> (Confinement, Option<Bwrap>) {
     let none = |why: String| (Confinement::None { why }, None);
     if !wanted {
         return none("it is switched off by a setting".to_owned());
     }
-    let Some(bwrap) = find_on_path("bwrap") else {
+    let Some(program) = find_on_path("bwrap") else {
         return none(if cfg!(target_os = "linux") {
             "bubblewrap is not installed; install the package `bubblewrap` and start again"
                 .to_owned()
@@ -83,10 +104,19 @@ pub(crate) async fn detect(wanted: bool) -> (Confinement, Option<PathBuf>) {
             "bubblewrap exists for Linux only".to_owned()
         });
     };
-    if let Err(why) = works(&bwrap, &[]).await {
+    let is_root = rustix::process::geteuid().is_root();
+    let setpriv = find_on_path("setpriv").filter(|_| is_root);
+    if is_root && setpriv.is_none() {
+        return none(
+            "root starts it, and `setpriv` is not there to run sandboxes as another user; install the package `util-linux`, or start as another user"
+                .to_owned(),
+        );
+    }
+    let bwrap = Bwrap { program, setpriv };
+    if let Err(why) = works(&bwrap, readable, &[]).await {
         return none(why);
     }
-    match works(&bwrap, &[OWN_NETWORK]).await {
+    match works(&bwrap, readable, &[OWN_NETWORK]).await {
         Ok(()) => (Confinement::Bubblewrap, Some(bwrap)),
         Err(why) => (Confinement::SharedNetwork { why }, Some(bwrap)),
     }
@@ -95,17 +125,24 @@ pub(crate) async fn detect(wanted: bool) -> (Confinement, Option<PathBuf>) {
 /// Gives a sandbox a network with nothing but a loopback of its own.
 const OWN_NETWORK: &str = "--unshare-net";
 
-/// Whether bubblewrap starts something with the options that sandboxes get, and these.
-async fn works(bwrap: &Path, more: &[&str]) -> Result<(), String> {
-    let mut trial = Command::new(bwrap);
-    trial.args(base_arguments()).args(more).args([
-        "--remount-ro",
-        "/",
-        "--",
-        "/bin/sh",
-        "-c",
-        "true",
-    ]);
+/// Ends well inside a sandbox that can read what it has to, and cannot change a setting of the machine. Opening one for
+/// writing is asked for, and nothing is written.
+const TRIAL: &str = r#"
+for one in "$@"; do
+  if [ ! -r "$one" ] || [ ! -x "$one" ]; then echo "$one is closed to other users" >&2; exit 1; fi
+done
+if (: >>/proc/sys/kernel/core_pattern) 2>/dev/null; then echo "a sandbox could change the settings of this machine" >&2; exit 1; fi
+"#;
+
+/// Whether bubblewrap starts something with the options that sandboxes get, and these, and keeps it in.
+async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(), String> {
+    let mut trial = Command::new(&bwrap.program);
+    trial.args(base_arguments(bwrap));
+    trial.args(same_paths(bwrap, readable)).args(more);
+    trial
+        .args(["--remount-ro", "/", "--"])
+        .args(dropping(bwrap));
+    trial.args(["/bin/sh", "-c", TRIAL, "trial"]).args(readable);
     trial
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -114,38 +151,85 @@ async fn works(bwrap: &Path, more: &[&str]) -> Result<(), String> {
     match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), trial.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => Err(format!(
-            "bubblewrap is there but does not work here ({}); allow unprivileged user namespaces for it",
-            String::from_utf8_lossy(&output.stderr).trim()
+            "bubblewrap is there but does not work here ({}); {}",
+            String::from_utf8_lossy(&output.stderr).trim(),
+            match bwrap.user() {
+                None => "allow unprivileged user namespaces for it",
+                Some(_) => "start as another user than root",
+            }
         )),
         Ok(Err(error)) => Err(format!("bubblewrap cannot be run: {error}")),
         Err(_) => Err("bubblewrap did not answer in time".to_owned()),
     }
 }
 
-/// The arguments for one sandbox, up to the program to run. `readable` and `writable` keep their paths inside; `network` is
-/// the folder of its own one.
-pub(crate) fn arguments(
-    readable: &[PathBuf],
-    writable: &Path,
-    network: Option<&Path>,
-) -> Vec<String> {
-    let mut arguments = base_arguments();
-    for path in readable {
-        let path = path.to_string_lossy().into_owned();
-        arguments.extend(["--ro-bind".to_owned(), path.clone(), path]);
+/// What a sandbox sees of this machine's files besides the system.
+pub(crate) struct Seen<'a> {
+    /// Folders and files that keep their paths.
+    pub(crate) readable: &'a [PathBuf],
+    /// Files, and what they stand for inside.
+    pub(crate) placed: &'a [(PathBuf, &'static str)],
+    /// Its home, which keeps its path and which it may write.
+    pub(crate) home: &'a Path,
+    /// The folder of its own network.
+    pub(crate) network: Option<&'a Path>,
+}
+
+/// The arguments for one sandbox, up to the program to run.
+pub(crate) fn arguments(bwrap: &Bwrap, seen: &Seen<'_>) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut arguments = base_arguments(bwrap);
+    arguments.extend(same_paths(bwrap, seen.readable));
+    for (file, inside) in seen.placed {
+        arguments.extend(["--ro-bind".to_owned(), text(file), (*inside).to_owned()]);
     }
-    let home = writable.to_string_lossy().into_owned();
+    let home = text(seen.home);
+    arguments.extend(folders_to(bwrap, seen.home));
     arguments.extend(["--bind".to_owned(), home.clone(), home.clone()]);
-    if let Some(folder) = network {
-        let folder = folder.to_string_lossy().into_owned();
-        let bound = ["--bind".to_owned(), folder, INSIDE.to_owned()];
+    if let Some(folder) = seen.network {
+        let bound = ["--ro-bind".to_owned(), text(folder), INSIDE.to_owned()];
         arguments.extend([OWN_NETWORK.to_owned()].into_iter().chain(bound));
     }
     arguments.extend(["--chdir", &home, "--remount-ro", "/", "--"].map(str::to_owned));
+    arguments.extend(dropping(bwrap));
     arguments
 }
 
-fn base_arguments() -> Vec<String> {
+fn same_paths(bwrap: &Bwrap, readable: &[PathBuf]) -> Vec<String> {
+    let mut arguments = Vec::new();
+    for path in readable {
+        arguments.extend(folders_to(bwrap, path));
+        let path = path.to_string_lossy().into_owned();
+        arguments.extend(["--ro-bind".to_owned(), path.clone(), path]);
+    }
+    arguments
+}
+
+/// The folders on the way to a path, open to others than their maker: those that bubblewrap makes by itself are not.
+fn folders_to(bwrap: &Bwrap, path: &Path) -> Vec<String> {
+    if bwrap.setpriv.is_none() {
+        return Vec::new();
+    }
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let made = above.into_iter().filter(|one| one.parent().is_some());
+    made.flat_map(|one| ["--dir".to_owned(), one.to_string_lossy().into_owned()])
+        .collect()
+}
+
+/// By what the first process becomes [`USER`]: with it go the two capabilities that this takes.
+fn dropping(bwrap: &Bwrap) -> Vec<String> {
+    let Some(setpriv) = &bwrap.setpriv else {
+        return Vec::new();
+    };
+    let user = USER.to_string();
+    let mut arguments = vec![setpriv.to_string_lossy().into_owned()];
+    arguments.extend(["--reuid", &user, "--regid", &user].map(str::to_owned));
+    arguments.extend(["--clear-groups", "--inh-caps=-all", "--"].map(str::to_owned));
+    arguments
+}
+
+fn base_arguments(bwrap: &Bwrap) -> Vec<String> {
     let mut arguments: Vec<String> = [
         "--die-with-parent",
         "--unshare-pid",
@@ -160,15 +244,30 @@ fn base_arguments() -> Vec<String> {
         "/proc",
         "--dev",
         "/dev",
-        "--tmpfs",
-        "/tmp",
-        "--tmpfs",
-        "/run",
     ]
     .map(str::to_owned)
     .to_vec();
+    let is_dropped = bwrap.setpriv.is_some();
+    if is_dropped {
+        for one in ["CAP_SETUID", "CAP_SETGID"] {
+            arguments.extend(["--cap-add", one].map(str::to_owned));
+        }
+    }
+    for folder in ["/dev/shm", "/tmp", "/run"] {
+        if is_dropped {
+            // Made by another user than the one who writes there.
+            arguments.extend(["--perms", "1777"].map(str::to_owned));
+        } else if folder == "/dev/shm" {
+            continue;
+        }
+        arguments.extend(["--tmpfs", folder].map(str::to_owned));
+    }
     for folder in SYSTEM {
         bind_system(folder, &mut arguments);
+    }
+    if is_dropped {
+        // As on the way to other paths ([`folders_to`]).
+        arguments.extend(["--dir", "/etc"].map(str::to_owned));
     }
     for name in ETC {
         let path = format!("/etc/{name}");

@@ -3,6 +3,18 @@
 use std::io::Write;
 use std::path::Path;
 
+/// Makes a folder that nobody but its owner looks into, or closes the one that is there.
+pub fn private_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+}
+
+/// What this program makes from now on is open to nobody else, unless it says so.
+pub fn make_private() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+}
+
 /// A crash leaves the old text or the new one. The file holds environment and preview token: only its owner reads it.
 pub fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -54,6 +66,17 @@ fn copy_into(from: &Path, to: &Path) -> std::io::Result<u64> {
     // Last, because a folder that cannot be written could not be filled either.
     std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())?;
     Ok(bytes)
+}
+
+/// Makes a folder with everything in it a user's and their group's own, links themselves and not where they lead. The folder
+/// itself comes last: one that is the user's is so with everything in it.
+pub fn give_to(path: &Path, user: u32) -> std::io::Result<()> {
+    if std::fs::symlink_metadata(path)?.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            give_to(&entry?.path(), user)?;
+        }
+    }
+    std::os::unix::fs::lchown(path, Some(user), Some(user))
 }
 
 /// Removes a folder with everything in it; folders that a command made unreadable are opened first.

@@ -24,7 +24,14 @@ pub trait HeaderRule: Send + Sync {
     fn apply(&self, method: &Method, path: &Uri, headers: &mut HeaderMap);
 }
 
-/// What stands for a value in any header becomes the value.
+/// The headers in which services take keys: nothing is put into another one, which may end in a log or an answer.
+const KEY_HEADERS: [HeaderName; 3] = [
+    header::AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+];
+
+/// What stands for a value in a header in which keys are sent ([`KEY_HEADERS`]) becomes the value.
 pub struct Substitution {
     /// What a process inside sees.
     pub placeholder: String,
@@ -34,7 +41,10 @@ pub struct Substitution {
 
 impl HeaderRule for Substitution {
     fn apply(&self, _: &Method, _: &Uri, headers: &mut HeaderMap) {
-        for header in headers.values_mut() {
+        for (_, header) in headers
+            .iter_mut()
+            .filter(|(name, _)| KEY_HEADERS.contains(name))
+        {
             if let Ok(text) = header.to_str()
                 && text.contains(&self.placeholder)
                 && let Ok(mut filled) =
@@ -160,15 +170,19 @@ mod tests {
             placeholder: "secret_one".to_owned(),
             value: "sk-one".to_owned(),
         };
-        for (sent, becomes) in [
-            ("Bearer secret_one", "Bearer sk-one"),
-            ("secret_one", "sk-one"),
-            ("Bearer secret_two", "Bearer secret_two"),
+        for (name, sent, becomes) in [
+            ("authorization", "Bearer secret_one", "Bearer sk-one"),
+            ("x-api-key", "secret_one", "sk-one"),
+            ("x-goog-api-key", "secret_one", "sk-one"),
+            ("authorization", "Bearer secret_two", "Bearer secret_two"),
+            ("x-debug", "secret_one", "secret_one"),
+            ("cookie", "key=secret_one", "key=secret_one"),
+            ("user-agent", "secret_one", "secret_one"),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, HeaderValue::from_static(sent));
+            headers.insert(name, HeaderValue::from_static(sent));
             one.apply(&Method::GET, &Uri::from_static("/"), &mut headers);
-            let header = &headers[header::AUTHORIZATION];
+            let header = &headers[name];
             assert_eq!(header, becomes);
             assert_eq!(header.is_sensitive(), sent != becomes);
         }

@@ -19,7 +19,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::codec::{FramedRead, FramedWrite};
 
-use crate::confine;
+use crate::confine::{self, Bwrap, Seen};
 use crate::init::ARGUMENT;
 use crate::init::protocol::{Call, Op, Refusal, Reply, codec};
 use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, POLL_MS};
@@ -29,11 +29,13 @@ use crate::processes::ProcessSet;
 /// What a first process is started with.
 pub(crate) struct Launch {
     /// `bwrap`, when sandboxes are confined.
-    pub(crate) bwrap: Option<PathBuf>,
+    pub(crate) bwrap: Option<Bwrap>,
     /// The program whose `--sandbox-init` mode runs inside.
     pub(crate) init: PathBuf,
     /// Folders and files that it may read besides the system.
     pub(crate) readable: Vec<PathBuf>,
+    /// Files that it sees in the place of others.
+    pub(crate) placed: Vec<(PathBuf, &'static str)>,
     pub(crate) home: PathBuf,
     /// Where its own complaints go.
     pub(crate) log: PathBuf,
@@ -47,13 +49,15 @@ impl Launch {
     fn command(&self) -> std::io::Result<Command> {
         let mut command = match &self.bwrap {
             Some(bwrap) => {
-                let mut command = Command::new(bwrap);
+                let mut command = Command::new(&bwrap.program);
+                let seen = Seen {
+                    readable: &self.readable,
+                    placed: &self.placed,
+                    home: &self.home,
+                    network: self.network.as_ref().map(|network| &*network.folder),
+                };
                 command
-                    .args(confine::arguments(
-                        &self.readable,
-                        &self.home,
-                        self.network.as_ref().map(|network| &*network.folder),
-                    ))
+                    .args(confine::arguments(bwrap, &seen))
                     .arg(&self.init);
                 command
             }
@@ -210,7 +214,14 @@ impl InitProcess {
     pub async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
         let connecting = async {
             Ok::<Box<dyn Connection>, std::io::Error>(match &self.network {
-                Some(network) => Box::new(network.dial(port).await?),
+                Some(network) => {
+                    let arrival = network.expect();
+                    let ticket = arrival.ticket;
+                    match self.call(Op::Connect { port, ticket }).await {
+                        Some(Ok(_)) => Box::new(arrival.come().await?),
+                        _ => return Err(std::io::ErrorKind::ConnectionRefused.into()),
+                    }
+                }
                 None => {
                     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
                     // Small events must not wait for more.

@@ -10,6 +10,7 @@ pub mod confine;
 pub mod disk;
 pub mod faults;
 pub mod gateway;
+mod identity;
 pub mod init;
 pub mod init_process;
 pub mod limits;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::net::{IpAddr, TcpListener};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,10 @@ use rand::Rng;
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::task::TaskTracker;
 
-use crate::confine::{self, Confinement, SYSTEM_PATH};
+use crate::confine::{self, Bwrap, Confinement, SYSTEM_PATH};
+use crate::disk::{give_to, private_folder};
 use crate::gateway::Treatments;
+use crate::identity;
 use crate::init::protocol::Environment;
 use crate::init_process::{InitProcess, Launch, Spawner};
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
@@ -91,7 +94,7 @@ pub struct Machine {
     /// Git in the sandboxes reads `https://github.com/` from there, so that cloning needs no network.
     git_mirror: Option<PathBuf>,
     init: PathBuf,
-    bwrap: Option<PathBuf>,
+    bwrap: Option<Bwrap>,
     spawner: Spawner,
     /// Held for as long as the state folder is ours; the system lets go of it when the process ends.
     _lock: File,
@@ -132,7 +135,10 @@ impl Machine {
         let tools = settings.tools.into_iter().map(existing);
         let tools = tools.collect::<Result<Vec<_>, _>>()?;
         let git_mirror = settings.git_mirror.map(existing).transpose()?;
-        let (confinement, bwrap) = confine::detect(settings.confine).await;
+        let mut read = tools.clone();
+        read.push(init.clone());
+        read.extend(git_mirror.clone());
+        let (confinement, bwrap) = confine::detect(settings.confine, &read).await;
         let interceptor = match confinement {
             Confinement::Bubblewrap => {
                 let interceptor = TlsInterceptor::new(&settings.stand_ins);
@@ -188,6 +194,10 @@ impl Machine {
         readable.push(self.init.clone());
         readable.extend(self.git_mirror.clone());
         let mut env = self.environment(&start, &home, &temporary);
+        let placed = match self.bwrap.as_ref().and_then(Bwrap::user) {
+            Some(user) => Self::hand_over(&start, &home, user).map_err(words)?,
+            None => Vec::new(),
+        };
         let network = match self.confinement {
             Confinement::Bubblewrap => {
                 let folder = start.folder.join("network");
@@ -203,6 +213,7 @@ impl Machine {
             bwrap: self.bwrap.clone(),
             init: self.init.clone(),
             readable,
+            placed,
             home,
             log: start.folder.join("init.log"),
             env,
@@ -210,6 +221,19 @@ impl Machine {
             processes: self.processes(start.id),
         };
         InitProcess::start(&self.spawner, launch).await
+    }
+
+    /// Makes a home that is still another's this user's own, and the files by which the sandbox knows its user.
+    fn hand_over(
+        start: &SandboxStart<'_>,
+        home: &Path,
+        user: u32,
+    ) -> std::io::Result<Vec<(PathBuf, &'static str)>> {
+        // Of one that was made or copied by the provider, the top was made by it too.
+        if std::fs::symlink_metadata(home)?.uid() != user {
+            give_to(home, user)?;
+        }
+        identity::write(start.folder, start.user, user, home)
     }
 
     /// A private folder stands in for the /tmp that an unconfined sandbox would share with the machine.
@@ -281,7 +305,7 @@ fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
         path: state_dir.to_owned(),
         source,
     };
-    std::fs::create_dir_all(state_dir).map_err(unusable)?;
+    private_folder(state_dir).map_err(unusable)?;
     let folder = state_dir.canonicalize().map_err(unusable)?;
     let lock = File::create(folder.join("lock")).map_err(unusable)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)

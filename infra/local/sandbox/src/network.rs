@@ -1,16 +1,22 @@
 //! The network of a sandbox that has one of its own: nothing of this machine is in it.
 //!
-//! Two sockets in a folder that the sandbox sees connect the two sides. Through one the sandbox's first process takes
-//! connections of previews to its ports; through the other come those that programs inside make ([`crate::outbound`]).
+//! One socket connects the two sides. The provider listens on it, in a folder that the sandbox sees and cannot write, and
+//! connects to nothing that is named inside: what is there may be a link to anywhere. Through it come the connections that
+//! programs inside make ([`crate::outbound`]), and those to ports inside, which the sandbox's first process makes when it is
+//! asked to ([`Arrivals`]).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rand::Rng as _;
 use rustix::fs::{Mode, OFlags};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -19,12 +25,10 @@ use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 
 /// Where the sandbox sees the folder.
 pub(crate) const INSIDE: &str = "/run/bobbin";
-/// The socket on which its first process takes connections to its ports.
-pub(crate) const INWARD: &str = "in";
-/// The socket on which the provider takes those that leave.
+/// The socket on which the provider listens.
 pub(crate) const OUTWARD: &str = "out";
-/// What the first process answers to a port on which somebody listens.
-pub(crate) const CONNECTED: u8 = 1;
+/// What stands in the place of a port before a connection to a port inside: nobody connects to this one.
+pub(crate) const ARRIVAL: u16 = 0;
 /// The variable that names the ports of this machine that are forwarded, with commas.
 pub(crate) const PORTS_VARIABLE: &str = "BOBBIN_PORTS";
 
@@ -48,9 +52,65 @@ pub(crate) struct SandboxNetwork {
     pub(crate) ports: Vec<u16>,
     /// Whether programs inside trust the end that reads their requests.
     trusts: bool,
-    /// The folder again: a socket's path has 108 bytes at most, a folder's may have more.
-    held: OwnedFd,
+    arrivals: Arc<Arrivals>,
     _end: DropGuard,
+}
+
+/// Connections to ports inside that were asked for and have not come yet, by their tickets.
+#[derive(Default)]
+pub(crate) struct Arrivals(Mutex<BTreeMap<u64, oneshot::Sender<UnixStream>>>);
+
+impl Arrivals {
+    /// One that is asked for from now on, until the answer is dropped.
+    fn expect(self: &Arc<Self>) -> Arrival {
+        let (sender, stream) = oneshot::channel();
+        let ticket = rand::rng().random();
+        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.insert(ticket, sender);
+        Arrival {
+            ticket,
+            stream,
+            of: Arc::clone(self),
+        }
+    }
+
+    /// Hands a connection that came to who asked for it; others are closed.
+    pub(crate) async fn take_in(&self, mut stream: UnixStream) {
+        let Ok(ticket) = stream.read_u64().await else {
+            return;
+        };
+        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = expected.remove(&ticket) {
+            // Whoever asked may have gone away.
+            let _ = asked.send(stream);
+        }
+    }
+}
+
+/// A connection that is asked for.
+pub(crate) struct Arrival {
+    /// What the sandbox's first process begins it with.
+    pub(crate) ticket: u64,
+    stream: oneshot::Receiver<UnixStream>,
+    of: Arc<Arrivals>,
+}
+
+impl Arrival {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// That the sandbox has ended.
+    pub(crate) async fn come(mut self) -> io::Result<UnixStream> {
+        let came = (&mut self.stream).await;
+        came.map_err(|_| io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        let mut expected = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.remove(&self.ticket);
+    }
 }
 
 impl SandboxNetwork {
@@ -68,6 +128,7 @@ impl SandboxNetwork {
         // What the last run left there; that there is nothing is fine.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
+        // A socket's path has 108 bytes at most, a folder's may have more.
         let held = rustix::fs::open(
             &folder,
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -76,12 +137,20 @@ impl SandboxNetwork {
         let listener = UnixListener::bind(below(&held, OUTWARD))?;
         if let Some(interceptor) = egress.interceptor.as_ref().filter(|_| trusts) {
             std::fs::write(folder.join(TRUSTED), &interceptor.bundle)?;
+            open_up(&folder.join(TRUSTED), 0o644)?;
         }
+        open_up(&folder, 0o755)?;
+        open_up(&folder.join(OUTWARD), 0o666)?;
         let end = CancellationToken::new();
         let egress = egress.clone();
         let ports = egress.ports.all();
         let ended = end.clone();
-        let policy = Arc::new(OutboundPolicy { egress, treatments });
+        let arrivals = Arc::<Arrivals>::default();
+        let policy = Arc::new(OutboundPolicy {
+            egress,
+            treatments,
+            arrivals: Arc::clone(&arrivals),
+        });
         tasks.spawn(async move {
             tokio::select! {
                 () = accept(listener, policy) => {}
@@ -92,7 +161,7 @@ impl SandboxNetwork {
             folder,
             ports,
             trusts,
-            held,
+            arrivals,
             _end: end.drop_guard(),
         })
     }
@@ -122,17 +191,9 @@ impl SandboxNetwork {
         pairs
     }
 
-    /// Connects to a port inside.
-    ///
-    /// # Errors
-    /// That nobody listens there, or that the sandbox has ended.
-    pub(crate) async fn dial(&self, port: u16) -> io::Result<UnixStream> {
-        let mut stream = UnixStream::connect(below(&self.held, INWARD)).await?;
-        stream.write_u16(port).await?;
-        match stream.read_u8().await? {
-            CONNECTED => Ok(stream),
-            _ => Err(io::ErrorKind::ConnectionRefused.into()),
-        }
+    /// Expects a connection to a port inside, which its first process is asked for next.
+    pub(crate) fn expect(&self) -> Arrival {
+        self.arrivals.expect()
     }
 }
 
@@ -141,4 +202,9 @@ fn below(folder: &OwnedFd, name: &str) -> PathBuf {
     Path::new("/proc/self/fd")
         .join(folder.as_raw_fd().to_string())
         .join(name)
+}
+
+/// The sandbox may be another user's. The folders around are closed to everybody else.
+fn open_up(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }

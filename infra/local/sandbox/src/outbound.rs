@@ -1,9 +1,10 @@
 //! What leaves a sandbox that has a network of its own: to the ports of this machine that were named when the provider
 //! was started (a model's), and, by an HTTP proxy, to the rest of the world but for this machine itself. What is asked of
-//! hosts whose requests are changed goes through [`crate::gateway`].
+//! hosts whose requests are changed goes through [`crate::gateway`], by TLS to the usual port and on this machine's loopback
+//! alone: nothing that is put into a request crosses a network in clear.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 
 use crate::gateway::{Treatment, Treatments, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
+use crate::network::{ARRIVAL, Arrivals};
 use crate::stand_in::StandIn;
 use crate::tls::{Stream, TlsInterceptor};
 
@@ -24,6 +26,8 @@ use crate::tls::{Stream, TlsInterceptor};
 pub const PROXY_PORT: u16 = 19_999;
 /// The host of the ports that are forwarded.
 const LOOPBACK: &str = "127.0.0.1";
+/// The port of a tunnel at which its requests are read: any other one may speak whatever it likes.
+const TLS_PORT: u16 = 443;
 
 /// Ports of this machine's loopback that sandboxes reach under the same number. Some are known only once more of a stack is up:
 /// all who have a copy have the same list.
@@ -69,6 +73,8 @@ pub(crate) struct OutboundPolicy {
     pub(crate) egress: Egress,
     /// What becomes of its requests, by host.
     pub(crate) treatments: Treatments,
+    /// Connections to its ports, which the sandbox makes too.
+    pub(crate) arrivals: Arc<Arrivals>,
 }
 
 /// Every connection that leaves begins with the port that it was made to.
@@ -92,6 +98,7 @@ pub(crate) async fn accept(listener: UnixListener, policy: Arc<OutboundPolicy>) 
 
 async fn handle(mut stream: UnixStream, policy: Arc<OutboundPolicy>) {
     match stream.read_u16().await {
+        Ok(ARRIVAL) => policy.arrivals.take_in(stream).await,
         Ok(PROXY_PORT) => serve(stream, move |request| proxy(request, Arc::clone(&policy))).await,
         Ok(port) if policy.egress.ports.all().contains(&port) => {
             forward_to_host(stream, port, policy).await
@@ -150,13 +157,20 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
         Treatment::Refuse => return refused(),
     };
     if *request.method() != Method::CONNECT {
+        if !rules.is_empty() {
+            return text_response(
+                StatusCode::FORBIDDEN,
+                "Keys are sent to this host, so it is spoken to by https alone.",
+            );
+        }
         return match connect(&host, 80, &policy.egress).await {
             Ok(outer) => send(outer, &host, request, &rules).await,
             Err(refused) => refused,
         };
     }
     let interceptor = policy.egress.interceptor.clone();
-    if let Some(interceptor) = interceptor.filter(|_| !rules.is_empty()) {
+    let is_read = !rules.is_empty() && host.port_u16().unwrap_or(TLS_PORT) == TLS_PORT;
+    if let Some(interceptor) = interceptor.filter(|_| is_read) {
         tokio::spawn(async move {
             if let Ok(inner) = hyper::upgrade::on(&mut request).await {
                 intercept(TokioIo::new(inner), host, interceptor, policy).await;
@@ -164,7 +178,7 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
         });
         return Response::default();
     }
-    let mut outer = match connect(&host, 443, &policy.egress).await {
+    let mut outer = match connect(&host, TLS_PORT, &policy.egress).await {
         Ok(outer) => outer,
         Err(refused) => return refused,
     };
@@ -191,7 +205,7 @@ async fn intercept<S: Stream>(
         let (host, interceptor, policy) =
             (host.clone(), Arc::clone(&interceptor), Arc::clone(&policy));
         async move {
-            let outer = match connect(&host, 443, &policy.egress).await {
+            let outer = match connect(&host, TLS_PORT, &policy.egress).await {
                 Ok(outer) => outer,
                 Err(refused) => return refused,
             };
@@ -260,14 +274,19 @@ async fn connect(
     }
 }
 
-/// Loopback, what names no host, what a machine's cloud answers to (link-local), and where the stack listens besides.
+/// Loopback, what names no host, what a machine's cloud answers to (link-local), where the stack listens besides, and every
+/// address that this machine has now: a socket can be bound to no other one.
 fn is_of_this_machine(address: IpAddr, own: Option<IpAddr>) -> bool {
     let address = address.to_canonical();
     let local = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.octets()[0] == 0 || v4.is_broadcast(),
         IpAddr::V6(v6) => v6.is_unicast_link_local(),
     };
-    local || address.is_loopback() || address.is_unspecified() || own == Some(address)
+    local
+        || address.is_loopback()
+        || address.is_unspecified()
+        || own == Some(address)
+        || UdpSocket::bind((address, 0)).is_ok()
 }
 
 #[cfg(test)]
@@ -295,5 +314,17 @@ mod tests {
             let parsed = address.parse().expect("an address");
             assert_eq!(is_of_this_machine(parsed, own), is_own, "{address}");
         }
+    }
+
+    #[test]
+    fn an_address_of_this_machines_own_interface_is_let_through_by_nobody() {
+        // The address that it would send from: nothing is sent by this.
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        if socket.connect("192.0.2.1:9").is_err() {
+            eprintln!("SKIPPED: this machine has no network");
+            return;
+        }
+        let own = socket.local_addr().expect("an address").ip();
+        assert!(is_of_this_machine(own, None), "{own}");
     }
 }

@@ -2,15 +2,20 @@
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
-use bobbin_local_breakpoint::remove_key_cookies;
+use bobbin_local_breakpoint::{PREVIEW_COOKIE, remove_key_cookies};
 
 use crate::clock;
 use crate::engine::SharedEngine;
 
 /// The header that carries the token; it is not passed on.
 const TOKEN: &str = "x-daytona-preview-token";
-/// The query parameter, and the cookie, that carry it for people.
-pub(crate) const QUERY_TOKEN: &str = "DAYTONA_SANDBOX_AUTH_KEY";
+/// The query parameter that carries it for people.
+pub(crate) const QUERY_TOKEN: &str = PREVIEW_COOKIE;
+
+/// The cookie that carries it on: one for each port of each sandbox, since a browser sends it to every port of this machine.
+pub(super) fn cookie_name(exposed: &ExposedPort) -> String {
+    format!("{PREVIEW_COOKIE}-{}-{}", exposed.id, exposed.port)
+}
 
 /// A port of a sandbox that has a listener on this machine.
 #[derive(Clone)]
@@ -72,7 +77,8 @@ pub(super) fn authorize(
     let found = cookies
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    let mut tokens = found.filter(|(name, _)| *name == QUERY_TOKEN);
+    let own = cookie_name(exposed);
+    let mut tokens = found.filter(|(name, _)| *name == own);
     (entry.record.public || tokens.any(|(_, token)| valid(token))).then_some(Credential::Token)
 }
 

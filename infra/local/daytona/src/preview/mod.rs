@@ -23,7 +23,7 @@ use crate::serve;
 use crate::store::PreviewListener;
 
 pub(crate) use access::QUERY_TOKEN;
-use access::{Credential, ExposedPort, authorize, rewrite};
+use access::{Credential, ExposedPort, authorize, cookie_name, rewrite};
 use relay::send;
 
 /// The address of the listener for this port of the sandbox, which is made if it is not there.
@@ -113,7 +113,8 @@ async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Re
     rewrite(&mut request, target, &credential);
     let mut response = send(&exposed, &names, request, target).await;
     if let Credential::Cookie(token) = credential {
-        let cookie = format!("{QUERY_TOKEN}={token}; Path=/; HttpOnly; SameSite=Lax");
+        let name = cookie_name(&exposed);
+        let cookie = format!("{name}={token}; Path=/; HttpOnly; SameSite=Lax");
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             response.headers_mut().append(header::SET_COOKIE, cookie);
         }

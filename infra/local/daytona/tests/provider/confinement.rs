@@ -99,6 +99,33 @@ async fn a_confined_sandbox_writes_in_its_own_folder_only() {
 }
 
 #[tokio::test]
+async fn a_confined_sandbox_is_nobody_who_may_change_this_machine() {
+    let mut worlds = worlds("nobody").await;
+    let world = worlds.remove(0);
+    if world.provider.confinement() == &Confinement::Bubblewrap {
+        let id = world.sandbox("nobody").await;
+        let tried = "for one in kernel/core_pattern vm/overcommit_memory fs/suid_dumpable; do (: >>/proc/sys/$one) 2>/dev/null && echo $one is open; done; [ $(id -u) = 0 ] && echo root; grep CapEff /proc/self/status | grep -q '[1-9a-f]$' && echo capable; true";
+        assert_eq!(world.exec(&id, tried).await["result"], "");
+        // What asks the system for its own name gets one, as a database's programs do.
+        let named = "python3 -c 'import os, pwd; me = pwd.getpwuid(os.getuid()); print(me.pw_dir == os.environ[\"HOME\"])'; id -un >/dev/null && touch /dev/shm/own /run/own && echo at home";
+        let told = world.exec(&id, named).await;
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(told["result"], "True\nat home\n");
+        }
+        // What the provider puts there is the sandbox's own.
+        let path = format!("/toolbox/{id}/files/upload-v2?path=put.txt");
+        let put = world.request(reqwest::Method::POST, &path).body("one");
+        assert_eq!(world.send(put).await.0, 200);
+        let own = "echo two >>put.txt && rm put.txt && echo own";
+        assert_eq!(world.exec(&id, own).await["result"], "own\n");
+    }
+    world.end().await;
+    for rest in worlds {
+        rest.end().await;
+    }
+}
+
+#[tokio::test]
 async fn a_sandbox_whose_first_process_dies_is_stopped() {
     for world in worlds("dies").await {
         let id = world.sandbox("dies").await;

@@ -117,6 +117,39 @@ async fn sandboxes_listen_on_the_same_port_and_each_is_reached_by_its_own_previe
     world.end().await;
 }
 
+#[tokio::test]
+async fn a_sandbox_cannot_lead_the_provider_to_what_is_anothers() {
+    let Some(world) = world("links", None).await else {
+        return;
+    };
+    let one = world.sandbox("one").await;
+    let other = world.sandbox("other").await;
+    let serve = "mkdir site && echo private > site/index.html && (setsid python3 -m http.server 3000 --bind 127.0.0.1 --directory site >/dev/null 2>&1 </dev/null &)";
+    world.exec(&other, serve).await;
+    let in_use = format!("/toolbox/{other}/port/3000/in-use");
+    wait_for("the server", async || {
+        world.get(&in_use).await.1 == json!({ "isInUse": true })
+    })
+    .await;
+    let sandboxes = world.provider.sandboxes();
+    let theirs = sandboxes.iter().find(|it| it.id == other).unwrap();
+    let theirs = theirs.dir.parent().unwrap().join("network");
+    let plant = format!(
+        "for name in in out x; do ln -sf {}/$name /run/bobbin/$name 2>/dev/null && echo planted; done; true",
+        theirs.display()
+    );
+    assert_eq!(world.exec(&one, &plant).await["result"], "");
+    let (_, link) = world
+        .get(&format!("/api/sandbox/{one}/ports/3000/preview-url"))
+        .await;
+    let shown = reqwest::Client::new()
+        .get(link["url"].as_str().unwrap())
+        .header("x-daytona-preview-token", link["token"].as_str().unwrap());
+    let shown = shown.send().await.unwrap().text().await.unwrap();
+    assert!(!shown.contains("private"), "{shown}");
+    world.end().await;
+}
+
 /// What a host heard: the name that it was called by, and the key.
 type Heard = Arc<Mutex<Vec<String>>>;
 
@@ -181,6 +214,15 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
     assert_eq!(
         ask(&near, "").await,
         was("heard", format!("127.0.0.1:{port} Bearer sk-one"))
+    );
+    // In clear nothing goes there at all.
+    let (told, at_hosts) = ask("http://models.example/v1", "").await;
+    assert_eq!(
+        (told.as_str(), at_hosts.len()),
+        (
+            "403 Keys are sent to this host, so it is spoken to by https alone.",
+            0
+        )
     );
     // Another host gets what stands for it, and a request cannot be led to one by a name inside.
     assert_eq!(

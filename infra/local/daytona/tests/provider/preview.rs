@@ -131,14 +131,17 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
         .next()
         .unwrap()
         .to_owned();
+    assert!(cookie.contains(&id) && cookie.contains("4096"), "{cookie}");
     let second = world
         .http
         .get(format!("{url}/headers"))
-        .header("cookie", cookie)
+        .header("cookie", format!("own=1; {cookie}; bobbin-key-4100=k"))
         .send()
         .await
         .unwrap();
     assert_eq!(second.status(), 200);
+    let seen: Value = second.json().await.unwrap();
+    assert_eq!(seen["cookie"], "own=1", "no token goes on inside");
     world.advance(2).await;
     assert_eq!(
         world.http.get(&signed).send().await.unwrap().status(),

@@ -61,6 +61,8 @@ pub fn sandbox_init_main() -> Option<ExitCode> {
 }
 
 async fn serve() -> std::io::Result<()> {
+    // The provider's own is closer than programs inside expect.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let variable = |name: &str| {
         std::env::var(name).map_err(|_| {
             std::io::Error::other(format!("{name} is not set; only the provider starts this"))
@@ -181,6 +183,10 @@ async fn perform(
             wait_ms,
         } => commands.follow(&command, from, wait_ms).await,
         Op::Signal { command, signal } => commands.signal(&command, signal).await,
+        Op::Connect { port, ticket } => network::connect(port, ticket)
+            .await
+            .map(|()| Value::Null)
+            .map_err(Refusal::not_found),
         Op::Shutdown { .. } => Ok(Value::Null),
         file => {
             let home = home.to_path_buf();

@@ -5,14 +5,14 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 use crate::limits::POLL_MS;
-use crate::network::{CONNECTED, INSIDE, INWARD, OUTWARD, PORTS_VARIABLE};
+use crate::network::{ARRIVAL, INSIDE, OUTWARD, PORTS_VARIABLE};
 use crate::outbound::PROXY_PORT;
 
-/// Forwards connections both ways, if the sandbox has a network of its own.
+/// Forwards connections that programs make, if the sandbox has a network of its own.
 ///
 /// # Errors
 /// What the system says to a socket or a port.
@@ -32,15 +32,6 @@ pub(super) async fn forward_ports() -> io::Result<()> {
             }
         });
     }
-    let inward = UnixListener::bind(Path::new(INSIDE).join(INWARD))?;
-    tokio::spawn(async move {
-        loop {
-            match inward.accept().await {
-                Ok((outer, _)) => drop(tokio::spawn(forward_inbound(outer))),
-                Err(_) => pause().await,
-            }
-        }
-    });
     Ok(())
 }
 
@@ -52,7 +43,7 @@ async fn pause() {
 async fn forward_outbound(mut inner: TcpStream, port: u16) {
     // Small events must not wait for more.
     let _ = inner.set_nodelay(true);
-    if let Ok(mut outer) = UnixStream::connect(Path::new(INSIDE).join(OUTWARD)).await
+    if let Ok(mut outer) = outward().await
         && outer.write_u16(port).await.is_ok()
     {
         // Either side may hang up.
@@ -60,18 +51,23 @@ async fn forward_outbound(mut inner: TcpStream, port: u16) {
     }
 }
 
-async fn forward_inbound(mut outer: UnixStream) {
-    let Ok(port) = outer.read_u16().await else {
-        return;
-    };
-    let connected = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-    let Ok(mut inner) = connected else {
-        // The provider may be gone.
-        let _ = outer.write_u8(0).await;
-        return;
-    };
+async fn outward() -> io::Result<UnixStream> {
+    UnixStream::connect(Path::new(INSIDE).join(OUTWARD)).await
+}
+
+/// Connects a port with the provider.
+///
+/// # Errors
+/// That nobody listens there, or that the provider is gone.
+pub(super) async fn connect(port: u16, ticket: u64) -> io::Result<()> {
+    let mut inner = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     let _ = inner.set_nodelay(true);
-    if outer.write_u8(CONNECTED).await.is_ok() {
+    let mut outer = outward().await?;
+    outer.write_u16(ARRIVAL).await?;
+    outer.write_u64(ticket).await?;
+    tokio::spawn(async move {
+        // Either side may hang up.
         let _ = copy_bidirectional(&mut outer, &mut inner).await;
-    }
+    });
+    Ok(())
 }

@@ -99,6 +99,8 @@ pub enum Op {
     },
     /// Signals the process group of a spawned command.
     Signal { command: String, signal: i32 },
+    /// Connects a port inside with the provider, which knows the connection by its ticket.
+    Connect { port: u16, ticket: u64 },
     /// Starts a shell that stays.
     SessionCreate { session: String, env: Environment },
     /// Gives a command to such a shell, and waits for its end if asked to.
