@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bobbin_local_aws::{FolderError, FolderLock};
+use bobbin_local_sandbox::disk::private_folder;
 
 /// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
 ///
@@ -26,12 +27,14 @@ pub fn project_root() -> Result<PathBuf, String> {
         })
 }
 
-/// Makes the state folder (empty if that is wanted) and takes its lock.
+/// Makes the state folder (empty if that is wanted), closes it to others, since it holds every secret, and takes its lock.
 ///
 /// # Errors
 /// Another stack has it, or it cannot be used.
 pub fn lock(state_dir: &Path, fresh: bool) -> Result<FolderLock, String> {
     let shown = state_dir.display();
+    private_folder(state_dir)
+        .map_err(|e| format!("the state folder {shown} cannot be used: {e}"))?;
     let lock = FolderLock::take(state_dir).map_err(|error| match error {
         FolderError::Taken => format!(
             "Another stack runs with the state folder {shown}. Stop it, or use --state-dir for a second one."
@@ -58,4 +61,31 @@ fn empty(state_dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_state_folder_is_closed_to_others_at_each_start() {
+        let name = format!("bobbin-state-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let mode = || {
+            fs::metadata(&folder)
+                .expect("a folder")
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        for _ in 0..2 {
+            drop(lock(&folder, false).expect("a folder of its own"));
+            assert_eq!(mode(), 0o700);
+            // One of an earlier start, or somebody's own.
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a mode");
+        }
+        fs::remove_dir_all(&folder).expect("a folder");
+    }
 }

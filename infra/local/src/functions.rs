@@ -2,6 +2,7 @@
 //! nothing twice.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
@@ -32,6 +33,8 @@ pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
     let place = state_dir.join(TOOLS);
     let unusable = |e: std::io::Error| format!("{} cannot be used: {e}", place.display());
     std::fs::create_dir_all(&place).map_err(unusable)?;
+    // Sandboxes may run as another user. The state folder around it is closed.
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).map_err(unusable)?;
     let own = place.join(DAEMON);
     // One of an earlier start may be older.
     let _ = std::fs::remove_file(&own);

@@ -10,6 +10,7 @@ use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::Chat;
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
+use bobbin_local_sandbox::disk::make_private;
 use bobbin_local_sandbox::outbound::ReachablePorts;
 use bobbin_local_sandbox::settings::RunSettings;
 
@@ -101,6 +102,8 @@ pub async fn start(
         tools.push(functions::daemon(root, state_dir)?);
     }
     shutdown.check()?;
+    // What others may read has been built and installed.
+    make_private();
 
     let model = start.model().await?;
     let model_api = model.base_url();
