@@ -15,6 +15,11 @@ const RUN: &str = include_str!("scripts/run.sh");
 /// What `timeout` ends with when it has ended the command.
 const TIMED_OUT: i64 = 124;
 
+/// Variables by which a shell or the loader runs something else than the command that a person was shown, besides `LD_*`.
+const REFUSED: [&str; 5] = ["BASH_ENV", "BASHOPTS", "ENV", "PATH", "SHELLOPTS"];
+/// Before the names of the command's own variables: the script itself must not be changed by them.
+const OWN: &str = "BOBBIN_V_";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {
@@ -101,6 +106,11 @@ fn variable(name: &str, value: &str) -> Result<(), String> {
     if !is_name {
         return Err(format!("{name:?} cannot be the name of a variable."));
     }
+    if REFUSED.contains(&name) || name.starts_with("LD_") {
+        return Err(format!(
+            "{name} cannot be set here, because it changes which programs run: set it within `cmd`."
+        ));
+    }
     if value.len() > VARIABLE_BYTES_MAX || value.contains('\0') {
         return Err(format!(
             "The value of {name} has more than {VARIABLE_BYTES_MAX} bytes, or a zero byte."
@@ -125,10 +135,17 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
         What::Begin {
             cmd,
             cwd,
-            mut env,
+            env: own,
             timeout_ms,
         } => {
+            let names: Vec<&str> = own.keys().map(String::as_str).collect();
+            let names = names.join(" ");
+            let own = own.into_iter();
+            let mut env: BTreeMap<String, String> = own
+                .map(|(name, value)| (format!("{OWN}{name}"), value))
+                .collect();
             env.extend(variables([
+                ("NAMES", names),
                 ("CMD", cmd),
                 ("CWD", cwd),
                 ("LIMIT", (timeout_ms / 1_000).to_string()),
@@ -240,6 +257,23 @@ fn lines(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_that_changes_what_runs_is_refused() {
+        for name in [
+            "BASH_ENV",
+            "ENV",
+            "PATH",
+            "SHELLOPTS",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+        ] {
+            let why = variable(name, "x").expect_err(name);
+            assert!(why.starts_with(name) && why.contains("`cmd`"), "{why}");
+        }
+        assert_eq!(variable("LDFLAGS", "x"), Ok(()));
+        assert_eq!(variable("GOPATH", "x"), Ok(()));
+    }
 
     #[test]
     fn a_text_of_many_lines_keeps_its_head_and_tail_within_what_an_agent_takes() {

@@ -162,6 +162,13 @@ async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran
         outcome(&told),
         "Exit code 3: hi \"there\" 'from' project\n0\noh"
     );
+    // Names that the script around the command has, too.
+    let arguments = json!({"cmd": "echo \"$dir $runner $name\"", "env": {"dir": "a b", "runner": "$c", "name": "'d'"}});
+    let told = client.call("run_command", arguments).await.unwrap();
+    assert_eq!(outcome(&told), "Exit code 0: a b $c 'd'");
+    let arguments = json!({"cmd": "echo harmless", "env": {"BASH_ENV": "evil.sh"}});
+    let told = client.call("run_command", arguments).await;
+    assert!(told.unwrap_err().starts_with("BASH_ENV cannot be set here"));
     let told = client
         .call("run_command", json!({"cmd": "pwd", "cwd": "/tmp"}))
         .await;

@@ -17,13 +17,31 @@ pub(crate) fn name(session: &str, ask: &str) -> AskId {
 
 /// What the agent wants to be allowed. `call` is what the tool is called with, where that is known.
 pub(crate) fn permission(asked: &PermissionRequest, call: Option<&Value>) -> Option<About> {
+    let mut metadata = asked.metadata.clone();
+    let whole = metadata.remove("input").filter(Value::is_object);
+    let mut input = whole.or_else(|| call.cloned());
+    // An ask over JSON-RPC names beside it what the answer needs, and what the call does not say.
+    if metadata.contains_key("method") {
+        let told = ["cwd", "permissions", "reason"].into_iter();
+        let told = told.filter_map(|name| Some((name, metadata.remove(name)?)));
+        let fields = input.get_or_insert_with(|| json!({})).as_object_mut();
+        if let Some(fields) = fields {
+            for (name, value) in told {
+                fields.entry(name).or_insert(value);
+            }
+        }
+    }
+    // What is left of it goes back with the answer, unless it is all that is known.
+    if input.is_some() {
+        metadata.retain(|name, _| matches!(name.as_str(), "command" | "filepath"));
+    }
     // Universal events have the shape that OpenCode gives an ask.
     let shaped = json!({
         "id": asked.id, "permission": asked.permission, "patterns": asked.patterns,
-        "metadata": asked.metadata, "always": asked.always,
+        "metadata": metadata, "always": asked.always,
     });
     let shaped: Permission = serde_json::from_value(shaped).ok()?;
-    Some(shaped.about(call))
+    Some(shaped.about(input.as_ref()))
 }
 
 /// What the agent asks.

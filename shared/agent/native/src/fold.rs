@@ -66,6 +66,8 @@ struct Call {
     tool: String,
     /// As far as a card shows it.
     input: Value,
+    /// All of it, until it is over: what a person approves is the whole call.
+    whole: Option<Value>,
     exit: Option<i64>,
     is_over: bool,
     has_failed: bool,
@@ -293,14 +295,18 @@ impl Fold {
             _ => return,
         };
         let tool = tool.cloned().unwrap_or_default();
-        let input = small(input);
+        let (input, whole) = (small(input), Some(input.clone()));
         let same = |call: &&mut Call| id.is_some() && call.id == *id;
         match self.calls.iter_mut().rev().find(same) {
-            Some(call) => (call.tool, call.input) = (tool, input),
+            Some(call) => {
+                (call.tool, call.input) = (tool, input);
+                call.whole = whole.filter(|_| !call.is_over);
+            }
             None => self.calls.push(Call {
                 id: id.clone(),
                 tool,
                 input,
+                whole,
                 exit: None,
                 is_over: false,
                 has_failed: false,
@@ -320,6 +326,7 @@ impl Fold {
         });
         if let Some(call) = call {
             (call.is_over, call.has_failed) = (true, has_failed);
+            call.whole = None;
             call.exit = exit.or(call.exit);
         }
     }
@@ -337,7 +344,11 @@ impl Fold {
     pub(crate) fn asks(&self) -> Vec<(AskId, About)> {
         let call = |id: &str| {
             let same = |call: &&Call| call.id.as_deref() == Some(id);
-            self.calls.iter().rev().find(same).map(|call| &call.input)
+            self.calls
+                .iter()
+                .rev()
+                .find(same)
+                .map(|call| call.whole.as_ref().unwrap_or(&call.input))
         };
         let open = self.asks.values().filter_map(|(name, asked)| {
             let about = match asked {
@@ -446,7 +457,7 @@ fn words_of(part: &UniversalMessagePart) -> Option<&str> {
     }
 }
 
-/// Of what a tool is called with, what a card or an ask shows.
+/// Of what a tool is called with, what a card shows.
 fn small(input: &Value) -> Value {
     const SHOWN: [&str; 9] = [
         "command",

@@ -6,7 +6,7 @@ use bobbin_core::ask::{
     Opt, PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
     TEXT_CHARS_MAX,
 };
-use bobbin_core::text::shorten;
+use bobbin_core::text::{one_line, shorten};
 use serde_json::Value;
 
 use super::types::{Permission, Question, QuestionItem};
@@ -14,6 +14,8 @@ use super::types::{Permission, Question, QuestionItem};
 impl Permission {
     /// What the person is asked. `call` is the input of the tool call behind it, where it is known: OpenCode names only
     /// the directory when a command reaches outside the project, and nobody can judge a command by that.
+    ///
+    /// What is approved is the whole call: its command or path comes first, then every other argument.
     #[must_use]
     pub fn about(&self, call: Option<&Value>) -> About {
         let named = |source: Option<&Value>, name: &str| {
@@ -30,7 +32,14 @@ impl Permission {
         let path = path.or_else(|| named(call, "path"));
         let subject = command.or(path);
         let outside = self.permission == "external_directory" && subject.is_some();
-        let subject = subject.unwrap_or_else(|| self.patterns.join(", "));
+        let (head, shown) = match subject {
+            Some(subject) => (subject.clone(), Some(subject)),
+            None => (self.patterns.join(", "), None),
+        };
+        let rest = arguments(call.unwrap_or(&self.metadata), shown.as_deref());
+        // A pattern that stands for everything says less than the arguments do.
+        let head = Some(head).filter(|head| shown.is_some() || rest.is_empty() || head != "*");
+        let subject = head.into_iter().chain(rest).collect::<Vec<_>>().join("\n");
         let length = subject.chars().count();
         About::Permission {
             action: shorten(&self.permission, PATTERN_CHARS_MAX),
@@ -44,6 +53,47 @@ impl Permission {
             always: patterns(&self.always),
         }
     }
+}
+
+/// The folder that a command runs in, as agents call it.
+const FOLDERS: [&str; 2] = ["cwd", "workdir"];
+/// The variables of a command's environment.
+const VARIABLES: &str = "env";
+
+/// The arguments of a call as lines, without the one that is `shown` already: where it runs, with which variables, then
+/// the others.
+fn arguments(call: &Value, shown: Option<&str>) -> Vec<String> {
+    let Some(fields) = call.as_object() else {
+        return Vec::new();
+    };
+    let mut lines: Vec<(u8, String)> = Vec::new();
+    for (name, value) in fields {
+        if shown.is_some() && value.as_str() == shown {
+            continue;
+        }
+        match value {
+            Value::String(folder) if FOLDERS.contains(&name.as_str()) => {
+                lines.push((0, argument("in", folder)));
+            }
+            Value::Object(variables) if name == VARIABLES => {
+                for (name, value) in variables {
+                    let value = value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned);
+                    lines.push((1, argument("with", &format!("{name}={value}"))));
+                }
+            }
+            Value::String(words) => lines.push((2, argument(name, words))),
+            other => lines.push((2, argument(name, &other.to_string()))),
+        }
+    }
+    lines.sort_by_key(|(rank, _)| *rank);
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// One argument. Further lines of a value are indented, so that none of them looks like an argument of its own.
+fn argument(name: &str, value: &str) -> String {
+    format!("{}: {}", one_line(name), value.replace('\n', "\n  "))
 }
 
 fn patterns(all: &[String]) -> Box<[String]> {
@@ -112,6 +162,9 @@ fn within(text: &str, chars_max: usize, room: &mut usize) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -199,14 +252,82 @@ mod tests {
             About::Permission { subject, .. } => subject,
             About::Question { .. } => panic!("a permission"),
         };
+        assert_eq!(subject(json!({"cmd": "rm -rf build"})), "rm -rf build");
         assert_eq!(
-            subject(json!({"cmd": "rm -rf build", "cwd": "/x"})),
-            "rm -rf build"
+            subject(
+                json!({"cmd": "echo harmless", "cwd": "/x", "env": {"A": "evil.sh", "B": "1"}, "wait_ms": 5})
+            ),
+            "echo harmless\nin: /x\nwith: A=evil.sh\nwith: B=1\nwait_ms: 5"
         );
         assert_eq!(
-            subject(json!({"path": "notes.txt", "content": "x"})),
-            "notes.txt"
+            subject(json!({"path": "notes.txt", "content": "x\nin: /y"})),
+            "notes.txt\ncontent: x\n  in: /y"
         );
+        assert_eq!(subject(json!({"pattern": "*.rs"})), "pattern: *.rs");
+        assert_eq!(subject(json!({})), "*");
+    }
+
+    /// Inputs of a call, of any shape.
+    fn input() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-z=/ \n]{0,80}".prop_map(Value::from),
+            "[a-z\n]{3000,5000}".prop_map(Value::from),
+        ];
+        let value = leaf.prop_recursive(2, 12, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z_]{1,8}", inner, 0..4)
+                    .prop_map(|fields| Value::from(serde_json::Map::from_iter(fields))),
+            ]
+        });
+        let name = "(cmd|command|cwd|workdir|env|path|filePath|content|[a-z]{1,6})";
+        prop::collection::btree_map(name, value, 0..6)
+            .prop_map(|fields| Value::from(serde_json::Map::from_iter(fields)))
+    }
+
+    /// Every value within, and every name of a variable.
+    fn leaves(value: &Value, into: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| leaves(item, into)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    into.push(name.clone());
+                    leaves(value, into);
+                }
+            }
+            Value::String(words) => into.push(words.clone()),
+            other => into.push(other.to_string()),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_leaf_of_a_call_is_shown_or_counted(call in input(), action in "(bash|edit|sandbox_run_command|external_directory)") {
+            let asked: Permission = serde_json::from_value(json!({
+                "id": "per_1", "sessionID": "s", "permission": action, "patterns": ["*"], "metadata": {},
+            }))
+            .unwrap();
+            let About::Permission { subject, left_out, .. } = asked.about(Some(&call)) else { panic!("a permission") };
+            prop_assert!(subject.chars().count() <= SUBJECT_CHARS_MAX);
+            let mut all = Vec::new();
+            for value in call.as_object().unwrap().values() {
+                leaves(value, &mut all);
+            }
+            // One value may stand as the head and once more under another name: it is shown once.
+            let apart: BTreeSet<&String> = all.iter().collect();
+            let whole: usize = apart.iter().map(|leaf| leaf.chars().count()).sum();
+            prop_assert!(subject.chars().count() + left_out >= whole, "{left_out} of {subject:?}");
+            if left_out == 0 {
+                // White space and the writing of line breaks aside.
+                let plain = |text: &str| text.replace("\\n", "").split_whitespace().collect::<String>();
+                for leaf in all {
+                    prop_assert!(plain(&subject).contains(&plain(&leaf)), "{leaf:?} is not in {subject:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -20,7 +20,15 @@ if [ -n "${BOBBIN_CMD+set}" ]; then
     date +%s >"$dir/began"
     shell=$(command -v bash || command -v sh)
     limit=$BOBBIN_LIMIT
-    runner='cd "$2" && timeout -k 5 "$3" "$4" "$1/cmd" >"$1/out" 2>&1 </dev/null
+    # The variables that the call sets are the command's alone.
+    runner='cd "$2" && (
+        for BOBBIN_NAME in $BOBBIN_NAMES; do
+          eval "export $BOBBIN_NAME=\"\$BOBBIN_V_$BOBBIN_NAME\""
+          unset "BOBBIN_V_$BOBBIN_NAME"
+        done
+        unset BOBBIN_NAME BOBBIN_NAMES
+        exec timeout -k 5 "$3" "$4" "$1/cmd"
+      ) >"$1/out" 2>&1 </dev/null
       echo "$? $(date +%s)" >"$1/exit.new" && mv "$1/exit.new" "$1/exit"'
     (
       own=$dir

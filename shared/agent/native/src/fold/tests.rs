@@ -142,6 +142,46 @@ fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
     assert_eq!(over[2].text, "Edited b.rs");
 }
 
+/// What a person reads of the one permission that is open.
+fn subject(call: Value, metadata: Value) -> String {
+    let asked = json!({"permissionAsked": {
+        "id": "0-7", "sessionId": "own", "permission": "tool", "patterns": ["*"], "always": [], "metadata": metadata,
+        "tool": {"messageId": "m", "callId": "c1"},
+    }});
+    let call = said(
+        "m",
+        json!({"part": "c1"}),
+        json!([{"type": "tool_call", "id": "c1", "name": "tool", "input": call}]),
+    );
+    match fold(&[(Some("t1"), call), (Some("t1"), asked)])
+        .asks()
+        .pop()
+    {
+        Some((_, About::Permission { subject, .. })) => subject,
+        _ => panic!("one permission"),
+    }
+}
+
+#[test]
+fn an_ask_shows_every_argument_of_its_call() {
+    let call = json!({"cmd": "echo harmless", "env": {"A": "evil.sh"}, "cwd": "/x"});
+    let shown = "echo harmless\nin: /x\nwith: A=evil.sh";
+    assert_eq!(subject(call, json!({})), shown);
+    let call = json!({"path": "a.txt", "content": "x".repeat(300)});
+    assert_eq!(
+        subject(call, json!({})),
+        format!("a.txt\ncontent: {}", "x".repeat(300))
+    );
+    // What goes back with the answer is none of it, and what an ask alone knows is.
+    let metadata = json!({"requestId": 7, "method": "m", "cwd": "/x", "reason": "why"});
+    assert_eq!(
+        subject(json!({"command": "ls"}), metadata),
+        "ls\nin: /x\nreason: why"
+    );
+    let metadata = json!({"toolName": "Bash", "input": {"command": "ls", "timeout": 5}});
+    assert_eq!(subject(json!({}), metadata), "ls\ntimeout: 5");
+}
+
 #[test]
 fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer_waits() {
     let asked = json!({"permissionAsked": {
