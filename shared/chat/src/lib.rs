@@ -11,3 +11,6 @@ pub use bobbin_http::HttpAnswer;
 pub use chat::{Chat, ChatSettings, Home, Member};
 pub use chats::Chats;
 pub use inbound::{Direct, Entered, Inbound, Known, Lookup, Sought};
+
+#[cfg(test)]
+mod shown_tests;

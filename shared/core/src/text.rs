@@ -6,12 +6,14 @@
 //! words.
 
 mod gist;
+mod hidden;
 mod markdown;
 mod plain;
 mod split;
 mod tables;
 
 pub use gist::gist;
+pub use hidden::{is_hidden, visible};
 pub use plain::{one_line, shorten, span, thousands, units};
 pub use split::{PART_UNITS_MIN, split};
 pub use tables::discord_markdown;

@@ -1,7 +1,7 @@
 //! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
 
 use bobbin_core::person::Person;
-use bobbin_core::text::{one_line, shorten, units};
+use bobbin_core::text::{is_hidden, one_line, shorten, units, visible};
 use serde_json::{Value, json};
 
 use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
@@ -40,7 +40,7 @@ pub(super) fn bounded(text: &str) -> String {
 /// Nothing of it could be seen; Discord refuses such text as empty.
 pub(super) fn is_blank(text: &str) -> bool {
     text.chars()
-        .all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+        .all(|c| c.is_whitespace() || c.is_control() || is_hidden(c))
 }
 
 /// One line of foreign text that shows as it is: Markdown and mentions in it have no effect.
@@ -113,24 +113,6 @@ pub(super) fn emphasised_name(person: &Person) -> String {
         &person.name
     };
     format!("**{}**", inline(name, NAME_UNITS_MAX))
-}
-
-/// Characters that hide or reorder others are written out: what somebody approves must be what they read.
-pub(super) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_invisible(c) || (c.is_control() && !matches!(c, '\n' | '\t')) {
-            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A short word about the session, as a message of its own.

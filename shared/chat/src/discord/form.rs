@@ -8,7 +8,7 @@
 
 use bobbin_core::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
 use bobbin_core::ids::AskId;
-use bobbin_core::text::{one_line, shorten, units};
+use bobbin_core::text::{one_line, shorten, units, visible};
 use serde_json::{Value, json};
 
 use super::bounds::{
@@ -261,13 +261,13 @@ pub(super) fn cost(text: &str) -> usize {
 /// An option of a select; a label that is too long goes on in the description.
 pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
     let name = label(option, index, OPTION_LABEL_UNITS_MAX);
-    let whole = one_line(option);
+    let whole = one_line(&visible(option));
     let rest = name
         .strip_suffix('…')
         .and_then(|shown| whole.strip_prefix(shown))
         .unwrap_or_default();
     let more = shorten(
-        format!("{} {}", rest.trim(), one_line(description)).trim(),
+        format!("{} {}", rest.trim(), one_line(&visible(description))).trim(),
         OPTION_LABEL_UNITS_MAX,
     );
     let mut entry = json!({"label": name, "value": Press::Option(index).word()});
@@ -279,8 +279,8 @@ pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
 
 /// The label of an option; one that says nothing gets a number.
 pub(super) fn label(option: &str, index: usize, units_max: usize) -> String {
-    let label = shorten(&one_line(option), units_max);
-    if is_blank(&label) {
+    let label = shorten(&one_line(&visible(option)), units_max);
+    if is_blank(option) {
         format!("Option {}", index + 1)
     } else {
         label

@@ -19,7 +19,7 @@ mod form;
 mod inbound;
 mod interaction;
 mod quoting;
-mod render;
+pub(crate) mod render;
 mod seam;
 mod verify;
 

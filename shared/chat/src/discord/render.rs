@@ -14,13 +14,13 @@ use bobbin_core::ids::SandboxName;
 use bobbin_core::message::{Open, Prompt};
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::Kind;
-use bobbin_core::text::{discord_markdown, one_line, shorten, units};
+use bobbin_core::text::{discord_markdown, one_line, shorten, units, visible};
 use serde_json::{Value, json};
 
 use super::bounds::{ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, THREAD_NAME_UNITS_MAX};
 use super::components::{GREY, PRIMARY, button, container, row, text};
 use super::content::{
-    bounded, called, emphasised_name, inline, is_blank, mute, noted, notice, visible,
+    bounded, called, emphasised_name, inline, is_blank, mute, noted, notice,
 };
 use super::custom_id::CustomId;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, SUPPRESS_EMBEDS};

@@ -3,6 +3,8 @@
 //! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the standard Markdown of a `markdown` block,
 //! where nothing is escaped and only what could become a mention is changed, visibly and without growing.
 
+use bobbin_core::text::{one_line, visible};
+
 /// Length as Slack may count it at worst.
 pub(super) fn units(text: &str) -> usize {
     text.encode_utf16().count()
@@ -13,22 +15,24 @@ fn cut(text: &str, units_max: usize) -> String {
     mapped(text, units_max, Piece::Char)
 }
 
-/// For mrkdwn: escaped and within a limit; no entity is cut in half.
+/// For mrkdwn: escaped and within a limit, nothing in it hides; no entity is cut in half.
 pub(super) fn mrkdwn(text: &str, units_max: usize) -> String {
+    prose(&visible(text), units_max)
+}
+
+/// For mrkdwn that stands for an answer, in which scripts need characters that are hidden elsewhere.
+pub(super) fn prose(text: &str, units_max: usize) -> String {
     mapped(&without_broadcasts(text), units_max, entity)
 }
 
 /// For mrkdwn on one line.
 pub(super) fn line(text: &str, units_max: usize) -> String {
-    mrkdwn(
-        &text.split_whitespace().collect::<Vec<_>>().join(" "),
-        units_max,
-    )
+    mrkdwn(&one_line(&visible(text)), units_max)
 }
 
 /// For fields of plain text on one line, never empty: nothing in them is markup, but a broadcast stays harmless.
 pub(super) fn plain_line(text: &str, units_max: usize) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = one_line(&visible(text));
     if text.is_empty() {
         "(no words)".to_owned()
     } else {
@@ -43,7 +47,7 @@ pub(super) fn quoted(text: &str, units_max: usize) -> String {
 
 /// For mrkdwn between triple backticks: pieces that each fit into a section, and how many characters are left over.
 pub(super) fn code_pieces(text: &str, units_max: usize, pieces_max: usize) -> (Vec<String>, usize) {
-    let text = without_broadcasts(&text.replace("```", "\u{2cb}\u{2cb}\u{2cb}"));
+    let text = without_broadcasts(&visible(text).replace("```", "\u{2cb}\u{2cb}\u{2cb}"));
     let mut pieces = vec![String::new()];
     let mut room = units_max;
     for (at, c) in text.char_indices() {

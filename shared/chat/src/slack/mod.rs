@@ -19,7 +19,7 @@ mod interactivity;
 mod limits;
 pub mod manifest;
 mod people;
-mod render;
+pub(crate) mod render;
 mod sandboxes;
 mod seam;
 mod suggest;

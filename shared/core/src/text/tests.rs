@@ -29,6 +29,29 @@ fn code(markdown: &str) -> String {
 }
 
 #[test]
+fn what_hides_is_written_out_and_what_shapes_stays() {
+    assert_eq!(
+        visible("rm\u{202e} x\u{7}\n\ty"),
+        "rm\\u{202e} x\\u{7}\n\ty"
+    );
+    for plain in ["❤️ 👩‍👩‍👧 👍🏽 ©️", "ശ്‍", "a\tb\nc", "漢字 é"] {
+        assert_eq!(visible(plain), plain);
+    }
+    // Data in selectors, a joiner between letters, tags, blanks that are none.
+    for hidden in [
+        "a\u{fe0f}",
+        "❤\u{fe0f}\u{fe0e}",
+        "\u{fe01}",
+        "r\u{200d}m",
+        "\u{e0101}",
+        "\u{e0041}",
+        "\u{2800}",
+    ] {
+        assert!(visible(hidden).contains("\\u{"), "{hidden:?}");
+    }
+}
+
+#[test]
 fn marks_of_a_block_within_a_line_never_begin_a_part() {
     let text = format!(
         "{} ```no block``` {}",

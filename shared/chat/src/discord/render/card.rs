@@ -3,7 +3,7 @@
 use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use bobbin_core::changes;
 use bobbin_core::outcome::Outcome;
-use bobbin_core::text::{one_line, shorten, span, thousands, units};
+use bobbin_core::text::{one_line, shorten, span, thousands, units, visible};
 use serde_json::{Value, json};
 
 use super::sandboxes::shown;
@@ -15,7 +15,7 @@ use crate::discord::bounds::{
 use crate::discord::components::{
     BLURPLE, DANGER, GREEN, GREY, PRIMARY, RED, SECONDARY, YELLOW, button, container, row, text,
 };
-use crate::discord::content::{inline, is_blank, visible};
+use crate::discord::content::{inline, is_blank};
 use crate::discord::custom_id::CustomId;
 
 /// What a plan may take of a card, in UTF-16 units and in bytes; the rest is for its steps.

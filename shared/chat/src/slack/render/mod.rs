@@ -15,6 +15,7 @@ use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::ids::{PostRef, SandboxName};
 use bobbin_core::message::Prompt;
 use bobbin_core::settings::Kind;
+use bobbin_core::text::visible;
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
@@ -23,7 +24,7 @@ pub use self::sandboxes::{ask_destroy, sandboxes};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
 pub use super::blocks::{EVENT_TYPE, Rendered};
 use super::blocks::{context, metadata, section};
-use super::escape::{line, markdown, mrkdwn, units};
+use super::escape::{line, markdown, mrkdwn, prose, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 
 /// Characters of a name, and of a task, in the message that the task hangs on: a section holds 3,000.
@@ -151,7 +152,7 @@ pub fn free(text: &str) -> Rendered {
     };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
     Rendered {
-        text: mrkdwn(text, FALLBACK_UNITS_MAX),
+        text: prose(text, FALLBACK_UNITS_MAX),
         blocks: vec![block],
     }
 }
@@ -159,8 +160,9 @@ pub fn free(text: &str) -> Rendered {
 /// What a turn changed, as Markdown for one person; none when it is too long for that, or cannot stand in a block.
 #[must_use]
 pub fn diff(patch: &str) -> Option<String> {
-    let (summary, changed) = bobbin_core::changes::parts(patch);
-    let fits = units(patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
+    let patch = visible(patch);
+    let (summary, changed) = bobbin_core::changes::parts(&patch);
+    let fits = units(&patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
     fits.then(|| format!("```\n{summary}\n```\n```diff\n{}\n```", changed.trim_end()))
 }
 
