@@ -55,7 +55,7 @@ fn channel(world: &World, platform: Platform) -> String {
 
 /// The id that the program has shown first.
 fn id_of(ran: &Ran) -> String {
-    ran.err.lines().next().unwrap_or_default().to_owned()
+    ran.err.split(' ').next().unwrap_or_default().to_owned()
 }
 
 async fn send(world: &World, platform: Platform, text: &str, more: &[&str]) -> Ran {
@@ -320,7 +320,7 @@ async fn unseen(world: World, platform: Platform) {
     assert_eq!(empty.code, 1);
     assert_eq!(empty.err, "The prompt is empty: say what is to be done.\n");
     let after = threads(&world).await;
-    let id = ran.err.lines().next().unwrap_or_default();
+    let id = ran.err.split(' ').next().unwrap_or_default();
     assert!(
         !after.iter().any(|line| line.to_string().contains(id)),
         "{after:?}"

@@ -117,7 +117,7 @@ async fn follow(
                     return Ok(Status::Interrupted);
                 }
                 is_cancelled = true;
-                eprintln!("\nStopping; Ctrl-C once more leaves at once.");
+                tell!("\nStopping; Ctrl-C once more leaves at once.");
                 client.cancel(&id, TURN).await.map_err(told)?;
                 continue;
             }
@@ -180,15 +180,15 @@ fn ended(status: &TurnStatus) -> Status {
     let said = status.message.as_deref().unwrap_or("no reason was told");
     match (status.state, status.outcome) {
         (TurnState::Failed, _) => {
-            eprintln!("The turn failed: {said}");
+            tell!("The turn failed: {said}");
             Status::TurnFailed
         }
         (TurnState::Lost, _) => {
-            eprintln!("The turn was lost: {said}");
+            tell!("The turn was lost: {said}");
             Status::Lost
         }
         (_, Some(Outcome::Cancelled)) => {
-            eprintln!("The turn was stopped.");
+            tell!("The turn was stopped.");
             Status::Cancelled
         }
         _ => Status::Done,

@@ -14,7 +14,8 @@ Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly,
 it, or the stack has to be deployed first) or nothing was found. Of a turn that was followed: 0 answered, 4 failed,
 5 stopped by somebody, 6 lost with its sandbox, 7 it still runs, 130 Ctrl-C ended the following and nothing else.
 
-A THREAD is written as it is stored: discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`); the NAME of a
+A THREAD is written as it is stored, discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`), or as an end of
+that which no other one has, as a narrow terminal shows it; the NAME of a
 sandbox is the one that people gave it (see `bobbin sandbox list`).
 AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
 `bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
@@ -73,12 +74,23 @@ pub enum Shell {
 /// The command line as clap knows it, with help that lists the commands by what they are for.
 #[must_use]
 pub fn command() -> clap::Command {
-    Arguments::command().help_template(format!(
+    let without_stack = |command: clap::Command| command.args(unused_options());
+    Arguments::command()
+        .mut_subcommand("agent", without_stack)
+        .mut_subcommand("completions", without_stack)
+        .help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis machine:\n{}\nOptions:\n{{options}}{{after-help}}",
         listed::<operate::Command>(),
         listed::<setup::Command>(),
         listed::<Own>(),
     ))
+}
+
+/// The options of every command that mean nothing to those that need no stack, whose help leaves them out.
+fn unused_options() -> Vec<clap::Arg> {
+    let all = Arguments::command();
+    let global = all.get_arguments().filter(|one| one.is_global_set());
+    global.map(|one| one.clone().hide(true)).collect()
 }
 
 fn listed<C: Subcommand>() -> String {
@@ -211,7 +223,7 @@ mod tests {
         }
         let mut all = BTreeSet::new();
         leaves(&command(), "", &mut all);
-        assert_eq!(all.len(), 34, "{all:?}");
+        assert_eq!(all.len(), 35, "{all:?}");
         let unquoted: Vec<&String> = all.difference(&seen).collect();
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }
@@ -282,6 +294,40 @@ mod tests {
             assert!(refused.contains(&format!("'{named}'")), "{line}: {refused}");
         }
         assert!(parse("bobbin").expect("no command").command.is_none());
+    }
+
+    #[test]
+    fn help_offers_no_option_that_is_refused() {
+        for path in [&["agent", "run"][..], &["completions"], &["thread", "list"]] {
+            let line = ["bobbin"].iter().chain(path).chain(&["--help"]);
+            let help = read(line.map(OsString::from))
+                .expect_err("help")
+                .to_string();
+            let takes_stack = path[0] == "thread";
+            for option in ["--json", "--stack", "--daytona-api"] {
+                assert_eq!(
+                    help.contains(option),
+                    takes_stack,
+                    "{path:?} {option}: {help}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_mistyped_word_is_met_with_the_right_one() {
+        for (line, right) in [
+            ("bobbin thraed list", "'thread'"),
+            ("bobbin thread lsit", "'list'"),
+            ("bobbin thread list --pahse paused", "'--phase'"),
+            ("bobbin thread list --phase pausd", "'paused'"),
+        ] {
+            let told = parse(line).expect_err(line).to_string();
+            assert!(
+                told.contains("similar") && told.contains(right),
+                "{line}: {told}"
+            );
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 /// What stands for what was cut off.
-const CUT: char = '…';
+pub const CUT: char = '…';
 
 /// The beginning of a text that takes more than so many columns, on one line. What would move the cursor is left out, and
 /// nothing that is seen as one character is cut in half.
@@ -23,6 +23,19 @@ pub fn cut(text: &str, columns_max: usize) -> String {
     }
     kept.push(CUT);
     kept
+}
+
+/// The two ends of such a text, a third of it from the beginning.
+pub fn cut_middle(text: &str, columns_max: usize) -> String {
+    let text = one_line(text);
+    let characters = text.chars().count();
+    if columns(&text) <= columns_max {
+        return text;
+    }
+    let room = columns_max.saturating_sub(1);
+    let head: String = text.chars().take(room / 3).collect();
+    let end = text.chars().skip(characters - (room - room / 3));
+    head + &CUT.to_string() + &end.collect::<String>()
 }
 
 /// A text on one line.

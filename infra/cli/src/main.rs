@@ -6,13 +6,18 @@
 //! writes only what differs, and can be undone; whatever is to become of a thread is asked for in the thread's own group, as
 //! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
 
+// A reader that has gone is no reason to panic: `output` has the one writer.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+#[macro_use]
+mod output;
+
 mod agent;
 mod arguments;
 mod columns;
 mod completions;
 mod keys;
 mod operate;
-mod output;
 mod setup;
 mod table;
 mod target;
@@ -22,7 +27,7 @@ mod time;
 use std::process::ExitCode;
 
 use crate::arguments::{Arguments, Command, Own};
-use crate::output::Status;
+use crate::output::{CommandError, Status};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -35,18 +40,18 @@ async fn main() -> ExitCode {
         Some(Command::Setup(command)) => setup::run(stack, &command, json).await,
         Some(Command::Operate(command)) => {
             let output = operate::run(stack, &command, json).await;
-            output.map(|output| output.print(json))
+            Ok(output.map_or_else(|error| error.tell(json), |output| output.print(json)))
         }
         Some(Command::Own(Own::Agent(command))) => agent::run(&command).await,
         Some(Command::Own(Own::Completions { shell })) => completions::print(shell),
         None => {
-            eprint!("{}", arguments::command().render_help());
+            tell_part!("{}", arguments::command().render_help());
             Ok(Status::Usage)
         }
     };
-    let status = done.unwrap_or_else(|error| {
-        eprintln!("{}", error.message);
-        error.status
+    let status = done.unwrap_or_else(|error: CommandError| {
+        // Set-up prints its report as JSON, whatever went wrong.
+        error.tell(false)
     });
     status.into()
 }

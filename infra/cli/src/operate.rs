@@ -9,6 +9,7 @@ mod hear;
 mod host;
 mod line;
 mod log;
+mod meant;
 mod orphans;
 mod progress;
 mod sandbox;

@@ -1,8 +1,38 @@
 //! What came of a command, for people and for programs, and the exit code that says it.
 
+use std::fmt::Arguments;
+use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
+
+/// A line beside the output, on standard error.
+macro_rules! tell {
+    ($($words:tt)*) => {
+        $crate::output::write(&mut std::io::stderr().lock(), format_args!($($words)*), "\n")
+    };
+}
+
+/// Words beside the output that the cursor stays behind.
+macro_rules! tell_part {
+    ($($words:tt)*) => {
+        $crate::output::write(&mut std::io::stderr().lock(), format_args!($($words)*), "")
+    };
+}
+
+/// A line of the output.
+macro_rules! show {
+    ($($words:tt)*) => {
+        $crate::output::write(&mut std::io::stdout().lock(), format_args!($($words)*), "\n")
+    };
+}
+
+/// Writes to a stream whose reader may have gone. `println!` and `eprintln!` panic there, and the exit code would no longer
+/// say how the command ended.
+pub fn write(stream: &mut impl Write, words: Arguments<'_>, end: &str) {
+    let written = write!(stream, "{words}{end}");
+    let _ = written.and_then(|()| stream.flush());
+}
 
 /// How the program ends: what scripts read of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +116,19 @@ impl CommandError {
     }
 }
 
+impl CommandError {
+    /// Tells it: the sentence beside the output, and to a program an object in place of the answer.
+    pub fn tell(&self, json: bool) -> Status {
+        if json {
+            let told = serde_json::json!({"error": self.message, "exit": self.status as u8});
+            // Whoever reads has gone: that is no failure of the command.
+            let _ = print(&format!("{told:#}"));
+        }
+        tell!("{}", self.message);
+        self.status
+    }
+}
+
 impl<T: Into<String>> From<T> for CommandError {
     fn from(message: T) -> Self {
         Self {
@@ -100,7 +143,6 @@ impl<T: Into<String>> From<T> for CommandError {
 /// # Errors
 /// That nobody reads any more.
 pub fn print(text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
     let text = text.trim_end_matches('\n');
     if text.is_empty() {
         return Ok(());

@@ -50,6 +50,8 @@ pub enum Command {
     Event(event::Options),
     /// Print the key of the laptop stack's AWS for `sam local invoke`: eval "$(bobbin --laptop credentials)"
     Credentials,
+    /// Print the address of the laptop stack's chat page, with the key that opens it: bobbin --laptop page
+    Page,
 }
 
 impl Command {
@@ -57,7 +59,7 @@ impl Command {
     #[must_use]
     pub fn prints_a_document(&self) -> bool {
         match self {
-            Self::Slack(_) | Self::Event(_) | Self::Credentials => true,
+            Self::Slack(_) | Self::Event(_) | Self::Credentials | Self::Page => true,
             Self::Env(options) => options.is_printed(),
             _ => false,
         }
@@ -106,6 +108,7 @@ async fn step(
         Command::Env(options) => environment::run(target, report, options).await?,
         Command::Event(options) => event::run(target, options).await?,
         Command::Credentials => environment::credentials(target)?,
+        Command::Page => environment::page(target)?,
     }
     Ok(())
 }

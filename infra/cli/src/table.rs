@@ -1,11 +1,14 @@
 //! Tables for people: aligned by the columns that a terminal gives each character, and on a terminal no wider than it.
 
-use crate::columns::{columns, cut, one_line};
+pub use crate::columns::CUT;
+use crate::columns::{columns, cut, cut_middle, one_line};
 use crate::terminal::Tone;
 
 const GAP: &str = "  ";
 /// No column is cut to fewer columns of the terminal.
 const COLUMN_MIN: usize = 8;
+/// How the keys of threads and sandboxes begin.
+const KEYS: [&str; 3] = ["discord:", "slack:", "sandbox:"];
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +81,13 @@ fn line<const N: usize>(
     let mut line = String::new();
     let mut gap = 0;
     for (cell, width) in cells.iter().zip(widths) {
-        let cell = cut(cell, *width);
+        // Keys of one server begin alike, and differ at their end.
+        let is_key = KEYS.iter().any(|begin| cell.starts_with(begin));
+        let cell = if is_key {
+            cut_middle(cell, *width)
+        } else {
+            cut(cell, *width)
+        };
         if !cell.is_empty() {
             line.push_str(&" ".repeat(std::mem::take(&mut gap)));
             line.push_str(&shown(&cell));
@@ -123,6 +132,23 @@ bb  ü[2Jx                        22 min"
 ID  WORDS           AGE
 a   a rather long…  1 s
 bb  ü[2Jx           22 min"
+        );
+    }
+
+    #[test]
+    fn keys_keep_their_ends_in_a_narrow_terminal() {
+        let row = |end: &str| {
+            let key = format!("discord:1575350328751030272:15753604666396{end}");
+            [key, "active 3 s".to_owned(), "22 min ago".to_owned()]
+        };
+        let rows = [row("50816"), row("06016")];
+        let shown = table(["THREAD", "SANDBOX", "ACTIVE"], &rows, plain(46));
+        assert_eq!(
+            shown,
+            "\
+THREAD                  SANDBOX     ACTIVE
+discord…60466639650816  active 3 s  22 min ago
+discord…60466639606016  active 3 s  22 min ago"
         );
     }
 

@@ -87,8 +87,7 @@ pub fn can_ask() -> bool {
 /// # Errors
 /// That the terminal cannot be read.
 pub fn answer(question: &str) -> Result<Option<String>, String> {
-    eprint!("{question}: ");
-    let _ = std::io::stderr().flush();
+    tell_part!("{question}: ");
     let mut line = String::new();
     let mut input = std::io::stdin().lock().take(ANSWER_BYTES_MAX);
     let read = input.read_line(&mut line);
@@ -137,7 +136,7 @@ impl Screen {
         if !self.draws {
             if self.told != step {
                 step.clone_into(&mut self.told);
-                eprintln!("{elapsed}  {}", visible(step));
+                tell!("{elapsed}  {}", visible(step));
             }
             return;
         }
@@ -155,8 +154,7 @@ impl Screen {
             return;
         }
         self.told.clone_from(&line);
-        eprint!("{EMPTY_LINE}{}", Tone::Faint.paint(&line, self.colours));
-        let _ = std::io::stderr().flush();
+        tell_part!("{EMPTY_LINE}{}", Tone::Faint.paint(&line, self.colours));
         self.drawn = true;
     }
 
@@ -179,14 +177,13 @@ impl Screen {
         if self.is_shared && self.open.is_some() {
             self.newline();
         }
-        eprintln!("{}", visible(words));
+        tell!("{}", visible(words));
     }
 
     /// Takes the progress line away.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            eprint!("{EMPTY_LINE}");
-            let _ = std::io::stderr().flush();
+            tell_part!("{EMPTY_LINE}");
         }
     }
 
@@ -199,7 +196,7 @@ impl Screen {
     }
 
     fn newline(&mut self) {
-        println!();
+        show!("");
         self.open = None;
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs the program with these variables alone in its environment: its exit code, and what it printed on either side.
@@ -72,6 +73,60 @@ fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
             "{command:?}: {err}"
         );
     }
+}
+
+#[test]
+fn a_reader_that_has_gone_changes_no_exit_code() {
+    for (arguments, code) in [
+        (&["thread", "list"][..], 1),
+        (&["thread", "--nonsense"], 2),
+        (&["completions", "bash"], 0),
+        (&["sandbox", "host", "ssh", "--key", "none.pub"], 1),
+        (&[], 2),
+    ] {
+        let gone = || Stdio::from(std::io::pipe().unwrap().1);
+        let status = Command::new(env!("CARGO_BIN_EXE_bobbin"))
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(gone())
+            .stderr(gone())
+            .status();
+        assert_eq!(status.unwrap().code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn only_the_one_writer_writes_to_a_stream() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            read += 1;
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                let code = line.split("//").next().unwrap();
+                let panics = ["println!", "print!"]
+                    .iter()
+                    .any(|name| code.contains(name));
+                assert!(!panics, "{}: {line}", path.display());
+            }
+        }
+    }
+    assert!(read > 40, "{read}");
+}
+
+#[test]
+fn with_json_a_failure_is_an_object_on_standard_output() {
+    let (code, out, err) = run(&["--json", "thread", "list"], &[]);
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 1);
+    assert_eq!(told["exit"], 1);
+    assert_eq!(told["error"].as_str(), Some(err.trim_end()));
 }
 
 /// Runs a shell with the completion of this program in `$1`, and a script that asks it something; none where that shell is

@@ -151,6 +151,16 @@ impl Laptop {
         Ok((keys.aws_access_key_id, secret))
     }
 
+    /// The address that opens its chat page, with the key.
+    ///
+    /// # Errors
+    /// That its keys cannot be read; never a part of one.
+    pub fn page(&self) -> Result<Secret, String> {
+        let base = self.whereabouts.console.trim_end_matches('/');
+        let key = self.keys()?.control_key;
+        Ok(Secret::from(format!("{base}/?key={key}")))
+    }
+
     fn keys(&self) -> Result<Keys, String> {
         let file = self.folder.join(KEYS);
         // The decoder's message could quote a key.
@@ -213,10 +223,10 @@ impl Laptop {
 fn checkout() -> Result<PathBuf, String> {
     let here = std::env::current_dir()
         .map_err(|e| format!("The current folder cannot be read ({e}): go to another one."))?;
-    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     here.ancestors()
         .map(Path::to_owned)
-        .chain([built_in])
+        .chain(built_in.map(Path::to_owned))
         .find(|folder| folder.join("template.yaml").is_file())
         .ok_or_else(|| {
             "This is no checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
@@ -249,6 +259,19 @@ mod tests {
     }
 
     #[test]
+    fn the_checkout_is_named_without_detours() {
+        let found = checkout().expect("this is one");
+        assert!(found.join("template.yaml").is_file());
+        assert!(
+            !found.display().to_string().contains(".."),
+            "{}",
+            found.display()
+        );
+        let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+        assert!(built_in.is_some_and(|root| root.join("template.yaml").is_file()));
+    }
+
+    #[test]
     fn a_key_that_cannot_be_read_is_not_quoted() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let words = r#"{"stack": "local", "aws_endpoint": "http://127.0.0.1:2"}"#;
@@ -260,8 +283,10 @@ mod tests {
             told.contains("--fresh") && !told.contains("canary"),
             "{told}"
         );
-        let words = r#"{"discord_seed": "07", "aws_access_key_id": "", "aws_secret_access_key": "", "control_key": "", "x": 1}"#;
+        let words = r#"{"discord_seed": "07", "aws_access_key_id": "", "aws_secret_access_key": "", "control_key": "k", "x": 1}"#;
         std::fs::write(folder.path().join(KEYS), words).expect("ours");
+        let page = laptop.page();
+        assert_eq!(page.as_ref().map(Secret::expose), Ok("/?key=k"));
         assert_eq!(laptop.discord_seed().as_ref().map(Secret::expose), Ok("07"));
     }
 }

@@ -1,6 +1,6 @@
 //! What an agent asks, put to the person at the terminal.
 
-use std::io::{BufRead as _, Write as _};
+use std::io::BufRead as _;
 
 use bobbin_agent_client::Reply;
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
@@ -9,7 +9,7 @@ use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
 pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
     let what = ask.patterns.join(", ");
     if !sits {
-        eprintln!(
+        tell!(
             "Refused, because nobody can be asked here: {} {what}",
             ask.permission
         );
@@ -31,7 +31,7 @@ pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
 /// Puts questions; none where the person, or nobody, answers.
 pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<String>>> {
     if !sits {
-        eprintln!(
+        tell!(
             "Turned down, because nobody can be asked here: {}",
             ask.questions.first()?.question
         );
@@ -73,8 +73,7 @@ fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
 /// Reads a line, in a thread of its own: a read from a terminal cannot be given up.
 async fn line(prompt: String) -> Option<String> {
     let read = tokio::task::spawn_blocking(move || {
-        eprint!("{prompt}");
-        std::io::stderr().flush().ok()?;
+        tell_part!("{prompt}");
         let mut said = String::new();
         match std::io::stdin().lock().read_line(&mut said) {
             Ok(1..) => Some(said.trim().to_owned()),

@@ -39,7 +39,7 @@ impl Shown {
     /// Goes to the beginning of a line.
     pub fn end_line(&mut self) {
         if std::mem::take(&mut self.in_line) {
-            println!();
+            show!("");
         }
     }
 

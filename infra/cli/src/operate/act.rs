@@ -77,7 +77,7 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
     };
     let mut ends_turns = act.even_if_busy;
     if !what.yes && can_ask() && !json {
-        eprintln!("{} is deleted with its files.\n{}", chosen.said, lost());
+        tell!("{} is deleted with its files.\n{}", chosen.said, lost());
         let said = answer("Destroy it? (yes, or anything else to leave it)")?;
         if said.as_deref() != Some("yes") {
             return Err("Nothing was done.".into());
@@ -97,10 +97,10 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
     }
     let kept = carried(stack, Operation::Snapshot, &chosen, false, act.wait_ms).await?;
     if kept.status != Status::Done {
-        eprintln!("The sandbox is not destroyed: there is no snapshot of it yet.");
+        tell!("The sandbox is not destroyed: there is no snapshot of it yet.");
         return Ok(kept);
     }
-    eprintln!("{}", kept.text);
+    tell!("{}", kept.text);
     // What has changed meanwhile is looked at anew.
     let chosen = sandbox::chosen(stack, &act.sandbox, act.tenant.as_ref()).await?;
     let mut destroyed = carried(stack, want, &chosen, ends_turns, act.wait_ms).await?;
@@ -144,7 +144,7 @@ pub async fn carried(
         .as_ref()
         .map_or(0, |(_, flags)| flags.waiting().len());
     if behind > 0 {
-        eprintln!(
+        tell!(
             "{behind} prompts of this thread wait: they run afterwards, and bring a sandbox up again."
         );
     }
@@ -332,7 +332,7 @@ pub async fn followed(
             n => format!("{}, {n} turns work in it", record.phase.word()),
         };
         if told.as_ref() != Some(&stands) {
-            eprintln!("{said}: {stands}");
+            tell!("{said}: {stands}");
             told = Some(stands);
         }
         pause(POLL_MS).await;

@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 pub use self::sandbox::{
     Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Tools, Which,
 };
+use super::meant::Meant;
 use super::task::{Channel, SendId, channel};
 use crate::time::duration_ms;
 
@@ -106,8 +107,8 @@ pub struct Send {
 /// A turn that is followed.
 #[derive(Debug, Args)]
 pub struct Follow {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// As `bobbin thread list` shows it, or an end of that
+    pub thread: Meant,
     /// The turn, by its id; without it the one that runs, else the last one
     #[arg(long, value_name = "ID")]
     pub turn: Option<String>,
@@ -146,8 +147,8 @@ pub struct Threads {
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// As `bobbin thread list` shows it, or an end of that
+    pub thread: Meant,
     /// Show the beginning of what was asked and answered, too
     #[arg(long)]
     pub content: bool,
@@ -165,14 +166,14 @@ pub struct Replay {
 
 #[derive(Debug, Args)]
 pub struct Export {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// As `bobbin thread list` shows it, or an end of that
+    pub thread: Meant,
 }
 
 #[derive(Debug, Args)]
 pub struct Forget {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// As `bobbin thread list` shows it, or an end of that
+    pub thread: Meant,
     /// Wait for the result for so long
     #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
     pub wait_ms: u64,

@@ -207,7 +207,7 @@ fn kind(body: &Body) -> String {
 async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
     for dead_letter in all {
         if let Err(error) = queues.put_back(dead_letter, 0).await {
-            eprintln!(
+            tell!(
                 "{error}; {} comes back by itself within a minute.",
                 dead_letter.id
             );

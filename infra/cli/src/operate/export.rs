@@ -33,9 +33,10 @@ struct Forgotten {
 
 /// Everything that is stored of a thread. JSON, with `--json` or without.
 pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError> {
+    let thread = what.thread.key(stack).await?;
     let items = stack
         .store
-        .everything(&what.thread)
+        .everything(&thread)
         .await
         .map_err(|e| e.to_string())?;
     let mut listed = Vec::new();
@@ -48,14 +49,11 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     let of_thread = listed
         .iter()
         .filter(|one| !one.is_foreign(&stack.id))
-        .filter(|one| {
-            one.owner()
-                .is_some_and(|(key, _)| *key.thread() == what.thread)
-        });
+        .filter(|one| one.owner().is_some_and(|(key, _)| *key.thread() == thread));
     let exported = Exported {
         stack: stack.name.clone(),
-        thread: what.thread.to_string(),
-        tenant: what.thread.tenant().to_string(),
+        thread: thread.to_string(),
+        tenant: thread.tenant().to_string(),
         exported_at_ms: now_ms(),
         items,
         sandboxes: of_thread
@@ -65,7 +63,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     if exported.items.is_empty() && exported.sandboxes.is_empty() {
         return Err(CommandError::not_found(format!(
             "Nothing is stored of {}. Threads are listed by: bobbin {} thread list --gone",
-            what.thread, stack.said
+            thread, stack.said
         )));
     }
     let mut shown = Output::new(String::new(), &exported, Status::Done)?;
@@ -75,7 +73,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
 
 /// Names and reasons leave the record by the thread's own group; then the ledger's items, which nobody writes any more.
 pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError> {
-    let thread = &what.thread;
+    let thread = &what.thread.key(stack).await?;
     let (session, flags) = show::record(stack, thread).await?;
     let waiting = flags.waiting().len();
     let refused = match outlook(&session, Operation::Forget) {

@@ -89,14 +89,16 @@ pub fn command(stack: &Stack, thread: &ThreadKey, turn: &TurnId) -> String {
 
 /// Runs `thread follow`: the turn that is named, else the one that runs, else the last.
 pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, CommandError> {
-    let (session, flags) = show::record(stack, &what.thread).await?;
+    let thread = what.thread.key(stack).await?;
+    let (session, flags) = show::record(stack, &thread).await?;
     let present = session.turn.as_ref().map(|turn| &turn.id);
     let last = session.ended.last().map(|ended| &ended.id);
     let turn = match &what.turn {
         Some(id) => TurnId::from(id.clone()),
-        None => present.or(last).cloned().ok_or_else(|| {
-            CommandError::not_found(format!("Nothing has run in {} yet.", what.thread))
-        })?,
+        None => present
+            .or(last)
+            .cloned()
+            .ok_or_else(|| CommandError::not_found(format!("Nothing has run in {thread} yet.")))?,
     };
     let known = session
         .turn
@@ -106,12 +108,12 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
         || ended(stack, &session, &turn).await?.is_some();
     if !known {
         return Err(CommandError::not_found(format!(
-            "There is no turn {turn} in {}. Its turns are listed by: bobbin {} thread show {}",
-            what.thread, stack.said, what.thread
+            "There is no turn {turn} in {thread}. Its turns are listed by: bobbin {} thread show {thread}",
+            stack.said
         )));
     }
     let wanted = Wanted {
-        thread: &what.thread,
+        thread: &thread,
         turn: &turn,
         within_ms: what.within_ms,
         is_sent: false,
@@ -134,7 +136,7 @@ pub async fn follow(
         _ = tokio::time::sleep(Duration::from_millis(wanted.within_ms)) => None,
         _ = tokio::signal::ctrl_c() => {
             following.screen.clear();
-            eprintln!("The turn goes on. Follow it again with: {}", command(stack, thread, turn));
+            tell!("The turn goes on. Follow it again with: {}", command(stack, thread, turn));
             let stands = following.stands(began);
             let answer = Answer::of(thread, turn, link, Some(stands));
             return Output::new(String::new(), &answer, Status::Interrupted);
@@ -144,7 +146,7 @@ pub async fn follow(
         Some((outcome, entry)) => following.ended(outcome, entry.as_ref(), began).await,
         None => {
             following.screen.clear();
-            eprintln!(
+            tell!(
                 "The turn still runs after {}, and the following ends here. Go on with: {}",
                 span(wanted.within_ms),
                 command(stack, thread, turn)
@@ -343,7 +345,7 @@ impl<'a> Following<'a> {
                 ),
             ),
         };
-        eprintln!("{told}");
+        tell!("{told}");
         (stands.outcome, stands.why) = (word, why);
         (stands, status)
     }

@@ -1,4 +1,4 @@
-//! `log`: what the OpenCode server of a thread says.
+//! `log`: what the OpenCode server of a sandbox says.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;
 
 use super::arguments::Log;
-use super::show;
+use super::sandbox::{self, Chosen};
 use super::stack::Stack;
 use crate::columns::visible;
 use crate::output::{CommandError, Output, Status};
@@ -22,7 +22,8 @@ const FAILURES_MAX: u32 = 5;
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    thread: String,
+    /// Where the sandbox was named by one.
+    thread: Option<String>,
     sandbox: &'a str,
     file: &'a str,
     lines: Vec<&'a str>,
@@ -30,14 +31,10 @@ struct Answer<'a> {
 
 /// Shows it, and goes on where that is wanted.
 pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
-    let (session, _) = show::record(stack, &what.thread).await?;
-    let name = sandbox_name(
-        &stack.name,
-        &session.sandbox_key(),
-        session.sandbox.generation,
-    );
-    let provider = stack.provider_of(&session.sandbox).await?;
-    let sandbox = running(stack, &*provider, &name, what).await?;
+    let chosen = sandbox::chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
+    let name = sandbox_name(&stack.name, &chosen.key, chosen.record.generation);
+    let provider = stack.provider_of(&chosen.record).await?;
+    let sandbox = running(stack, &*provider, &name, &chosen).await?;
     let which = if what.server {
         Which::Server
     } else {
@@ -51,7 +48,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
         return follow(&*provider, &sandbox, which, what, (text, position)).await;
     }
     let answer = Answer {
-        thread: what.thread.to_string(),
+        thread: chosen.thread().map(ToString::to_string),
         sandbox: &name,
         file: &position.file,
         lines: text.lines().collect(),
@@ -74,14 +71,14 @@ async fn running(
     stack: &Stack,
     provider: &dyn Provider,
     name: &str,
-    what: &Log,
+    chosen: &Chosen,
 ) -> Result<Sandbox, CommandError> {
     let sandbox = match provider.find(name).await {
         Ok(sandbox) => sandbox,
         Err(error) if error.kind == ErrorKind::NotFound => {
             return Err(CommandError::not_found(format!(
-                "The thread has no sandbox now, so there is no log. What happened: bobbin {} thread show {}",
-                stack.said, what.thread
+                "There is no sandbox now, so there is no log. What there is: bobbin {} sandbox list",
+                stack.said
             )));
         }
         Err(error) => {
@@ -96,7 +93,7 @@ async fn running(
             "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} sandbox start {}",
             if sandbox.said.is_empty() { "in no known state" } else { &sandbox.said },
             stack.said,
-            what.thread
+            chosen.said
         )
         .into()),
     }

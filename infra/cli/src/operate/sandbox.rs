@@ -16,9 +16,10 @@ use bobbin_core::sandboxes::Listed;
 use bobbin_core::session::{ControlFlags, Session};
 
 use super::arguments::Which;
+use super::meant::Meant;
 use super::show;
 use super::stack::Stack;
-use crate::output::CommandError;
+use crate::output::{CommandError, Status};
 
 /// The sandbox that somebody means, as its record stands.
 pub struct Chosen {
@@ -50,16 +51,24 @@ pub async fn chosen(
 ) -> Result<Chosen, CommandError> {
     let (key, said) = match which {
         Which::Of(thread) if thread.is_conversation() && thread.sandbox().has_thread() => {
-            let (session, flags) = show::record(stack, thread).await?;
-            return Ok(Chosen {
-                key: session.sandbox_key(),
-                record: session.sandbox.clone(),
-                said: thread.to_string(),
-                thread: Some((session, flags)),
-            });
+            return of_thread(stack, thread).await;
         }
         Which::Of(group) => (group.sandbox(), group.to_string()),
-        Which::Named(name) => (named(stack, name, tenant).await?, name.to_string()),
+        Which::OfEnd(meant) => return of_thread(stack, &meant.key(stack).await?).await,
+        Which::Named(name) => match named(stack, name, tenant).await {
+            Ok(key) => (key, name.to_string()),
+            // The end of a thread's number reads like a name, which comes first.
+            Err(none) => match Meant::end(name) {
+                Some(meant) if none.status == Status::Notice => {
+                    return match meant.key(stack).await {
+                        Ok(thread) => of_thread(stack, &thread).await,
+                        Err(other) if other.status == Status::Notice => Err(none),
+                        Err(several) => Err(several),
+                    };
+                }
+                _ => return Err(none),
+            },
+        },
     };
     let record = record(stack, &key).await?.ok_or_else(|| {
         CommandError::not_found(format!(
@@ -72,6 +81,16 @@ pub async fn chosen(
         record,
         thread: None,
         said,
+    })
+}
+
+async fn of_thread(stack: &Stack, thread: &ThreadKey) -> Result<Chosen, CommandError> {
+    let (session, flags) = show::record(stack, thread).await?;
+    Ok(Chosen {
+        key: session.sandbox_key(),
+        record: session.sandbox.clone(),
+        said: thread.to_string(),
+        thread: Some((session, flags)),
     })
 }
 

@@ -51,7 +51,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let id = what.id.clone().unwrap_or_else(SendId::mint);
     let turn = TurnId::from(id.to_string());
     let prompt = prompt(what, text);
-    eprintln!("{id}");
+    tell!("{id} is the id of this task: with --id it can be repeated, and nothing is done twice.");
     let opened = match &what.channel {
         Channel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,
         Channel::Slack(channel) => on_slack(stack, &id, channel, &prompt).await,
@@ -73,7 +73,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let place = opened.thread.to_string() + &link.collect::<String>();
     let on = follow::command(stack, &opened.thread, &turn);
     if what.follow {
-        eprintln!("{place}");
+        tell!("{place}");
         let wanted = follow::Wanted {
             thread: &opened.thread,
             turn: &turn,
@@ -253,7 +253,7 @@ async fn look_at_sandbox(
         .into());
     }
     if wants.provider.is_some() || wants.snapshot.is_some() {
-        eprintln!(
+        tell!(
             "There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here."
         );
     }

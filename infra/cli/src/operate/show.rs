@@ -125,12 +125,13 @@ pub async fn record(
 }
 
 pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
-    let (session, flags) = record(stack, &what.thread).await?;
+    let thread = what.thread.key(stack).await?;
+    let (session, flags) = record(stack, &thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
     let turns: Vec<TurnId> = newest.map(|ended| ended.id.clone()).collect();
     let entries = stack
         .store
-        .entries(&what.thread, &turns)
+        .entries(&thread, &turns)
         .await
         .map_err(|e| e.to_string())?;
     let now_ms = now_ms();

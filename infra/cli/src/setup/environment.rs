@@ -149,7 +149,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
     let variables = variables(stack, endpoint.as_deref().unwrap_or_default())?;
     let text = format!("{variables:#}\n");
     if options.is_printed() {
-        print!("{text}");
+        show!("{}", text.trim_end());
         return Ok(());
     }
     let file = options.file.display();
@@ -178,9 +178,19 @@ pub fn credentials(target: &Target) -> Result<(), String> {
     )?;
     let (id, secret) = laptop.aws_key()?;
     let secret = secret.expose();
-    println!(
-        "export AWS_ACCESS_KEY_ID={id} AWS_SECRET_ACCESS_KEY={secret}\nunset AWS_SESSION_TOKEN"
-    );
+    show!("export AWS_ACCESS_KEY_ID={id} AWS_SECRET_ACCESS_KEY={secret}\nunset AWS_SESSION_TOKEN");
+    Ok(())
+}
+
+/// `page`: prints the address that opens the laptop stack's chat page.
+///
+/// # Errors
+/// That it was not asked for the laptop stack's, or that none runs.
+pub fn page(target: &Target) -> Result<(), String> {
+    let laptop = target
+        .laptop()?
+        .ok_or("Only the laptop stack has a chat page: add --laptop.")?;
+    show!("{}", laptop.page()?.expose());
     Ok(())
 }
 

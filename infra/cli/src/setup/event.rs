@@ -55,17 +55,17 @@ pub async fn run(target: &Target, options: &Options) -> Result<(), String> {
     let event = read(&options.event)?;
     let (event, notes) = made(target, event).await?;
     for note in notes {
-        eprintln!("{note}");
+        tell!("{note}");
     }
     let text = format!("{event:#}\n");
     if options.file.as_os_str() == "-" {
-        print!("{text}");
+        show!("{}", text.trim_end());
         return Ok(());
     }
     let file = options.file.display();
     std::fs::write(&options.file, text)
         .map_err(|e| format!("{file} cannot be written: {e}. Name another one with --file."))?;
-    eprintln!(
+    tell!(
         "{file} is an event for: sam local invoke {} --event {file}",
         function(&event)
     );

@@ -70,8 +70,8 @@ impl Report {
             return;
         }
         match self.steps {
-            0 => println!("{title}"),
-            steps => println!("\n[{}/{steps}] {title}", self.step),
+            0 => show!("{title}"),
+            steps => show!("\n[{}/{steps}] {title}", self.step),
         }
     }
 
@@ -144,8 +144,8 @@ impl Report {
 fn line(mark: &str, words: &str) {
     let words = visible(words);
     let mut lines = words.lines();
-    println!("  {mark:<6}{}", lines.next().unwrap_or_default());
+    show!("  {mark:<6}{}", lines.next().unwrap_or_default());
     for line in lines {
-        println!("        {line}");
+        show!("        {line}");
     }
 }

@@ -78,7 +78,7 @@ async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
         if known {
             continue;
         }
-        eprintln!("  {} ({})", key.title, key.found);
+        tell!("  {} ({})", key.title, key.found);
         let line = rpassword::prompt_password("  Type or paste it, it is not shown; Enter alone leaves it out: ")
             .map_err(|e| format!("The terminal cannot be read: {e}. Give the keys in the environment, with --from-env."))?;
         let line = line.trim();

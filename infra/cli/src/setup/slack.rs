@@ -47,9 +47,9 @@ pub async fn run(target: &Target, command: &Command) -> Result<(), String> {
     let manifest = manifest(&address).map_err(|e| format!("--address: {e}"))?;
     let link = link(&manifest);
     if options.link {
-        println!("{link}")
+        show!("{link}")
     } else {
-        println!(
+        show!(
             "{manifest:#}\n\nPaste it under \"Create New App\", \"From a manifest\" at https://api.slack.com/apps, or open:\n{link}\n\n\
 Then install the app to the workspace, and store its signing secret and bot token: bobbin secrets."
         )

@@ -8,8 +8,10 @@ use bobbin_core::settings::Kind;
 use clap::{Args, Subcommand};
 
 use super::super::host::Host;
+use super::super::meant::Meant;
 use super::super::task::{Channel, channel};
 use super::{beside, provider, usable};
+use crate::table::CUT;
 use crate::time::duration_ms;
 
 /// What can be done with sandboxes.
@@ -33,7 +35,7 @@ pub enum Sandbox {
     Setup(Setup),
     /// Tell what an agent that runs elsewhere needs to work in a sandbox: an address, a bearer, a configuration
     Tools(Tools),
-    /// Show the log of the OpenCode server in a thread's sandbox
+    /// Show the log of the OpenCode server in a sandbox
     Log(Log),
     /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
     Orphans(Orphans),
@@ -49,16 +51,20 @@ pub enum Which {
     Named(SandboxName),
     /// The one that this thread works in; or this very one, by its key.
     Of(ThreadKey),
+    /// The one that the thread works in whose key ends like this.
+    OfEnd(Meant),
 }
 
 impl FromStr for Which {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        // No name has a colon, and every key has some.
-        if word.contains(':') {
-            let key = word.parse();
-            return key.map(Self::Of).map_err(|bad| format!("{bad}"));
+        // No name has one of these, and every key has colons.
+        if word.contains([':', '.', CUT]) {
+            return Ok(match word.parse()? {
+                Meant::Key(key) => Self::Of(key),
+                end @ Meant::Short { .. } => Self::OfEnd(end),
+            });
         }
         let name = word.parse();
         name.map(Self::Named).map_err(|bad| format!("{bad}"))
@@ -161,8 +167,8 @@ pub struct Snapshot {
 
 #[derive(Debug, Args)]
 pub struct Connect {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// As `bobbin thread list` shows it, or an end of that
+    pub thread: Meant,
     /// The sandbox that it is to work in, by its name
     #[arg(required_unless_present = "own")]
     pub name: Option<SandboxName>,
@@ -192,8 +198,12 @@ pub struct Setup {
 
 #[derive(Debug, Args)]
 pub struct Log {
-    /// As `bobbin thread list` shows it
-    pub thread: ThreadKey,
+    /// Its name, or a thread that works in it, as `bobbin thread list` shows it
+    #[arg(value_name = "NAME|THREAD")]
+    pub sandbox: Which,
+    /// Whose it is, where several servers or workspaces have one of this name
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<Tenant>,
     /// Lines of its end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub lines: u32,

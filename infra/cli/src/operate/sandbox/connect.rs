@@ -32,7 +32,7 @@ struct Answer {
 }
 
 pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> {
-    let thread = &what.thread;
+    let thread = &what.thread.key(stack).await?;
     let (session, flags) = show::record(stack, thread).await?;
     let to = match &what.name {
         Some(name) => {
@@ -48,7 +48,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         )));
     }
     if session.turn.is_some() || !flags.waiting().is_empty() {
-        eprintln!(
+        tell!(
             "A turn is under way in the thread, or waits there: it goes to the other sandbox behind that."
         );
     }

@@ -215,7 +215,7 @@ fn asked<T>(
         };
         match read(&word) {
             Ok(value) => return Ok(Some(value)),
-            Err(why) => eprintln!("{why}"),
+            Err(why) => tell!("{why}"),
         }
     }
     Err("Nothing was made: none of these can be used.".into())

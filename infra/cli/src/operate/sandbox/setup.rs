@@ -115,7 +115,7 @@ async fn enter(
     let stored = stack.store.make_link(&id, &link, None).await;
     stored.map_err(|e| unread(&e))?;
     let address = format!("{page}{token}");
-    eprintln!(
+    tell!(
         "Enter the {} key on this page, within {}. The link works once, and for whoever has it: pass it on to nobody.\n{address}",
         key.brand(),
         span(stack.limits.setup_link_ms)
