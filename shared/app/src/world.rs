@@ -396,9 +396,7 @@ impl World for Live {
                 }
             }
             Effect::FindAgent { of } => match self.record(of).await {
-                Ok(agent) => {
-                    Event::AgentFound(agent.is_some_and(|agent| outside::is_wanted_by(&agent)))
-                }
+                Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
                 Err(failure) => Event::Failed(failure),
             },
             Effect::Wake { at_ms } => {

@@ -45,7 +45,8 @@ pub enum Effect {
         /// The generation that it ends with: part of the message's name.
         generation: u32,
     },
-    /// Look whether the sandbox of an agent still wants the second one, which is about to be made. Answers `AgentFound`.
+    /// Look whether the sandbox of an agent still wants the second one, which is about to be made, or works in it, before it is
+    /// stopped. Answers `AgentFound`.
     FindAgent {
         /// The agent's sandbox.
         of: SandboxKey,

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
 use crate::images::Image;
 use crate::ledger::Entry;
+use crate::outside::AgentSeen;
 use crate::parked::Seen;
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
@@ -50,8 +51,8 @@ pub enum Event {
     NameFound(Option<SandboxKey>),
     /// The end of the second sandbox has been asked for, or there is none.
     ToolsEnded,
-    /// Whether the sandbox of the agent wants the second one.
-    AgentFound(bool),
+    /// What the record of the agent's sandbox says to the second one.
+    AgentFound(AgentSeen),
     /// The thread has been told, or cannot be.
     Told {
         /// Which thread.

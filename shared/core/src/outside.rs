@@ -66,6 +66,28 @@ pub fn made(
     message(&tools, TurnId::from(id), now_ms, Work::Create(new))
 }
 
+/// What the record of an agent's sandbox says to the second one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct AgentSeen {
+    /// It has use for a second one ([`is_wanted_by`]).
+    pub wants: bool,
+    /// A turn works there: the newest began then.
+    pub at_work_since_ms: Option<Ms>,
+}
+
+/// Reads that from the record; none: there is no such sandbox.
+#[must_use]
+pub fn seen(agent: Option<&SandboxRecord>) -> AgentSeen {
+    let Some(agent) = agent else {
+        return AgentSeen::default();
+    };
+    let at_work = agent.in_use.iter().filter(|one| !one.left);
+    AgentSeen {
+        wants: is_wanted_by(agent),
+        at_work_since_ms: at_work.map(|one| one.since_ms).max(),
+    }
+}
+
 /// Whether an agent's sandbox, as its record stands, has use for one: not while it ends, because what is asked for then would
 /// come after the end.
 #[must_use]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Ms, SandboxName, ThreadKey, TurnId};
+use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::message::Operation;
 use crate::person::Person;
 use crate::runtime_mode::RuntimeMode;
@@ -95,6 +95,9 @@ pub struct SandboxRecord {
     /// The second sandbox, which its agent works in by tools, while there may be one ([`crate::outside`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Tools>,
+    /// The sandbox whose agent works in this one by tools: a turn there is use of this one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<SandboxKey>,
     /// The snapshots that were made of it, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<KeptSnapshot>,

@@ -19,6 +19,7 @@ use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::Prompt;
 use crate::outcome::Outcome;
+use crate::outside::AgentSeen;
 use crate::parked::{Parked, Seen};
 use crate::person::Person;
 use crate::run::{Answer, PromptState};
@@ -383,8 +384,8 @@ pub struct Observations {
     pub names: Vec<NameWrite>,
     /// Who has the name that was looked up; nobody.
     pub name_found: Option<Option<SandboxKey>>,
-    /// Whether the agent's sandbox wants the one that is to be made for it.
-    pub agent_wants: Option<bool>,
+    /// What the record of the agent's sandbox said to this one, which its agent works in by tools.
+    pub agent_seen: Option<AgentSeen>,
     /// The sandbox that the thread leaves with the next save, whose record is still the one at hand.
     pub left: Option<SandboxKey>,
     /// Threads that have been told what became of their sandbox, or cannot be.

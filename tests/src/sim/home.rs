@@ -37,6 +37,10 @@ pub struct Home {
     pub deleted: BTreeSet<u32>,
     /// Generations whose deletion a person asked for and somebody began.
     pub unwanted: BTreeSet<u32>,
+    /// A person asked that it is stopped, and somebody began.
+    pub pause_wanted: bool,
+    /// When a sweep last read whether the agent that works in it by tools is at work.
+    pub looked_ms: Option<Ms>,
     /// The provider goes by the wall clock: from its start a sandbox runs for so long.
     pub session_ms: Option<u64>,
     /// It puts no end off: the hard one has come.

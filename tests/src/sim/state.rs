@@ -68,6 +68,8 @@ pub struct Inner {
     pub letters_go_unread: bool,
     /// The planted fault: a second sandbox is made whatever has become of its agent's.
     pub makes_unwanted: bool,
+    /// The planted fault: a second sandbox is stopped though a turn of its agent's is at work.
+    pub pauses_used: bool,
     pub(super) outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
     pub logs: bool,
@@ -132,6 +134,7 @@ impl Inner {
             gives_tokens_up: false,
             letters_go_unread: false,
             makes_unwanted: false,
+            pauses_used: false,
             outages: Vec::new(),
             log: Vec::new(),
             logs: false,

@@ -8,6 +8,7 @@ use bobbin_core::tools::{Site, Standing};
 
 use super::plan::{Deed, Out};
 use super::state::Inner;
+use crate::promises::Fact;
 
 /// What an agent does with its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +111,40 @@ impl Inner {
         .standing()
             == Standing::Up;
         is_up.then(|| self.runs(second, &record, self.now_ms))
+    }
+
+    /// A sweep stops the second sandbox of somebody's agent: no turn of that one may have been at work when it looked.
+    pub(super) fn stops_second(&mut self, at: usize, generation: u32) {
+        let home = &mut self.places[at].home;
+        let looked_ms = home.looked_ms.take();
+        let Some(record) = &home.record else { return };
+        // What a person asked for and somebody began is finished by whoever comes.
+        if home.pause_wanted {
+            return;
+        }
+        let began_ms = looked_ms.unwrap_or(record.phase_since_ms);
+        let Some(agent) = record.agent.clone() else {
+            return;
+        };
+        let agent = self.place_of(agent.thread());
+        let Some(record) = &self.places[agent].home.record else {
+            return;
+        };
+        let in_use = record.in_use.iter();
+        let hit = in_use.filter(|one| !one.left && one.since_ms <= began_ms);
+        let hit: Vec<_> = hit
+            .map(|one| (one.thread.clone(), one.turn.clone()))
+            .collect();
+        for (thread, turn) in hit {
+            let place = self.place_of(&thread);
+            let here = &mut self.places[place];
+            let going = here.record.as_ref().and_then(|it| it.turn.as_ref());
+            if going.is_none_or(|going| going.id != turn || going.stage.is_ending()) {
+                continue;
+            }
+            let turn = here.turn(&turn).unwrap_or(0);
+            here.history.facts.push(Fact::Hit { generation, turn });
+        }
     }
 
     fn runs(&self, second: usize, record: &SandboxRecord, now_ms: Ms) -> bool {

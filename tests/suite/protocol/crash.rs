@@ -675,6 +675,10 @@ pub fn trials() -> Vec<Trial> {
         || outside::fault_is_caught().map_err(Failed::from),
     ));
     trials.push(proof(
+        "protocol::crash::a_second_sandbox_stays_up_under_its_agents_turn",
+        || outside::stays_up().map_err(Failed::from),
+    ));
+    trials.push(proof(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),
     ));

@@ -51,7 +51,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Woken => {}
         Event::NameFound(whose) => session.observed.name_found = Some(whose),
         Event::ToolsEnded => outside::ended(session, context),
-        Event::AgentFound(wants) => session.observed.agent_wants = Some(wants),
+        Event::AgentFound(seen) => session.observed.agent_seen = Some(seen),
         Event::Told { thread } => {
             session.observed.told.insert(thread);
         }

@@ -109,10 +109,10 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     }
     // Its agent's may have ended since it was asked for: then nobody would end this one.
     if let Some(of) = new.agent.clone().filter(|_| !session.sandbox.is_alive()) {
-        match session.observed.agent_wants {
+        match session.observed.agent_seen {
             None => return Next::Do(Effect::FindAgent { of }),
-            Some(false) => return end(session, want, Some(NO_AGENT), context),
-            Some(true) => {}
+            Some(seen) if !seen.wants => return end(session, want, Some(NO_AGENT), context),
+            Some(_) => {}
         }
     }
     // What has ended is made anew as it is wanted now.
@@ -134,6 +134,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
         session.sandbox.provider = new.provider.clone().or_else(default);
         session.sandbox.repo.clone_from(&new.repo);
         session.sandbox.snapshot.clone_from(&new.snapshot);
+        session.sandbox.agent.clone_from(&new.agent);
     }
     resume(session, want, context)
 }

@@ -52,6 +52,24 @@ pub(super) fn next(session: &Session) -> Option<Next> {
     ends.then_some(Next::Do(Effect::EndTools { generation }))
 }
 
+/// What comes before the second one is stopped or deleted for want of use: a turn of its agent's is use of it, though it calls
+/// no tool for as long as it likes.
+pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let of = session.sandbox.agent.clone()?;
+    let Some(seen) = session.observed.agent_seen else {
+        return Some(Next::Do(Effect::FindAgent { of }));
+    };
+    let since_ms = seen.at_work_since_ms?;
+    // A turn that works for longer than any does belongs to a record that was lost.
+    if context.now_ms >= since_ms + record::longest_use_ms(context) {
+        return None;
+    }
+    session.sandbox.last_activity_ms = context.now_ms;
+    record::arm(session, context);
+    session.sandbox.due_at_ms = Some(context.now_ms + context.delivery.limits.idle_pause_ms);
+    Some(Next::Done)
+}
+
 /// Its end has been asked for.
 pub(super) fn ended(session: &mut Session, context: &Context<'_>) {
     session.sandbox.tools = None;

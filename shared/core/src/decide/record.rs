@@ -171,11 +171,16 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
 /// A turn that has had its workspace for longer than any turn takes belongs to a record that was lost: the table may have been
 /// restored to an earlier point.
 fn forget_the_lost(sandbox: &mut crate::sandbox::SandboxRecord, context: &Context<'_>) {
-    let limits = context.delivery.limits;
-    let longest_ms = 2 * (limits.turn_ms + limits.telling_ms);
+    let longest_ms = longest_use_ms(context);
     sandbox
         .in_use
         .retain(|one| context.now_ms < one.since_ms + longest_ms);
+}
+
+/// No turn has its workspace for so long.
+pub(super) const fn longest_use_ms(context: &Context<'_>) -> u64 {
+    let limits = context.delivery.limits;
+    2 * (limits.turn_ms + limits.telling_ms)
 }
 
 /// Whether no turn works in the sandbox.

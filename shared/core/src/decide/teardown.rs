@@ -69,10 +69,20 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         .sandbox
         .due_at_ms
         .is_none_or(|due| context.now_ms >= due);
+    let is_idle = context.now_ms >= session.sandbox.last_activity_ms + limits.idle_pause_ms;
+    let is_old =
+        context.now_ms >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits);
+    let would_end = match session.sandbox.phase {
+        Phase::Active => is_idle,
+        Phase::Resuming => due,
+        Phase::Paused => is_old,
+        _ => false,
+    };
+    if would_end && let Some(next) = outside::in_use_by_its_agent(session, context) {
+        return next;
+    }
     match session.sandbox.phase {
-        Phase::Active
-            if context.now_ms >= session.sandbox.last_activity_ms + limits.idle_pause_ms =>
-        {
+        Phase::Active if is_idle => {
             record::enter(session, Phase::Pausing, "idle", context);
             record::lease(session, context);
             pause(session, context)
@@ -83,10 +93,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             pause(session, context)
         }
         Phase::Pausing => pause(session, context),
-        Phase::Paused
-            if context.now_ms
-                >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits) =>
-        {
+        Phase::Paused if is_old => {
             outside::ends(session);
             begin_destroying(session, "paused for too long", context);
             destroy(session, Some(expired(session)), context)

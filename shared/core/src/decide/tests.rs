@@ -37,7 +37,6 @@ use crate::ledger::Entry;
 use crate::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
 use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use crate::outcome::Outcome;
-use crate::outside::is_wanted_by;
 use crate::parked::{Doubt, Doubtful, Parked, Seen};
 use crate::person::{Membership, Person};
 use crate::ports::{Loaded, Saved, Versions, World};

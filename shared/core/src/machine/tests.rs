@@ -7,6 +7,7 @@ use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::ids::{PostRef, ThreadKey};
 use crate::limits::Limits;
 use crate::message::{Message, Prompt, Work};
+use crate::outside::AgentSeen;
 use crate::person::Person;
 use crate::run::Answer;
 use crate::runtime_mode::RuntimeMode;
@@ -83,7 +84,7 @@ fn answer(effect: &Effect) -> Event {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(Changes::default()),
         Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(Vec::new()),
         Effect::EndTools { .. } => Event::ToolsEnded,
-        Effect::FindAgent { .. } => Event::AgentFound(true),
+        Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
         Effect::Wake { .. } => Event::Woken,
         Effect::Chat(ChatEffect::Post { turn, kind, .. }) => Event::Posted(PostRef {
             channel: "c".to_owned(),

@@ -363,6 +363,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         provider: None,
         tools_provider: None,
         tools: None,
+        agent: None,
         snapshot: None,
         snapshots: Vec::new(),
         threads: BTreeSet::new(),

@@ -123,6 +123,9 @@ impl Worker {
                     });
                 }
                 let call = if stops {
+                    if self.work == Work::Sweep {
+                        inner.stops_second(self.at(), *generation);
+                    }
                     Late::Stop(*generation)
                 } else {
                     self.delete(*generation)
@@ -144,15 +147,24 @@ impl Worker {
             }
             Effect::FindAgent { of } => {
                 let agent = inner.place_of(of.thread());
-                let record = inner.places[agent].home.record.as_ref();
-                let wants = record.is_some_and(outside::is_wanted_by);
-                let met = if wants {
+                let mut seen = outside::seen(inner.places[agent].home.record.as_ref());
+                if self.work == Work::Sweep {
+                    let now_ms = inner.now_ms;
+                    inner.places[self.at()].home.looked_ms = Some(now_ms);
+                    if seen.at_work_since_ms.is_some() {
+                        inner.met.insert("second in use");
+                    }
+                    seen.at_work_since_ms.take_if(|_| inner.pauses_used);
+                    return Event::AgentFound(seen);
+                }
+                let met = if seen.wants {
                     "second made"
                 } else {
                     "wished too late"
                 };
                 inner.met.insert(met);
-                Event::AgentFound(wants || inner.makes_unwanted)
+                seen.wants |= inner.makes_unwanted;
+                Event::AgentFound(seen)
             }
             Effect::Wake { at_ms } => {
                 inner.wake_up_at(self.at(), *at_ms);

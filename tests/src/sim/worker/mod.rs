@@ -297,6 +297,8 @@ impl ports::World for Worker {
                     if self.is_asked_to_delete() && written.sandbox.phase == Phase::Destroying {
                         home.unwanted.insert(written.sandbox.generation);
                     }
+                    home.pause_wanted = written.sandbox.phase == Phase::Pausing
+                        && (home.pause_wanted || matches!(self.work, Work::Operate { .. }));
                     home.keep(&written.sandbox, now_ms, lag_ms);
                     home.users.insert(self.place);
                     inner.places[at].keep_operated(&written.sandbox);

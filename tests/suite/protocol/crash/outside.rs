@@ -8,7 +8,7 @@ use bobbin_core::sandbox::Phase;
 
 use bobbin_tests::sim::tools::Use;
 
-use super::super::plan::{self, Deed, prompt, reset};
+use super::super::plan::{self, Deed, Trouble, prompt, reset};
 use super::super::promises::{self, Ending, Fact};
 use super::super::state::settled;
 use super::super::thread::SimThread;
@@ -248,4 +248,48 @@ pub(super) fn fault_is_caught() -> Result<(), String> {
         Err(why) if why.contains("second sandboxes") => Ok(()),
         other => Err(format!("not caught: {other:?}")),
     }
+}
+
+/// The agent works for longer than a sandbox may be idle, and calls no tool; the second one's sweep comes meanwhile.
+fn works_quietly(world: &World) -> Result<(), String> {
+    begun(world)?;
+    let idle_ms = Limits::DEFAULT.idle_pause_ms;
+    world.lock().places[0].next_run_takes_ms = Some(idle_ms + 10 * MINUTE_MS);
+    send(world, "m2", prompt("m2"));
+    let message = world.message(SECOND, "s1", Work::Sweep);
+    after(world, idle_ms + MINUTE_MS, Deed::Send(message));
+    world.run(settled)?;
+    world.settle();
+    Ok(())
+}
+
+/// The second sandbox stays up under its agent's turn; what does not ask whether the agent works stops it.
+///
+/// # Errors
+/// It does not, or that is not caught.
+pub(super) fn stays_up() -> Result<(), String> {
+    for pauses_used in [false, true] {
+        let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+        let mut inner = world.lock();
+        (inner.sweeps, inner.pauses_used) = (false, pauses_used);
+        drop(inner);
+        works_quietly(&world)?;
+        let inner = world.lock();
+        let history = &inner.places[0].history;
+        let is_hit = history
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, Fact::Hit { .. }));
+        if is_hit != pauses_used {
+            return Err(format!("stopped: {is_hit}, planted: {pauses_used}"));
+        }
+        if !pauses_used {
+            promises::check(history)?;
+            let active = (Phase::Active, 1);
+            if !both(&inner.places, active, active) {
+                return Err("not both are up".to_owned());
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::ids::{AskId, SandboxKey, SandboxName, TurnId};
+use crate::outside;
 use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::{SandboxRecord, SnapshotSeen};
 use crate::session::NameWrite;
@@ -368,7 +369,7 @@ impl Fake {
                     s.tools_ended.push(*generation);
                     Event::ToolsEnded
                 }
-                Effect::FindAgent { of } => Event::AgentFound(s.sandbox_record(of).is_some_and(|record| is_wanted_by(&record))),
+                Effect::FindAgent { of } => Event::AgentFound(outside::seen(s.sandbox_record(of).as_ref())),
                 Effect::Wake { at_ms } => {
                     s.wakes.push(*at_ms);
                     Event::Woken

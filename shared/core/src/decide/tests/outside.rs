@@ -4,7 +4,7 @@ use super::*;
 use crate::ids::SandboxKey;
 use crate::message::Operation;
 use crate::outside::{ended, made, tools_of};
-use crate::sandbox::{SandboxRecord, Tools};
+use crate::sandbox::{InUse, SandboxRecord, Tools};
 
 fn prompt_in(id: &str, runtime: &str) -> Message {
     let Work::Prompt(prompt) = prompt(id).work else {
@@ -267,4 +267,51 @@ fn a_turn_whose_sandbox_begins_outside_has_the_one_checkout_though_it_came_for_a
     let session = world.with(|s| s.stored(&thread()).unwrap());
     assert!(session.sandbox.works_elsewhere() && session.link.is_some());
     assert!(session.sandbox.in_use[0].common, "{:?}", session.sandbox);
+}
+
+/// The second one is there, and its sweep comes after so long, while a turn of the agent's is at work that began then.
+fn swept(phase: Phase, after_ms: u64, turn_since_ms: Option<u64>) -> SandboxRecord {
+    let world = outside();
+    deliver_until_done(&world, &make(&world), 1);
+    let key = tools_of(&thread().sandbox());
+    later(&world, after_ms);
+    world.with(|s| {
+        let now_ms = s.now_ms;
+        let second = s.apart.get_mut(&key).unwrap();
+        second.phase = phase;
+        let in_use = turn_since_ms.map(|ago_ms| InUse {
+            thread: thread(),
+            turn: "m2".into(),
+            common: true,
+            since_ms: now_ms - ago_ms,
+            left: false,
+        });
+        s.record.as_mut().unwrap().sandbox.in_use = in_use.into_iter().collect();
+    });
+    let mut sweep = work("s1", Work::Sweep);
+    sweep.thread = key.group();
+    deliver_until_done(&world, &sweep, 1);
+    second(&world).unwrap()
+}
+
+#[test]
+fn a_turn_of_its_agent_is_use_of_the_second_one() {
+    let limits = Limits::DEFAULT;
+    let (idle_ms, ttl_ms) = (limits.idle_pause_ms, limits.named_ttl_ms);
+    for (phase, after_ms, otherwise) in [
+        (Phase::Active, idle_ms, Phase::Paused),
+        (Phase::Resuming, idle_ms, Phase::Paused),
+        (Phase::Paused, ttl_ms, Phase::Destroyed),
+    ] {
+        let kept = swept(phase, after_ms, Some(idle_ms));
+        assert_eq!(kept.phase, phase);
+        assert!(kept.due_at_ms.is_some());
+        assert_eq!(swept(phase, after_ms, None).phase, otherwise);
+        // A record that was lost keeps nothing alive.
+        let longest_ms = 2 * (limits.turn_ms + limits.telling_ms);
+        assert_eq!(
+            swept(phase, longest_ms.max(after_ms), Some(longest_ms)).phase,
+            otherwise
+        );
+    }
 }

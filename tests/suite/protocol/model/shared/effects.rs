@@ -7,6 +7,7 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef};
 use bobbin_core::message::Operation;
+use bobbin_core::outside::AgentSeen;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
@@ -64,7 +65,7 @@ impl Shared {
             Effect::Wake { .. } => Event::Woken,
             // No agent of these works outside.
             Effect::EndTools { .. } => Event::ToolsEnded,
-            Effect::FindAgent { .. } => Event::AgentFound(false),
+            Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
             Effect::FindName { .. } => Event::NameFound(Some(thread(0).sandbox())),
             Effect::Chat(ChatEffect::Tell { thread: told, .. }) => {
                 let at = (0..THREADS).find(|at| thread(*at) == *told);

@@ -2,6 +2,7 @@
 
 use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
+use bobbin_core::outside::AgentSeen;
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
 use bobbin_core::run::RunEnd;
@@ -153,7 +154,7 @@ impl System {
             Effect::Wake { .. } => Event::Woken,
             // No agent of these works outside.
             Effect::EndTools { .. } => Event::ToolsEnded,
-            Effect::FindAgent { .. } => Event::AgentFound(false),
+            Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
             Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
                 note: String::new(),
                 missed: Vec::new(),
