@@ -59,7 +59,7 @@ impl Deployment {
         .chain([("nudge_url", nudge_url)])
         .map(|(name, value)| (name.to_owned(), json!(value)))
         .collect();
-        if !real_services.parameters.contains_key("Model") {
+        if real_services.model_is_scripted() {
             let model = format!("scripted/{}", bobbin_local_model::MODEL_ID);
             parameters.insert("Model".to_owned(), model);
             let other = format!("scripted/{}", bobbin_local_model::OTHER_MODEL_ID);

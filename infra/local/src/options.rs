@@ -14,7 +14,7 @@ unless --containers is given.
 
 Usage: cargo run -- [OPTIONS]
 
-  --port N            port of the chat page (default: a free one)
+  --port N            port of the chat page (default: the first free one from 4100; 0: any free one)
   --state-dir DIR     where it keeps its things (default: .bobbin/state in the project)
   --fresh             start empty: what the state folder holds is deleted first
   --no-build          use the function binaries that are there
@@ -38,8 +38,8 @@ of repositories (owner/name) that stand in for those of github.com, BOBBIN_LOG f
 /// How the stack is to be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Port of the page; 0: a free one.
-    pub port: u16,
+    /// Port of the page, 0 for any free one; none: the first free one of those that a browser can remember.
+    pub port: Option<u16>,
     /// Where state is kept.
     pub state_dir: Option<PathBuf>,
     /// Delete the state first.
@@ -93,9 +93,10 @@ impl Options {
             match flag.as_str() {
                 "--help" | "-h" => return Ok(Parsed::Help),
                 "--port" => {
-                    options.port = value()?
-                        .parse()
-                        .map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?
+                    let port = value()?.parse();
+                    options.port = Some(
+                        port.map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?,
+                    );
                 }
                 "--state-dir" => options.state_dir = Some(value()?.into()),
                 "--ready-file" => options.ready_file = Some(value()?.into()),
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn every_option_is_read_in_both_spellings() {
         let options = Options {
-            port: 8080,
+            port: Some(8080),
             state_dir: Some("s".into()),
             fresh: true,
             no_build: true,

@@ -52,6 +52,12 @@ impl RealServices {
         Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
+    /// Whether no real model answers.
+    #[must_use]
+    pub fn model_is_scripted(&self) -> bool {
+        !self.parameters.contains_key("Model")
+    }
+
     fn from_variables(var: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut services = Self::default();
         for (name, key, model) in MODELS {

@@ -18,6 +18,8 @@ pub struct Stack {
     parts: Parts,
     ready: Ready,
     ready_file: PathBuf,
+    /// The state folder, where it is not the checkout's.
+    own_folder: Option<PathBuf>,
     notes: Vec<String>,
     /// What of the template has no effect here.
     unhonoured: Vec<String>,
@@ -50,6 +52,7 @@ impl Stack {
                 parts,
                 ready,
                 ready_file: state_dir.join(READY),
+                own_folder: options.state_dir.is_some().then_some(state_dir),
                 notes,
                 unhonoured,
                 _lock: lock,
@@ -66,12 +69,12 @@ impl Stack {
         // A terminal is read by its person alone; what else takes in what is printed may be shown around.
         let (page, how) = if std::io::stdout().is_terminal() {
             let key = &self.ready.control_key;
-            (bobbin_local_chat::login_url(&self.ready.console, key), "")
-        } else {
             (
-                self.ready.console.clone(),
-                "/?key=KEY with control_key of keys.json in the state folder",
+                bobbin_local_chat::login_url(&self.ready.console, key),
+                String::new(),
             )
+        } else {
+            (self.ready.console.clone(), self.how_to_open())
         };
         println!("\n  Chat page   {page}{how}");
         if !options.without_aws {
@@ -101,6 +104,14 @@ impl Stack {
         println!(
             "\nOpen the chat page and type /sandbox in #general, or mention @bobbin on the Slack side. Ctrl-C stops everything."
         );
+    }
+
+    /// What prints the page's address with its key.
+    fn how_to_open(&self) -> String {
+        let folder = self.own_folder.as_ref().map_or_else(String::new, |folder| {
+            format!(" --state-dir {}", folder.display())
+        });
+        format!("  (to open it: cargo run -q -p bobbin-cli -- --laptop{folder} page)")
     }
 
     /// Ends what was started, the newest first.

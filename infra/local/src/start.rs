@@ -1,13 +1,15 @@
 //! Starting everything, in the order in which the parts need each other.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
-use bobbin_local_chat::Chat;
+use bobbin_local_chat::{Chat, StartError};
 use bobbin_local_daytona::{Confinement, Provider, opencode};
 use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
@@ -31,6 +33,8 @@ use crate::ready::{self, Ready};
 use crate::real_services::RealServices;
 use crate::shutdown::Shutdown;
 
+/// Where the page is looked for: a bookmark of it holds after a restart.
+const PAGE_PORTS: RangeInclusive<u16> = 4100..=4199;
 const REGION: &str = "us-east-1";
 /// The only team and project of the provider that is compatible with Vercel Sandbox.
 const VERCEL_TEAM: &str = "team_local";
@@ -120,12 +124,13 @@ pub async fn start(
     let vercel = Arc::new(start.vercel(tools).await?);
     parts.vercel = Some(Arc::clone(&vercel));
     let table = Table::default();
-    let inspector = StackInspector {
+    let inspector = Arc::new(StackInspector {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
         vercel: Arc::clone(&vercel),
-    };
-    let chat = Arc::new(start.chat(inspector).await?);
+    });
+    let is_scripted = real_services.model_is_scripted();
+    let chat = Arc::new(start.chat(inspector, is_scripted).await?);
     parts.chat = Some(Arc::clone(&chat));
     register_commands(&start.client, &chat, &start.keys).await?;
     shutdown.check()?;
@@ -266,20 +271,51 @@ impl Start<'_> {
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
     }
 
-    async fn chat(&self, inspector: StackInspector) -> Result<Chat, String> {
-        Chat::start(bobbin_local_chat::Settings {
+    /// The chat page, at the port that is wanted or the first free one, so that its address is the same after a restart.
+    async fn chat(
+        &self,
+        inspector: Arc<StackInspector>,
+        model_is_scripted: bool,
+    ) -> Result<Chat, String> {
+        let wanted = match self.options.port {
+            Some(port) => vec![port],
+            None => PAGE_PORTS.chain([0]).collect(),
+        };
+        let mut started = Err("no port was tried".to_owned());
+        for port in wanted {
+            let inspector = Arc::clone(&inspector);
+            match Chat::start(self.chat_settings(port, inspector, model_is_scripted)?).await {
+                Err(StartError::Io { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
+                    started = Err(format!("port {port} of this machine is taken"));
+                }
+                Ok(chat) => return Ok(chat),
+                Err(other) => {
+                    started = Err(other.to_string());
+                    break;
+                }
+            }
+        }
+        started.map_err(|why| failed("The chat page could not be started", &why, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))
+    }
+
+    fn chat_settings(
+        &self,
+        port: u16,
+        inspector: Arc<StackInspector>,
+        model_is_scripted: bool,
+    ) -> Result<bobbin_local_chat::Settings, String> {
+        Ok(bobbin_local_chat::Settings {
             state_dir: self.state_dir.join("chat"),
-            port: self.options.port,
+            port,
+            model_is_scripted,
             control_key: self.control_key(),
             also_named: self.also_named(),
             ingress: None,
             discord: discord_keys(&self.keys),
             slack: slack_keys(self.root, &self.keys)?,
-            inspector: Arc::new(inspector),
+            inspector,
             breakpoints: self.breakpoints.clone(),
         })
-        .await
-        .map_err(|e| failed("The chat page could not be started", &e, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))
     }
 
     /// Where everything is that is up before AWS.

@@ -106,6 +106,7 @@ impl World {
         let chat = Chat::start(bobbin_local_chat::Settings {
             state_dir: folder.path().join("chat"),
             port: 0,
+            model_is_scripted: true,
             control_key: CONTROL_KEY.to_owned().into(),
             also_named: None,
             ingress: None,

@@ -1,5 +1,5 @@
 // The page: what is open, who looks, and the live updates.
-import { fetchJson, h, replace, ticking, toast } from "./dom.js";
+import { fetchJson, h, moveInside, oneStop, renew, replace, ticking, toast } from "./dom.js";
 import { composer } from "./composer.js";
 import * as discord from "./discord.js";
 import { showSandboxes, showSession } from "./panel.js";
@@ -56,7 +56,9 @@ function openPane(which) {
   pane.head = h("header", { class: "pane-head" });
   pane.list = h("ol", { class: "messages", testid: "messages", "aria-label": "Messages", tabindex: "0" });
   pane.status = h("div", { class: "pane-status", role: "status", testid: "status-line" });
-  replace(pane.node, pane.head, pane.list, pane.status, composer(app, place));
+  pane.below = h("button", { type: "button", class: "below", testid: "new-below", hidden: true, onclick: () => toEnd(pane) }, "New below ↓");
+  pane.list.addEventListener("scroll", () => { if (isAtEnd(pane.list)) pane.below.hidden = true; });
+  replace(pane.node, pane.head, pane.list, pane.below, pane.status, composer(app, place));
   showHead(pane, which);
 }
 
@@ -99,7 +101,8 @@ function showStatus(pane, which, loaded) {
 function showMessages(pane, which, views) {
   const { list } = pane;
   const visible = views.filter((one) => !app.dismissed.has(one.id));
-  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
+  const atEnd = isAtEnd(list);
+  const me = app.me(app.place.platform);
   const fresh = new Map();
   let before = null;
   const nodes = visible.map((view) => {
@@ -112,10 +115,20 @@ function showMessages(pane, which, views) {
     return node;
   });
   const first = pane.views.size === 0;
+  const added = visible.filter((view) => !pane.views.has(view.id));
   pane.views = fresh;
   if (!nodes.length) { replace(list, empty(which)); return; }
   settle(list, nodes);
-  if (first || atEnd) list.scrollTop = list.scrollHeight;
+  const isOwn = added.some((view) => view.ephemeral || view.authorId === me || view.askedBy === me);
+  if (first || atEnd || isOwn) toEnd(pane);
+  else if (added.length) pane.below.hidden = false;
+}
+
+const isAtEnd = (list) => list.scrollHeight - list.scrollTop - list.clientHeight < 80;
+
+function toEnd(pane) {
+  pane.list.scrollTop = pane.list.scrollHeight;
+  pane.below.hidden = true;
 }
 
 /** Brings the list to these nodes, touching only what differs, so that focus and open menus stay. */
@@ -177,7 +190,32 @@ function empty(which) {
     : platform === "discord" ? [h("h2", {}, "Start a task"), h("p", {}, "Type ", key("/"), " and choose a command. Bobbin opens a thread, makes a sandbox for it and answers there."), h("p", {}, "In the thread, go on with ", key("/say"), ", the ", h("b", {}, "Reply"), " button, or a message’s menu ", key("⋯"), ".")]
     : direct ? [h("h2", {}, "Talk to Bobbin"), h("p", {}, "Write what should be done. Every message here is the root of its own thread, with its own sandbox, unless /bobbin config direct one has made all of them one thread.")]
     : [h("h2", {}, "Mention Bobbin"), h("p", {}, "Write ", key("@bobbin fix the failing test"), ". Replies in the thread go to the same sandbox."), h("p", {}, "Also: ", key("@bobbin status"), " ", key("@bobbin stop"), " ", key("@bobbin help"))];
-  return h("li", { class: "empty-state", testid: "empty" }, h("span", { class: "mark large", "aria-hidden": "true" }), lines);
+  return h("li", { class: "empty-state", testid: "empty" }, h("span", { class: "mark large", "aria-hidden": "true" }), lines, which === "channel" && tasks(platform));
+}
+
+/** Tasks to click: what the scripted model can do, or what anybody would ask a real one first. */
+const TASKS = {
+  scripted: [
+    ["Write a file and run it", "write: hello.py print('Hello from a sandbox')\nrun: python3 hello.py || cat hello.py"],
+    ["Ask me before a command", "ask: date"],
+    ["Ask me a question", "question: Which database? | Postgres = relational | SQLite = a file"],
+  ],
+  real: [
+    ["Write a program and run it", "Write a hello world in Python and run it."],
+    ["Look around", "Say which languages and tools are installed here, and their versions."],
+    ["Write a test", "Write a function that reverses a text, with a test, and run the test."],
+  ],
+};
+
+function tasks(platform) {
+  const own = TASKS[app.state.model_is_scripted ? "scripted" : "real"];
+  const typed = (words) => (platform === "discord" ? `/sandbox ${words}` : `@bobbin ${words}`);
+  return h("div", { class: "tasks" }, own.map(([label, words]) => h("button", { type: "button", class: "button secondary", testid: "task", title: typed(words), onclick: () => panes.channel.node.querySelector("form.composer").dispatchEvent(new CustomEvent("task", { detail: typed(words) })) }, label)));
+}
+
+/** Says that no real model answers, and how one does. */
+function showBanner() {
+  byId("banner").hidden = !app.state.model_is_scripted || sessionStorage.getItem("bobbin.banner") === "closed";
 }
 
 /* The sidebar. */
@@ -187,6 +225,7 @@ function showSidebar() {
   for (const name of ["discord", "slack"]) {
     const tab = byId(`tab-${name}`);
     tab.setAttribute("aria-selected", String(platform === name));
+    tab.tabIndex = platform === name ? 0 : -1;
     const dot = [...app.unread].some((id) => belongs(name, id));
     tab.classList.toggle("unread", dot && platform !== name);
   }
@@ -200,7 +239,9 @@ function showSidebar() {
     : s.channels.filter((one) => !one.is_im || one.user === app.me("slack")).sort((a, b) => slackRank(a) - slackRank(b) || (a.name || "").localeCompare(b.name || "")).map((one) => h("li", {}, entry(one.id, one.is_im ? "Bobbin" : one.name, one.is_im ? "◉" : "#"),
       h("ul", {}, s.threads.filter((t) => t.channel === one.id).sort((a, b) => (a.latest_reply < b.latest_reply ? 1 : -1)).slice(0, 30).map((t) => h("li", {}, below(t.ts, one.id, sessionTitle(t) || plain(t.text)))))));
   const title = platform === "discord" ? d.guild.name : s.team.name;
-  replace(byId("channel-list"), h("h2", {}, title), h("ul", { class: "tree" }, groups));
+  const tree = byId("channel-list");
+  renew(tree, h("h2", {}, title), h("ul", { class: "tree" }, groups));
+  oneStop(tree, "button");
   showPeople();
 }
 
@@ -213,14 +254,19 @@ function dotFor(platform, parent, id) {
   const { seeds } = app.state;
   const key = platform === "discord" ? `discord:${seeds.guild_id}:${id}` : `slack:${seeds.team_id}:${parent}:${id}`;
   const phase = app.inspected.sessions.find((one) => one.thread === key)?.sandbox?.phase;
-  return phase && h("span", { class: `dot ${phase}`, title: phase });
+  return phase && h("span", { class: `dot ${phase}`, title: `Its sandbox: ${phase}` }, h("span", { class: "visually-hidden" }, `sandbox ${phase}`));
 }
 
 function showPeople() {
   const { platform } = app.place;
   const people = platform === "discord" ? app.state.discord.users.filter((one) => !one.user.bot).map((one) => [one.user.id, (one.user.global_name || one.user.username) + (one.admin ? " (admin)" : "")])
     : app.state.slack.users.filter((one) => !one.is_bot).map((one) => [one.id, one.real_name + (one.is_admin ? " (admin)" : "")]);
-  replace(byId("user-switch"), people.map(([id, label]) => h("option", { value: id, selected: id === app.me(platform) }, label)));
+  const list = byId("user-switch");
+  const key = JSON.stringify([people, app.me(platform)]);
+  // An open list of choices closes when it is rebuilt.
+  if (list.dataset.shown === key) return;
+  list.dataset.shown = key;
+  replace(list, people.map(([id, label]) => h("option", { value: id, selected: id === app.me(platform) }, label)));
 }
 
 /* Everything together. */
@@ -235,6 +281,7 @@ function show() {
   if (app.place.thread) openPane("thread");
   else { panes.thread.key = ""; panes.thread.title = undefined; }
   showSidebar();
+  showBanner();
   showInspector();
 }
 
@@ -303,7 +350,13 @@ function theme() {
 }
 
 theme();
-addEventListener("hashchange", () => ask("messages"));
+const menuOpen = (open) => { byId("app").classList.toggle("menu-open", open); byId("menu-toggle").setAttribute("aria-expanded", String(open)); };
+byId("menu-toggle").addEventListener("click", () => { menuOpen(true); byId("channel-list").querySelector("[tabindex='0']")?.focus(); });
+byId("menu-shade").addEventListener("click", () => menuOpen(false));
+document.querySelector(".sidebar").addEventListener("keydown", (event) => { if (event.key === "Escape") { menuOpen(false); byId("menu-toggle").focus(); } });
+moveInside(byId("channel-list"), "button");
+byId("banner-close").addEventListener("click", () => { sessionStorage.setItem("bobbin.banner", "closed"); showBanner(); });
+addEventListener("hashchange", () => { menuOpen(false); ask("messages"); });
 byId("tab-discord").addEventListener("click", () => app.go("discord", app.state.seeds.channel_id));
 byId("tab-slack").addEventListener("click", () => app.go("slack", app.state.seeds.slack_channel_id));
 document.querySelector(".platforms").addEventListener("keydown", (event) => {
@@ -318,6 +371,7 @@ byId("user-switch").addEventListener("change", (event) => {
 });
 addEventListener("unhandledrejection", (event) => toast(event.reason?.message || "Something went wrong."));
 // The address names the place, so the skip link must not change it.
-document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].list.focus(); });
+byId("skip-to-composer").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].node.querySelector("[data-testid=composer]").focus(); });
+byId("skip-to-messages").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].list.focus(); });
 connect();
 

@@ -4,6 +4,8 @@ import * as discord from "./discord.js";
 import * as slack from "./slack.js";
 
 const CHOICE_WAIT_MS = 200;
+/** Fields of a command that are seen at once, beside those that are required. */
+const OPTIONS_SHOWN = 4;
 let numbered = 0;
 
 export function composer(app, place) {
@@ -39,18 +41,21 @@ export function composer(app, place) {
   function complete() {
     const value = text.value;
     const before = value.slice(0, text.selectionStart);
-    if (/^\/\S*$/.test(value)) { suggest(place.platform === "discord" ? discordCommands(value) : slackCommands(value)); return; }
+    if (place.platform === "discord" ? value.startsWith("/") : /^\/\S*$/.test(value)) { suggest(place.platform === "discord" ? discordCommands(value) : slackCommands(value)); return; }
     const name = /(?:^|\s)@(\w*)$/.exec(before);
     if (name && place.platform === "slack") { suggest(people(name[1], before)); return; }
     suggest([]);
   }
 
-  function discordCommands(value) {
-    const flat = app.state.discord.commands.filter((one) => one.type === 1).flatMap((one) => {
+  function allCommands() {
+    return app.state.discord.commands.filter((one) => one.type === 1).flatMap((one) => {
       const below = (one.options || []).filter((option) => option.type === 1);
       return below.length ? below.map((sub) => ({ name: `${one.name} ${sub.name}`, description: sub.description, options: sub.options || [] })) : [{ name: one.name, description: one.description, options: one.options || [] }];
     });
-    return flat.filter((one) => `/${one.name}`.startsWith(value)).map((one) => ({ name: `/${one.name}`, more: one.description, take: () => choose(one) }));
+  }
+
+  function discordCommands(value) {
+    return allCommands().filter((one) => `/${one.name}`.startsWith(value)).map((one) => ({ name: `/${one.name}`, more: one.description, take: () => choose(one) }));
   }
 
   function slackCommands(value) {
@@ -72,11 +77,38 @@ export function composer(app, place) {
     grow();
   }
 
+  /** A command with its options as words: `/sandbox agent:plan look around`. What is named stands before or behind the rest, which is the first text. */
+  function typedCommand(typed) {
+    const named = allCommands().filter((one) => typed === `/${one.name}` || /^\s/.test(typed.slice(one.name.length + 1)) && typed.startsWith(`/${one.name}`));
+    const command = named.sort((a, b) => b.name.length - a.name.length)[0];
+    if (!command) return null;
+    const given = {};
+    let rest = typed.slice(command.name.length + 1).trim();
+    const value = (option, word) => String(option.choices?.find((one) => one.name === word)?.value ?? (option.type === 5 ? word === "yes" || word === "true" : word));
+    const take = (pattern, left) => {
+      for (let found = pattern.exec(rest); found; found = pattern.exec(rest)) {
+        const option = command.options.find((one) => one.name === found[1]);
+        if (!option || option.name in given) return;
+        given[option.name] = value(option, found[2]);
+        rest = left(found).trim();
+      }
+    };
+    take(/^([a-z_-]+):(\S+)(?:\s|$)/, (found) => rest.slice(found[0].length));
+    take(/(?:^|\s)([a-z_-]+):(\S+)$/, (found) => rest.slice(0, found.index));
+    const first = command.options.find((one) => one.type === 3 && !(one.name in given));
+    if (rest && first) { given[first.name] = rest.startsWith(`${first.name}:`) ? rest.slice(first.name.length + 1).trim() : rest; rest = ""; }
+    const missing = command.options.some((one) => one.required && !given[one.name]);
+    return { command, given, isComplete: !missing && !rest };
+  }
+
   /** A command is chosen: its options become fields. */
-  function choose(command) {
+  function choose(command, given = {}) {
     suggest([]);
     const readers = {};
-    const fields = command.options.map((option) => optionField(command, option, readers));
+    const field = (option) => optionField(command, option, readers, given[option.name]);
+    const isFirst = (option, at) => option.required || at < OPTIONS_SHOWN || option.name in given;
+    const more = command.options.filter((option, at) => !isFirst(option, at));
+    const fields = [command.options.filter(isFirst).map(field), more.length > 0 && h("details", { class: "more-options", testid: "more-options" }, h("summary", {}, `${more.length} more: ${more.map((one) => one.name).join(", ")}`), more.map(field))];
     state.command = { name: command.name, readers };
     text.value = "";
     text.parentElement.classList.add("with-command");
@@ -94,7 +126,7 @@ export function composer(app, place) {
     text.focus();
   }
 
-  function optionField(command, option, readers) {
+  function optionField(command, option, readers, given = "") {
     const id = `option-${option.name}`;
     const make = () => {
       if (option.choices?.length || option.type === 5) {
@@ -109,6 +141,7 @@ export function composer(app, place) {
       return h("input", { id, type: option.type === 4 || option.type === 10 ? "number" : "text", autocomplete: "off", list: option.autocomplete ? `${id}-choices` : undefined, testid: `option-${option.name}` });
     };
     const input = make();
+    if (given && option.type !== 11) input.value = given;
     readers[option.name] = async () => (option.type === 11 ? (input.files[0] ? (await upload(input.files[0])).id : "") : input.value);
     if (input.tagName === "TEXTAREA") {
       input.addEventListener("input", () => { input.style.height = "auto"; input.style.height = `${Math.min(input.scrollHeight, 200)}px`; });
@@ -156,8 +189,12 @@ export function composer(app, place) {
     const uploads = state.files.map((file) => file.id);
     let done;
     if (place.platform === "discord") {
-      if (typed.startsWith("/")) { toast(`There is no command ${typed.split(/\s/)[0]}.`); return; }
-      done = await discord.interact(app, { type: "message", channel_id: place.thread || place.channel, text: typed, uploads });
+      const written = typed.startsWith("/") ? typedCommand(typed) : null;
+      if (typed.startsWith("/") && !written) { toast(`There is no command ${typed.split(/\s/)[0]}.`); return; }
+      if (written && !written.isComplete) { choose(written.command, written.given); return; }
+      done = await discord.interact(app, written
+        ? { type: "command", channel_id: place.thread || place.channel, name: written.command.name, options: written.given }
+        : { type: "message", channel_id: place.thread || place.channel, text: typed, uploads });
     } else if (typed.startsWith("/")) {
       if (place.thread) { toast("Slack has no slash commands in threads. Mention the bot instead."); return; }
       const [, command, rest] = /^(\/\S+)\s*([\s\S]*)$/.exec(typed);
@@ -201,6 +238,7 @@ export function composer(app, place) {
     send.disabled = true;
     try { await submit(); } finally { send.disabled = false; }
   });
+  node.addEventListener("task", (event) => { leave(); fill(event.detail); node.requestSubmit(); });
   node.addEventListener("dragover", (event) => event.preventDefault());
   node.addEventListener("drop", (event) => { event.preventDefault(); addFiles(event.dataTransfer.files); });
   return node;

@@ -45,6 +45,7 @@ export function view(app, kept, channelId) {
     ephemeral: Boolean(flags & EPHEMERAL),
     failed: Boolean(kept.failed),
     text: message.content || "",
+    askedBy: message.interaction_metadata?.user?.id,
     body: () => body(ctx, message, flags),
     footer: () => footer(ctx, message),
     context: message.type === 20 && message.interaction_metadata?.user
@@ -72,7 +73,7 @@ function footer(ctx, message) {
   if (message.thread) {
     const thread = ctx.app.state.discord.channels.find((one) => one.id === message.id) || message.thread;
     out.push(h("button", { type: "button", class: "thread-chip", testid: "open-thread", data: { thread: message.id }, onclick: () => ctx.app.go("discord", thread.parent_id, thread.id) },
-      h("strong", {}, thread.name), h("span", {}, `${thread.message_count || 0} messages ›`)));
+      h("strong", {}, thread.name), h("span", {}, `${thread.message_count === 1 ? "1 message" : `${thread.message_count || 0} messages`} ›`)));
   }
   return out;
 }
@@ -121,11 +122,15 @@ function select(part, press) {
   return many ? h("div", { class: "row" }, node, h("button", { type: "button", class: "button secondary", onclick: () => press(chosen()) }, "Choose")) : node;
 }
 
+/** What was typed into a form stays, as it does in Discord's own client, until the page is left: a form may have to be sent again. */
+const drafts = new Map();
+
 export function openModal(app, modal, channelId) {
   const readers = {};
+  const key = `${channelId} ${modal.custom_id}`;
   const body = (modal.components || []).map((part) => modalPart(app, part, readers));
   dialog({
-    title: modal.title, submitLabel: "Submit", body,
+    title: modal.title, submitLabel: "Submit", body, draft: drafts.get(key), keep: (draft) => drafts.set(key, draft),
     submit: async () => {
       const fields = {};
       for (const [id, read] of Object.entries(readers)) fields[id] = await read();
@@ -145,7 +150,7 @@ function modalPart(app, part, readers) {
   readers[input.custom_id] = read;
   const group = input.type === 21;
   return h(group ? "fieldset" : "div", { class: "field", data: { field: input.custom_id } },
-    h(group ? "legend" : "label", { for: group ? undefined : id }, label, optional && h("span", { class: "optional" }, "optional")),
+    h(group ? "legend" : "label", { for: group ? undefined : id }, label, optional ? h("span", { class: "optional" }, "optional") : h("span", { class: "needed", title: "required" }, "*")),
     part.description && h("p", { class: "small" }, part.description), node);
 }
 

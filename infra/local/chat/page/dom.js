@@ -28,6 +28,47 @@ export function replace(node, ...children) {
   return append(node, children);
 }
 
+/** Rebuilds what stands in a node, and gives the focus back to what stands there for what had it. */
+export function renew(node, ...children) {
+  const focused = document.activeElement;
+  const inside = focused !== node && node.contains(focused);
+  const same = inside && sameAs(node, focused);
+  const top = node.scrollTop;
+  replace(node, ...children);
+  node.scrollTop = top;
+  if (same) same()?.focus({ preventScroll: true });
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+
+/** Finds an element again after a rebuild: by its own id, else by its place among those that can have the focus. */
+function sameAs(node, element) {
+  const { id } = element.dataset;
+  const at = [...node.querySelectorAll(FOCUSABLE)].indexOf(element);
+  return () => (id === undefined ? node.querySelectorAll(FOCUSABLE)[at] : node.querySelector(`[data-id="${CSS.escape(id)}"]`));
+}
+
+/** Makes a list one stop of the Tab key: the arrow keys, Home and End move in it. */
+export function oneStop(node, css) {
+  const items = [...node.querySelectorAll(css)];
+  const now = items.find((one) => one === document.activeElement) || items.find((one) => one.getAttribute("aria-current") || one.getAttribute("aria-selected") === "true") || items[0];
+  items.forEach((one) => { one.tabIndex = one === now ? 0 : -1; });
+}
+
+/** What the arrow keys do in such a list. */
+export function moveInside(node, css) {
+  node.addEventListener("keydown", (event) => {
+    const items = [...node.querySelectorAll(css)];
+    const at = items.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+    if (at < 0 || to === undefined || !items[to]) return;
+    event.preventDefault();
+    items.forEach((one) => { one.tabIndex = -1; });
+    items[to].tabIndex = 0;
+    items[to].focus();
+  });
+}
+
 /** Only web addresses become links. */
 export function link(url, ...children) {
   if (!/^https?:\/\//i.test(url)) return h("span", {}, ...children);
@@ -87,7 +128,7 @@ setInterval(() => {
 }, 1000);
 
 /** A form in a dialog. `submit` returns an error by field, a text, or nothing when done. */
-export function dialog({ title, submitLabel, cancelLabel = "Cancel", body, submit, closed }) {
+export function dialog({ title, submitLabel, cancelLabel = "Cancel", body, submit, closed, draft, keep }) {
   const error = h("p", { class: "form-error", role: "alert" });
   const send = submitLabel && h("button", { type: "submit", class: "primary", testid: "modal-submit" }, submitLabel);
   const form = h("form", { method: "dialog", novalidate: true }, h("h2", { id: "modal-title" }, title), h("div", { class: "fields" }, body), error,
@@ -108,8 +149,20 @@ export function dialog({ title, submitLabel, cancelLabel = "Cancel", body, submi
     } catch (problem) { error.textContent = problem.message; }
     if (send) send.disabled = false;
   });
-  node.addEventListener("close", () => { node.remove(); if (closed) closed(done); });
+  node.addEventListener("close", () => { if (keep) keep(filled(form)); node.remove(); if (closed) closed(done); });
   document.body.append(node);
+  if (draft) fillIn(form, draft);
   node.showModal();
   return node;
+}
+
+const inputs = (form) => [...form.querySelectorAll("input:not([type=file]), select, textarea")];
+const filled = (form) => inputs(form).map((one) => (one.type === "radio" || one.type === "checkbox" ? one.checked : one.multiple ? [...one.selectedOptions].map((chosen) => chosen.value) : one.value));
+
+function fillIn(form, draft) {
+  inputs(form).forEach((one, at) => {
+    if (one.type === "radio" || one.type === "checkbox") one.checked = draft[at];
+    else if (one.multiple) [...one.options].forEach((option) => { option.selected = draft[at].includes(option.value); });
+    else one.value = draft[at];
+  });
 }

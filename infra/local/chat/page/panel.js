@@ -1,6 +1,6 @@
 // Beside the thread: its record, that of the sandbox that it works in with the timeline of phases; and all sandboxes, with the
 // threads that work in each.
-import { h, replace, ticking } from "./dom.js";
+import { h, renew, ticking } from "./dom.js";
 
 const LEAD = ["agent_session", "sandbox_key", "link", "workspace", "due_at_ms", "version"];
 const SANDBOX_LEAD = ["name", "provider", "at_provider", "generation", "repo", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
@@ -30,17 +30,17 @@ export function showSession(app, node) {
   const session = sessionOf(app);
   if (!session) {
     const others = app.inspected.sessions;
-    replace(node, h("h2", {}, "Session"), h("p", { class: "empty" }, app.place.thread ? "This thread has no session yet. It gets one with its first prompt." : "Open a thread to see its session, turn and sandbox."),
-      others.length > 0 && h("ul", { class: "sessions" }, others.slice(0, 20).map((one) => h("li", {}, h("button", { type: "button", class: "session-link", onclick: () => open(app, one.thread) }, phaseBadge(one.sandbox?.phase), h("span", {}, name(app, one.thread)))))));
+    renew(node, h("h2", {}, "Session"), h("p", { class: "empty" }, app.place.thread ? "This thread has no session yet. It gets one with its first prompt." : "Open a thread to see its session, turn and sandbox."),
+      others.length > 0 && h("ul", { class: "sessions" }, others.slice(0, 20).map((one) => h("li", {}, h("button", { type: "button", class: "session-link", data: { id: one.thread }, onclick: () => open(app, one.thread) }, phaseBadge(one.sandbox?.phase), h("span", {}, name(app, one.thread)))))));
     return;
   }
   const wasOpen = node.querySelector("details.raw")?.open;
   const sandbox = session.sandbox || {};
-  const facts = (record, lead) => list(Object.entries(record).filter(([key]) => !HIDDEN.includes(key)).sort(([a], [b]) => rank(lead, a) - rank(lead, b)));
-  replace(node,
+  const facts = (record, lead) => list(Object.entries(record).filter(([key]) => lead.includes(key) && !HIDDEN.includes(key)).sort(([a], [b]) => rank(lead, a) - rank(lead, b)));
+  renew(node,
     h("h2", {}, "Session"),
     facts(session, LEAD),
-    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([, value]) => value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
+    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([key, value]) => TURN_LEAD.includes(key) && value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
     h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD), sharing(app, sandbox, session.thread), operated(sandbox.operated || [])),
     h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
@@ -148,10 +148,10 @@ export function showSandboxes(app, node) {
   const mine = sessionOf(app);
   const list = app.inspected.sandboxes;
   if (!list.length) {
-    replace(node, h("li", { class: "empty" }, "There is no sandbox. The first prompt of a thread makes one."));
+    renew(node, h("li", { class: "empty" }, "There is no sandbox. The first prompt of a thread makes one."));
     return;
   }
-  replace(node, list.map((one) => {
+  renew(node, list.map((one) => {
     const there = one.at_provider;
     const labels = Object.entries(there?.labels || {});
     const count = (one.threads || []).length;

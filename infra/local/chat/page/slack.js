@@ -167,7 +167,7 @@ function field(one, readers, id) {
   const [node, read] = input(one.element, id);
   readers[one.block_id] = [one.element.action_id, read];
   return h("div", { class: "field", data: { field: one.block_id } },
-    h("label", { for: id }, one.label?.text, one.optional && h("span", { class: "optional" }, "optional")), node, one.hint && h("p", { class: "small" }, one.hint.text));
+    h("label", { for: id }, one.label?.text, one.optional ? h("span", { class: "optional" }, "optional") : h("span", { class: "needed", title: "required" }, "*")), node, one.hint && h("p", { class: "small" }, one.hint.text));
 }
 
 let home = null;

@@ -139,7 +139,7 @@ fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
         }));
     }
     Ok(json!({
-        "seeds": hub.seeds,
+        "seeds": hub.seeds, "model_is_scripted": hub.model_is_scripted,
         "discord": {"guild": store.get("d.guild", "", guild)?, "channels": store.all("d.channel", guild)?, "users": store.all("d.user", "")?,
             "commands": commands, "bot_id": hub.discord.application_id},
         "slack": {"team": store.get("s.team", "", &hub.seeds.team_id)?, "channels": channels, "threads": threads, "sessions": sessions,

@@ -22,6 +22,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// Port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
+    /// No real model answers, which the page says.
+    pub model_is_scripted: bool,
     /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with [`Chat::set_ingress`].
     pub ingress: Option<String>,
     /// Identity of the Discord application.

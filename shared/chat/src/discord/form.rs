@@ -173,9 +173,15 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
             let most = if part.multiple { entries.len() } else { 1 };
             let beside = parts.iter().any(|other| other.input == Input::Words(at));
             let required = !(beside || shares);
+            let placeholder = match (required, part.multiple) {
+                (true, true) => "Choose one or more",
+                (true, false) => "Choose an answer",
+                (false, _) if beside => "Needed: choose here, or write below",
+                (false, _) => "Needed: choose here, or write at the end",
+            };
             let select = json!({"type": 3, "custom_id": id, "options": entries, "required": required,
                 "min_values": usize::from(required), "max_values": most,
-                "placeholder": if part.multiple { "Choose one or more" } else { "Choose an answer" }});
+                "placeholder": placeholder});
             labelled(&heading(&said, at), &said.words, select)
         }
         Input::Words(at) => {

@@ -82,6 +82,7 @@ fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
         breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         state_dir: dir,
         port: 0,
+        model_is_scripted: true,
         control_key: CONTROL_KEY.to_owned().into(),
         also_named: None,
         ingress,
