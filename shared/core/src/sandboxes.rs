@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::credentials::redact;
 use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::message::Operation;
@@ -486,7 +487,7 @@ impl SandboxOption {
             ),
         };
         usable.ok_or_else(|| Unusable {
-            shown: shorten(&one_line(typed), 60),
+            shown: shorten(&redact(&one_line(typed)), 60),
             what,
         })
     }

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Refusal;
+use crate::credentials::redact;
 use crate::glance::Glance;
 use crate::ids::{Ms, SandboxName};
 use crate::keys::Key;
@@ -153,6 +154,14 @@ pub enum NotChanged {
     /// The value cannot be one.
     #[error("`{0}` cannot be used as {1}.")]
     Unusable(String, &'static str),
+    /// The value is an address with something secret in it: it is not said back.
+    #[error(
+        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: it stands in this chat now."
+    )]
+    Secret(&'static str),
+    /// The value is the address of something in a repository.
+    #[error("That is a page of {0}: name {0}.")]
+    Page(String),
 }
 
 impl Settings {
@@ -330,10 +339,7 @@ impl Kind {
     /// [`NotChanged::Unusable`].
     pub fn usable(self, value: &str) -> Result<String, NotChanged> {
         let value = value.trim();
-        let unusable = || {
-            let shown = crate::text::shorten(&crate::text::one_line(value), 60);
-            NotChanged::Unusable(shown, self.words())
-        };
+        let unusable = || unusable(value, self.words());
         if self == Self::Runtime {
             let name = value.to_ascii_lowercase();
             let mode = RuntimeMode::named(&name);
@@ -344,6 +350,16 @@ impl Kind {
             let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
             let name = || value.to_ascii_lowercase();
             return fits.then(name).ok_or_else(unusable);
+        }
+        // As people copy it.
+        let value = match self {
+            Self::Repo => value.trim_end_matches('/'),
+            _ => value,
+        };
+        if self == Self::Repo
+            && let Some(repo) = page_of(value)
+        {
+            return Err(NotChanged::Page(repo));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+~".contains(c);
         let fits = !value.is_empty()
@@ -398,6 +414,56 @@ impl Kind {
     }
 }
 
+/// What is said of a value that cannot be used: nothing secret that is in it.
+fn unusable(value: &str, what: &'static str) -> NotChanged {
+    if names_somebody(value) {
+        return NotChanged::Secret(what);
+    }
+    let value = crate::text::one_line(value);
+    // A query may hold a token under any name.
+    let value = match value.split_once('?') {
+        Some((address, _)) if address.contains("://") => format!("{address}?…"),
+        _ => value,
+    };
+    // Before it is cut: half of a credential is not known as one.
+    let shown = crate::text::shorten(&redact(&value), 60);
+    NotChanged::Unusable(shown, what)
+}
+
+/// Whether it is an address with a name, a password or a token before its host.
+fn names_somebody(value: &str) -> bool {
+    let (has_scheme, rest) = match value.split_once("://") {
+        Some((_, rest)) => (true, rest),
+        None => (false, value),
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority
+        .rsplit_once('@')
+        .is_some_and(|(before, _)| has_scheme || before.contains(':'))
+}
+
+/// The repository that an address of a page of a known host belongs to, as it is to be named; none where it is no such page.
+fn page_of(value: &str) -> Option<String> {
+    let rest = value.strip_prefix("https://")?;
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/')?;
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (owner, name) = (parts.first()?, parts.get(1)?);
+    let repo = match host.to_ascii_lowercase().as_str() {
+        "github.com" | "www.github.com" if parts.len() > 2 => format!("{owner}/{name}"),
+        "bitbucket.org" if parts.len() > 2 => format!("https://bitbucket.org/{owner}/{name}"),
+        "gitlab.com" => {
+            let at = parts
+                .iter()
+                .position(|part| *part == "-")
+                .filter(|at| *at >= 2)?;
+            format!("https://gitlab.com/{}", parts[..at].join("/"))
+        }
+        _ => return None,
+    };
+    Kind::Repo.usable(&repo).ok()
+}
+
 /// `owner/name` (GitHub), or an https address without credentials and without steps upwards.
 fn is_repo(value: &str) -> bool {
     let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(':');
@@ -434,10 +500,7 @@ fn usable_id(id: &str) -> Result<String, NotChanged> {
     if plain {
         Ok(id.to_owned())
     } else {
-        Err(NotChanged::Unusable(
-            crate::text::shorten(&crate::text::one_line(id), 60),
-            "an id of a channel, a person or a role",
-        ))
+        Err(unusable(id, "an id of a channel, a person or a role"))
     }
 }
 
@@ -703,6 +766,81 @@ mod tests {
         assert_eq!(model(&settings, "11").as_deref(), Some("anthropic/a"));
         let settings = default(&settings, Some("10"), None);
         assert!(settings.channels.is_empty());
+    }
+
+    #[test]
+    fn no_refusal_says_a_secret_back() {
+        const SECRET: &str = "ghp_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLE1";
+        let typed = [
+            format!("https://ada:{SECRET}@github.com/acme/api"),
+            format!("https://{SECRET}@github.com/acme/api"),
+            format!("https://ada:hunter2@git.example.com/{SECRET}"),
+            format!("ada:{SECRET}@github.com/acme/api"),
+            format!("http://git.example.com/acme/api?private={SECRET}"),
+            format!("{} {SECRET}", "x".repeat(20)),
+            // Cut in the middle it would not be known as one.
+            format!("{} {SECRET}", "x".repeat(50)),
+            format!("/{SECRET}/"),
+        ];
+        for typed in &typed {
+            for kind in Kind::ALL {
+                if let Err(refused) = kind.usable(typed) {
+                    let refused = refused.to_string();
+                    let half = &SECRET[..SECRET.len() / 2];
+                    assert!(!refused.contains(half), "{kind:?}: {refused}");
+                    assert!(!refused.contains("hunter2"), "{kind:?}: {refused}");
+                }
+            }
+            let id = usable_id(typed).expect_err("no id").to_string();
+            assert!(!id.contains(SECRET), "{id}");
+        }
+        let refused = Kind::Repo.usable(&typed[0]).expect_err("refused");
+        assert_eq!(
+            refused.to_string(),
+            "An address with a name or a token in it cannot be used as a repository: name it as owner/name, or as an https address. If it was a token, revoke it: it stands in this chat now."
+        );
+    }
+
+    #[test]
+    fn an_address_is_taken_as_people_copy_it() {
+        for (typed, taken) in [
+            (
+                "https://github.com/acme/trunk/",
+                "https://github.com/acme/trunk",
+            ),
+            (" acme/trunk/ ", "acme/trunk"),
+            (
+                "https://github.com/acme/trunk.git",
+                "https://github.com/acme/trunk.git",
+            ),
+            (
+                "https://git.example.com/a/b/tree/main",
+                "https://git.example.com/a/b/tree/main",
+            ),
+            ("https://gitlab.com/a/b/c", "https://gitlab.com/a/b/c"),
+        ] {
+            assert_eq!(Kind::Repo.usable(typed).as_deref(), Ok(taken));
+        }
+        for (page, of) in [
+            ("https://github.com/acme/trunk/tree/main", "acme/trunk"),
+            ("https://github.com/acme/trunk/pull/3", "acme/trunk"),
+            (
+                "https://github.com/acme/trunk/blob/main/a.rs#L3",
+                "acme/trunk",
+            ),
+            ("https://GitHub.com/acme/trunk/issues?q=is", "acme/trunk"),
+            (
+                "https://gitlab.com/a/b/c/-/tree/main",
+                "https://gitlab.com/a/b/c",
+            ),
+            (
+                "https://bitbucket.org/a/b/src/main/",
+                "https://bitbucket.org/a/b",
+            ),
+        ] {
+            let refused = Kind::Repo.usable(page).expect_err(page).to_string();
+            assert_eq!(refused, format!("That is a page of {of}: name {of}."));
+        }
     }
 
     #[test]
