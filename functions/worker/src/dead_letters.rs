@@ -8,6 +8,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
 use bobbin_core::drive::Verdict;
 use bobbin_core::ids::Ms;
+use bobbin_core::message::thread_of_group;
 use bobbin_core::schema::{NEWER, Unreadable};
 use bobbin_core::signals::{Alarm, BURIED};
 use tracing::Instrument as _;
@@ -95,13 +96,13 @@ impl Worker {
             }
             // Its group still says whose it was, and that thread is told. What its own id was nobody knows any more: among
             // the dead letters its deduplication id is SQS's.
-            Err(_) => match letter.group.parse() {
-                Ok(thread) => {
+            Err(_) => match thread_of_group(&letter.group) {
+                Some(thread) => {
                     let id = letter.sqs_id.as_str().into();
                     dead::tell_in_thread(&lane, thread, &id, None, arrival).await
                 }
                 // Not a thread's: nobody waits for it.
-                Err(_) => Verdict::Done,
+                None => Verdict::Done,
             },
         }
     }

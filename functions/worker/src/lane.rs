@@ -31,9 +31,10 @@ use bobbin_core::person::Outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::schema::Unreadable;
+use bobbin_core::signals::Alarm;
 use tracing::{Instrument as _, Span};
 
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, delivery_id};
 
 /// The function's time that is left for saving and giving back after a slice.
 const WIND_UP_MS: u64 = 60_000;
@@ -45,14 +46,18 @@ const SECRET_READ_MS_MAX: u64 = 5_000;
 pub struct Worker {
     pub(crate) config: Config,
     aws: Aws,
+    store: Store,
     queues: Queues,
+    wakes: Wakes,
+    breakers: Breakers,
+    spans: Spans,
     pub(crate) dead_letters: DeadLetters,
     secrets: WorkerSecrets,
     /// How agents are run where nobody chose.
     runtime: RuntimeMode,
     pub(crate) metrics: Metrics,
-    /// The keys that are in use, and the clients that hold them.
-    present: Mutex<(Keys, Parts)>,
+    /// The keys that are in use, and the clients that hold them; none until the keys could be read.
+    present: Mutex<Option<(Keys, Parts)>>,
 }
 
 /// What every line about a message bears: the id of its turn, and its group.
@@ -87,77 +92,129 @@ impl Worker {
             CachedSecret::named_by("PROVIDER_SECRET_ID", &aws, &config, SECRET_READ_MS_MAX)?,
             CachedSecret::named_by("STACK_KEY_ID", &aws, &config, SECRET_READ_MS_MAX)?,
         );
-        let keys = secrets.aged(now_ms(), 1).await?;
-        let tenants = Arc::new(Tenants::new(&aws, &config, &keys)?);
-        let parts = Parts {
+        let worker = Self {
+            store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
-            store: Store::new(&aws, &config.table),
-            chat: Arc::new(clients::chat(&config, &keys)?),
-            sandboxes: tenants.of_stack(),
-            tenants,
-            metrics: Metrics::new(&config.stack),
             spans: Spans::from_environment(),
-            ledger_ms: config.limits.ledger_ms,
-        };
-        Ok(Self {
-            queues: parts.queues.clone(),
             dead_letters: DeadLetters::of(&aws, &config),
             runtime: runtimes::configured(&config.runtime_mode)?,
+            metrics: Metrics::new(&config.stack),
             aws,
             secrets,
-            metrics: parts.metrics.clone(),
-            present: Mutex::new((keys, parts)),
+            present: Mutex::new(None),
             config,
+        };
+        // A process that ended here would leave its message hidden for the queue's own visibility: one that has claimed it can
+        // give it back for seconds.
+        let keys = match worker.secrets.aged(now_ms(), 1).await {
+            Ok(keys) => keys,
+            Err(why) => {
+                tracing::error!(
+                    event = "start.without_keys",
+                    "{why}; they are read again when a message comes"
+                );
+                return Ok(worker);
+            }
+        };
+        let parts = worker.made_of(&keys)?;
+        Ok(Self {
+            present: Mutex::new(Some((keys, parts))),
+            ..worker
         })
     }
 
     /// The clients, with the keys as they are in the secrets within the bound. A delivery that has begun goes on with
     /// those that it began with.
-    async fn parts(&self, receipt: &Receipt<'_>) -> Parts {
+    ///
+    /// # Errors
+    /// What to look at, where there are none yet.
+    async fn parts(&self, receipt: &Receipt<'_>) -> Result<Parts, String> {
         let ages = if receipt.receive == 1 {
             1
         } else {
             SECRETS_AGES
         };
         let keys = self.secrets.aged(now_ms(), ages).await;
-        let (parts, is_new) = self.with(keys);
+        let (parts, is_new) = self.with(keys)?;
         if is_new {
             parts.sandboxes.renew_keys().await;
         }
-        parts
+        Ok(parts)
     }
 
-    /// The clients, and whether these are their first moments with these keys.
-    fn with(&self, keys: Result<Keys, String>) -> (Parts, bool) {
+    /// The clients, and whether these are their first moments with these keys in the place of others.
+    fn with(&self, keys: Result<Keys, String>) -> Result<(Parts, bool), String> {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((known, parts)) = &*present else {
+            let keys = keys?;
+            let parts = self.made_of(&keys)?;
+            *present = Some((keys, parts.clone()));
+            return Ok((parts, false));
+        };
         let made = keys.and_then(|keys| {
-            let is_new = keys != present.0;
-            let made = is_new.then(|| self.made_of(&keys, &present.1));
+            let is_new = keys != *known;
+            let made = is_new.then(|| self.made_of(&keys));
             Ok(made.transpose()?.map(|parts| (keys, parts)))
         });
-        let is_new = matches!(made, Ok(Some(_)));
         match made {
-            Ok(Some(made)) => *present = made,
-            Ok(None) => {}
+            Ok(Some((keys, parts))) => {
+                *present = Some((keys, parts.clone()));
+                Ok((parts, true))
+            }
+            Ok(None) => Ok((parts.clone(), false)),
             Err(why) => {
-                tracing::error!(event = "secret.unused", "{why}; the earlier keys are used")
+                tracing::error!(event = "secret.unused", "{why}; the earlier keys are used");
+                Ok((parts.clone(), false))
             }
         }
-        (present.1.clone(), is_new)
     }
 
-    /// The same clients with other keys.
-    fn made_of(&self, keys: &Keys, parts: &Parts) -> Result<Parts, String> {
+    /// The clients with these keys.
+    fn made_of(&self, keys: &Keys) -> Result<Parts, String> {
         let (aws, config) = (&self.aws, &self.config);
         let tenants = Arc::new(Tenants::new(aws, config, keys)?);
         Ok(Parts {
+            store: self.store.clone(),
+            queues: self.queues.clone(),
+            wakes: self.wakes.clone(),
+            breakers: self.breakers.clone(),
             chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
-            ..parts.clone()
+            metrics: self.metrics.clone(),
+            spans: self.spans.clone(),
+            ledger_ms: config.limits.ledger_ms,
         })
+    }
+
+    /// The clients, as they are now; none until the keys could be read.
+    fn present(&self) -> Option<Parts> {
+        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        present.as_ref().map(|(_, parts)| parts.clone())
+    }
+
+    /// Where no keys could be read at the start: claims the message and reads them. Some: they cannot be read now either, and
+    /// the message comes again in seconds.
+    async fn without_keys(&self, receipt: &Receipt<'_>) -> Option<Verdict> {
+        if self.present().is_some() {
+            return None;
+        }
+        let visibility = Visibility::default();
+        let hidden_ms = self.config.limits.visibility_ms;
+        let claimed = receipt.claim(&visibility, hidden_ms).await;
+        let seen = self.parts(receipt).await.err()?;
+        tracing::error!(event = "start.without_keys", claimed, "{seen}");
+        Some(self.held_without_keys(receipt, seen))
+    }
+
+    fn held_without_keys(&self, receipt: &Receipt<'_>, seen: String) -> Verdict {
+        self.metrics.count(Alarm::ServiceAway, now_ms());
+        let failure = Failure::Outage { after_ms: 0, seen };
+        let (arrival, limits) = (receipt.arrival(), &self.config.limits);
+        let held = arrival.given_back(&failure, limits);
+        held.within(limits.within_age(arrival.age_ms()))
     }
 
     /// Works on one record. True: it may be deleted.
@@ -186,6 +243,9 @@ impl Worker {
         };
         let around = within(body.correlation(), &body.group());
         let work = async {
+            if let Some(held) = self.without_keys(&receipt).await {
+                return receipt.conclude(held).await;
+            }
             match self.counting(body, &receipt).await {
                 Ok(body) => self.work_on(&body, &receipt, deadline_ms).await,
                 Err(verdict) => receipt.conclude(verdict).await,
@@ -202,11 +262,7 @@ impl Worker {
         let Some(thread) = candidate.said.thread() else {
             return Err(Verdict::Done);
         };
-        let store = {
-            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-            present.1.store.clone()
-        };
-        match store.settings(&thread.tenant()).await {
+        match self.store.settings(&thread.tenant()).await {
             Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
             Err(error) => {
                 world::count_failure(&self.metrics, &error);
@@ -237,6 +293,13 @@ impl Worker {
             self.parts(receipt),
             self.read_and_asked(body, receipt)
         );
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(why) => {
+                let held = self.held_without_keys(receipt, why);
+                return receipt.conclude(held).await;
+            }
+        };
         let is_short = hidden_ms < self.config.limits.visibility_ms;
         if !claimed
             || is_short
@@ -308,10 +371,11 @@ impl Worker {
         let Some((thread, by)) = body.asker() else {
             return Ok(None);
         };
-        let chat = {
-            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&present.1.chat)
+        let without = || Failure::Outage {
+            after_ms: 0,
+            seen: "there are no keys to ask with".to_owned(),
         };
+        let Parts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {
             // Slack is not set up: whoever works on the message meets that, and says so.
@@ -329,14 +393,10 @@ impl Worker {
         let Body::Message(message) = body else {
             return None;
         };
-        let store = {
-            let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-            present.1.store.clone()
-        };
         let (thread, turn) = (&message.thread, message.about());
         let found = match receipt.receive {
-            1 => store.load(thread, turn).await,
-            _ => store.load_again(thread, turn).await,
+            1 => self.store.load(thread, turn).await,
+            _ => self.store.load_again(thread, turn).await,
         };
         Some(found.map_err(|error| {
             world::count_failure(&self.metrics, &error);
@@ -419,7 +479,7 @@ impl Worker {
         let limits = &self.config.limits;
         let delivery = Delivery {
             message,
-            id: format!("{}#{}", message.id, receipt.receive),
+            id: delivery_id(&message.id, receipt.receive),
             receive: receipt.receive,
             follow_until_ms: (now_ms() + HOLD_MS_MAX).min(deadline_ms.saturating_sub(WIND_UP_MS)),
             model: &self.config.model,

@@ -1,6 +1,7 @@
 //! One delivery of a message: how it is kept from other workers while it is worked on, and deleted or given back after that.
 
 use std::convert::Infallible;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,6 +28,13 @@ const LATER_MS_MAX: u64 = 500;
 const SOONER_MS_MAX: u64 = 1_500;
 /// It is not known when the message comes by itself.
 const UNKNOWN: u64 = 0;
+
+/// The name in which one delivery takes leases. Lambda may work on one receipt twice, at the same time: the random part makes
+/// those two deliveries, of which one has the lease.
+pub(crate) fn delivery_id(message: &str, receive: u32) -> String {
+    let by_chance = RandomState::new().hash_one(receive);
+    format!("{message}#{receive}-{by_chance:016x}")
+}
 
 /// One receipt of one record.
 pub(crate) struct Receipt<'w> {
@@ -201,5 +209,17 @@ impl<'w> Receipt<'w> {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::delivery_id;
+
+    #[test]
+    fn two_executions_of_one_receive_are_two_deliveries() {
+        let (one, other) = (delivery_id("s1", 3), delivery_id("s1", 3));
+        assert_ne!(one, other);
+        assert!(one.starts_with("s1#3-") && other.starts_with("s1#3-"));
     }
 }

@@ -25,6 +25,7 @@ use bobbin_core::ledger::Entry;
 use bobbin_core::limits::Limits;
 use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work};
 use bobbin_core::outcome::Outcome;
+use bobbin_core::person::Person;
 use bobbin_core::ports::Loaded;
 use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
@@ -36,6 +37,9 @@ use bobbin_core::workspace::Workspace;
 use crate::arrival::Arrival;
 use crate::sandboxes::{Sandboxes, Target};
 use crate::tenants::Tenants;
+
+/// So long after a message was deleted the announcement of its prompt may still be under way.
+const ANNOUNCED_MS: u64 = 5_000;
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -100,21 +104,32 @@ impl Lane<'_> {
         let Some(word) = control.want.effect() else {
             return Verdict::Done;
         };
+        let words = words::not_carried_out(word, seen);
+        let id = control.id.as_str().into();
+        self.call(&control.thread, &id, &control.by, words, arrival)
+            .await
+    }
+
+    /// Calls a person in the thread with these words about the message with this id.
+    pub(crate) async fn call(
+        &self,
+        thread: &ThreadKey,
+        id: &TurnId,
+        by: &Person,
+        words: String,
+        arrival: Arrival,
+    ) -> Verdict {
         let post = Post::Calling {
-            people: vec![control.by.id.clone()],
-            post: Box::new(Post::Notice(words::not_carried_out(word, seen))),
+            people: vec![by.id.clone()],
+            post: Box::new(Post::Notice(words)),
         };
-        let (thread, kind) = (&control.thread, &PostKind::Notice);
-        let told = self
-            .chat
-            .post(thread, &control.id.as_str().into(), kind, None, &post)
-            .await;
-        let Err(failure) = told else {
+        let told = self.chat.post(thread, id, &PostKind::Notice, None, &post);
+        let Err(failure) = told.await else {
             return Verdict::Done;
         };
         let held = arrival.held(&failure, self.limits.owed_ms, self.limits);
         held.unwrap_or_else(|| {
-            tracing::error!(event = "control.untold", thread = %control.thread, control.id = %control.id, ?failure, "who said it could not be told that nothing came of it");
+            tracing::error!(event = "control.untold", %thread, control.id = %id, ?failure, "who said it could not be told that nothing came of it");
             Verdict::Done
         })
     }
@@ -148,7 +163,7 @@ impl Lane<'_> {
                     .await
             }
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
-            Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, now_ms).await,
+            Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
             Want::Sandboxes { page, in_thread } => {
                 self.list(control, (*page, *in_thread), &found, now_ms)
                     .await
@@ -345,9 +360,17 @@ impl Lane<'_> {
             }
         };
         self.cancel(control, found, turn).await?;
-        match wanted {
-            Some(_) => Ok(()),
-            None => self.chat.tell(&control.reply, "Stopping…").await,
+        if wanted.is_none() {
+            self.say_done(control, "Stopping…").await;
+        }
+        Ok(())
+    }
+
+    /// Says what has been done already. A word that cannot be said is no reason to do it again: the cards say it too, and what
+    /// runs by then may be another turn.
+    async fn say_done(&self, control: &Control, words: &str) {
+        if let Err(failure) = self.chat.tell(&control.reply, words).await {
+            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "what was asked for is done; it could not be said");
         }
     }
 
@@ -399,7 +422,8 @@ impl Lane<'_> {
         let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;
     }
 
-    /// The queue first, so that nothing of it begins when the run ends: a flag each, and its card changes at once.
+    /// The queue first, so that nothing of it begins when the run ends: a flag each. Nothing is said before all is flagged and
+    /// the run is ended.
     async fn stop_all(
         &self,
         control: &Control,
@@ -417,14 +441,23 @@ impl Lane<'_> {
             .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
             .take(self.limits.thread_queue)
             .collect();
-        for (turn, queued) in &behind {
-            self.withdraw(control, turn, Some(queued), now_ms).await?;
+        for (turn, _) in &behind {
+            self.mark(&control.thread, turn, control).await?;
         }
         if let Some(turn) = running {
             self.cancel(control, found, turn).await?;
         }
         let words = words::stopped_all(running.is_some(), behind.len());
-        self.chat.tell(&control.reply, &words).await
+        self.say_done(control, &words).await;
+        let mut unshown = Ok(());
+        for (turn, queued) in &behind {
+            let shown = self.show_withdrawn(control, turn, queued, now_ms).await;
+            unshown = unshown.and(shown);
+        }
+        if let Err(failure) = unshown {
+            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
+        }
+        Ok(())
     }
 
     /// The flag alone: whoever follows the run puts the intent on record and sends the words.
@@ -503,17 +536,25 @@ impl Lane<'_> {
         shown.map(|_| ())
     }
 
-    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message.
+    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message. Its
+    /// announcement may be a moment behind, so one that is not known is looked for once more.
     async fn take_back(
         &self,
         control: &Control,
         turn: &TurnId,
         flags: &ControlFlags,
-        now_ms: Ms,
+        arrival: Arrival,
     ) -> Result<(), Failure> {
-        match flags.queued.get(turn).filter(|queued| !queued.refused) {
-            Some(queued) => self.withdraw(control, turn, Some(queued), now_ms).await,
-            None => Ok(()),
+        match flags.queued.get(turn) {
+            Some(queued) if !queued.refused => {
+                self.withdraw(control, turn, Some(queued), arrival.now_ms)
+                    .await
+            }
+            None if !arrival.is_older_than(ANNOUNCED_MS) => Err(Failure::Wait {
+                after_ms: ANNOUNCED_MS,
+                seen: "its announcement may be under way".to_owned(),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -526,8 +567,20 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<(), Failure> {
         self.mark(&control.thread, turn, control).await?;
-        let Some((queued, at)) = queued.and_then(|queued| Some((queued, queued.card.as_ref()?)))
-        else {
+        match queued {
+            Some(queued) => self.show_withdrawn(control, turn, queued, now_ms).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn show_withdrawn(
+        &self,
+        control: &Control,
+        turn: &TurnId,
+        queued: &Queued,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let Some(at) = &queued.card else {
             return Ok(());
         };
         let state = CardState::Ended {

@@ -16,11 +16,26 @@ use crate::opening;
 /// Tells about one dead letter.
 pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
-        // The letter of the message that it buries is still there, and sends it again.
+        // The letter of the message that it buries is still there, and sends it again. Who runs the stack reads the record.
         Body::Message(Message {
-            work: Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { .. },
+            work:
+                Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
             ..
         }) => Verdict::Done,
+        Body::Message(Message {
+            id,
+            thread,
+            work: Work::Operate { want, by: Some(by) },
+            ..
+        }) => {
+            let sandbox = thread.sandbox();
+            // One that has a name and no thread of its own: where the person asked is not known here.
+            if !sandbox.has_thread() {
+                return Verdict::Done;
+            }
+            let words = words::not_carried_out(want.effect(), words::NOT_DONE);
+            lane.call(sandbox.thread(), id, by, words, arrival).await
+        }
         Body::Message(message) => {
             let prompt = message.prompt_of(&message.id).map(|prompt| DeadPrompt {
                 accepted_at_ms: message.accepted_at_ms,
@@ -45,7 +60,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     }
 }
 
-/// Has a thread told, in its own group, that nothing will come of the message with this id; done once that is on record.
+/// Has a thread told, in its own group, that nothing will come of the message with this id; done once that is on record. A
+/// sandbox's group has no record of what has ended and nobody who reads it: its letters are done as they are.
 pub async fn tell_in_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,
@@ -53,6 +69,9 @@ pub async fn tell_in_thread(
     prompt: Option<DeadPrompt>,
     arrival: Arrival,
 ) -> Verdict {
+    if !thread.is_conversation() {
+        return Verdict::Done;
+    }
     let hold = |why: String| Verdict::Hold {
         delay_ms: lane.limits.outage_backoff(arrival.receive),
         why,

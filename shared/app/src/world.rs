@@ -443,9 +443,10 @@ impl World for Live {
 /// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
 /// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
 const OFFER_MS_MAX: u64 = 20_000;
-/// Counts that the table did not do what a delivery needs, unless it did and a newer worker's item is in the way.
+/// Counts that the table did not do what a delivery needs, unless it is well and a newer worker's item or another write is in
+/// the way.
 pub fn count_failure(metrics: &Metrics, error: &StoreError) {
-    if !matches!(error, StoreError::Newer(_)) {
+    if !matches!(error, StoreError::Newer(_) | StoreError::Contended(_)) {
         tracing::error!(event = TABLE_FAILED, %error, "the table did not do what a delivery needs");
         metrics.count(Alarm::ServiceAway, now_ms());
     }

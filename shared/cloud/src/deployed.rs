@@ -227,7 +227,7 @@ fn told(error: &CallError, action: &str) -> String {
         (_, Cause::Unknown) => format!(
             "{error}. AWS does not know these credentials, or the clock of this machine is off by more than five minutes: check AWS_PROFILE or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, then the clock."
         ),
-        (_, Cause::Passing) => format!("{error}. Try again in a minute."),
+        (_, Cause::Passing | Cause::Contended) => format!("{error}. Try again in a minute."),
         (_, Cause::Missing | Cause::Wrong) => error.to_string(),
     }
 }

@@ -54,6 +54,9 @@ pub enum StoreError {
     /// Throttled, or no answer: try again later.
     #[error("the table does not answer: {0}")]
     Later(String),
+    /// Each of a few tries met another write of the same item; nothing was written, and the table is well.
+    #[error("others write the same: {0}")]
+    Contended(String),
     /// The item cannot be read: written by something else, or damaged.
     #[error("what is stored cannot be read: {0}")]
     Damaged(String),
@@ -75,6 +78,7 @@ impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
         match error.cause() {
             Cause::Passing => Self::Later(error.to_string()),
+            Cause::Contended => Self::Contended(error.to_string()),
             _ => Self::Refused(error.with_remedy()),
         }
     }
@@ -91,6 +95,10 @@ impl StoreError {
             Self::Later(seen) => Failure::Outage {
                 after_ms: 0,
                 seen: format!("the table does not answer: {seen}"),
+            },
+            Self::Contended(seen) => Failure::Wait {
+                after_ms: 0,
+                seen: seen.clone(),
             },
             Self::Newer(seen) => Failure::Newer { seen: seen.clone() },
         }
@@ -297,6 +305,9 @@ impl Store {
     /// versions (0: none is stored), removes the control flags in `stale`, and with it, in one piece, writes these entries
     /// of the ledger and the names that the sandbox gets or gives up.
     ///
+    /// A write that meets others of the same items each time is one that somebody else was first with: whoever gets that
+    /// reads again.
+    ///
     /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so
     /// for more than one item.
     ///
@@ -317,9 +328,10 @@ impl Store {
         let is_alone = entries.is_empty() && names.is_empty() && expected.sandbox.is_none();
         let mut writes = match update {
             Some(update) if is_alone => {
-                return match self.table.update(update).await? {
-                    Some(item) => Ok(Written::Yes(Some(flags::flags(&item)?))),
-                    None => Ok(Written::Conflict),
+                return match self.table.update(update).await {
+                    Ok(Some(item)) => Ok(Written::Yes(Some(flags::flags(&item)?))),
+                    Ok(None) => Ok(Written::Conflict),
+                    Err(error) => of_contention(error),
                 };
             }
             update => Vec::from_iter(update),
@@ -334,11 +346,18 @@ impl Store {
             writes.push(Write::put(item));
             writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Write::put));
         }
-        if self.table.transact(writes).await? {
-            Ok(Written::Yes(None))
-        } else {
-            Ok(Written::Conflict)
+        match self.table.transact(writes).await {
+            Ok(true) => Ok(Written::Yes(None)),
+            Ok(false) => Ok(Written::Conflict),
+            Err(error) => of_contention(error),
         }
+    }
+}
+
+fn of_contention(error: CallError) -> Result<Written, StoreError> {
+    match error.cause() {
+        Cause::Contended => Ok(Written::Conflict),
+        _ => Err(error.into()),
     }
 }
 

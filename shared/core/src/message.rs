@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ask::Choice;
-use crate::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
+use crate::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId, digest};
 use crate::own_keys::KeyWish;
 use crate::person::{Membership, Person};
 pub use crate::reply::Reply;
@@ -142,6 +142,18 @@ pub enum Surface {
         /// The channel whose threads are shown.
         channel: String,
     },
+}
+
+/// The same JSON in the characters that SQS takes. Of those that JSON does not escape by itself it refuses two, and the whole
+/// message with them; people paste them from PDFs and from mail.
+fn within_the_queues_alphabet(json: String) -> String {
+    const REFUSED: [char; 2] = ['\u{fffe}', '\u{ffff}'];
+    if !json.contains(REFUSED) {
+        return json;
+    }
+    // Outside of its strings JSON has ASCII alone.
+    json.replace('\u{fffe}', "\\ufffe")
+        .replace('\u{ffff}', "\\uffff")
 }
 
 /// Says past the group's head that a prompt waits behind it. Sent after the prompt; what becomes of it changes nothing
@@ -353,6 +365,19 @@ impl Operation {
         Self::Snapshot,
         Self::Create,
     ];
+
+    /// What it is called by who waits for its effect.
+    #[must_use]
+    pub const fn effect(self) -> &'static str {
+        match self {
+            Self::Pause => "Stop",
+            Self::Resume => "Start",
+            Self::Snapshot => "Snapshot",
+            Self::Destroy => "Destroy",
+            Self::Forget => "Forget",
+            Self::Create => "Create",
+        }
+    }
 
     /// The word that is stored, typed and shown.
     #[must_use]
@@ -588,14 +613,7 @@ impl Want {
             Self::Again { .. } => Some("Run again"),
             Self::Settle { .. } => Some("The decision"),
             Self::Connect { .. } => Some("Connect"),
-            Self::Operate { operation, .. } => Some(match operation {
-                Operation::Pause => "Stop",
-                Operation::Resume => "Start",
-                Operation::Snapshot => "Snapshot",
-                Operation::Destroy => "Destroy",
-                Operation::Forget => "Forget",
-                Operation::Create => "Create",
-            }),
+            Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure {
                 change: Change::Show,
             } => None,
@@ -619,6 +637,47 @@ impl Want {
     }
 }
 
+/// Stands between a thread's key, which never has it, and what sets a group apart from the thread's own.
+const APART: char = '#';
+/// Behind a thread's key: the group of its announcements.
+const WAITING: &str = "#queued";
+/// Hex digits behind a thread's key of 120 characters: a queue takes 128. Two that are alike cost an order that nobody needs.
+const APART_DIGITS: usize = 7;
+
+/// The thread whose group this is, or which it is about; none where it is about no thread.
+#[must_use]
+pub fn thread_of_group(group: &str) -> Option<ThreadKey> {
+    let key = group.split_once(APART).map_or(group, |(key, _)| key);
+    key.parse().ok()
+}
+
+impl Control {
+    /// The FIFO message group. Of two changes to the settings or to the sandbox the later one counts, so they keep their order in
+    /// the thread's group. So do two decisions on one ask, of which the first counts. Anything else waits for nothing.
+    fn group(&self) -> String {
+        let apart = match &self.want {
+            Want::Configure { .. }
+            | Want::OwnKey { .. }
+            | Want::Connect { .. }
+            | Want::Operate { .. } => return self.thread.to_string(),
+            Want::Settle { ask, .. } => digest(&["ask", ask]),
+            Want::Stop { .. }
+            | Want::StopAll
+            | Want::Halt { .. }
+            | Want::Withdraw { .. }
+            | Want::Now { .. }
+            | Want::Again { .. }
+            | Want::Diff { .. }
+            | Want::Status
+            | Want::Sandboxes { .. }
+            | Want::AskDestroy { .. }
+            | Want::Help { .. }
+            | Want::Say { .. } => digest(&["alone", &self.id]),
+        };
+        format!("{}{APART}{}", self.thread, &apart[..APART_DIGITS])
+    }
+}
+
 impl Body {
     /// The queued form.
     ///
@@ -626,8 +685,9 @@ impl Body {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        schema::write_at(Shape::Body, self.number(), self, &UnknownFields::default())
-            .expect("every field has a JSON form")
+        let text = schema::write_at(Shape::Body, self.number(), self, &UnknownFields::default())
+            .expect("every field has a JSON form");
+        within_the_queues_alphabet(text)
     }
 
     /// The number of the shape that a worker has to read to understand it.
@@ -684,14 +744,15 @@ impl Body {
         schema::read(Shape::Body, text).map(|(body, _)| body)
     }
 
-    /// The FIFO message group: the thread, so that its work stays in order.
+    /// The FIFO message group: the thread, so that its work stays in order. A control message whose order nobody needs has a
+    /// group to itself, so that it waits for no other.
     #[must_use]
     pub fn group(&self) -> String {
         match self {
             Self::Message(m) => m.thread.to_string(),
             Self::Open(o) => format!("open:{}", o.id),
-            Self::Control(c) => c.thread.to_string(),
-            Self::Announce(a) => a.thread.to_string(),
+            Self::Control(c) => c.group(),
+            Self::Announce(a) => format!("{}{WAITING}", a.thread),
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
             Self::Candidate(candidate) => candidate.said.group(),
             // One of them at a time.
@@ -746,5 +807,157 @@ impl Body {
             Self::Candidate(candidate) => candidate.said.id(),
             Self::DeadLetters(found) => &found.id,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ids::ThreadKey;
+
+    fn prompt(text: &str) -> Body {
+        let thread = ThreadKey::slack("T1", "C1", "1790000000.000100").expect("valid");
+        Body::Message(Message {
+            id: "m1".into(),
+            thread,
+            accepted_at_ms: 1,
+            work: Work::Prompt(Prompt {
+                text: text.to_owned(),
+                quotes: vec![Quote {
+                    by: text.to_owned(),
+                    text: text.to_owned(),
+                }],
+                ..Prompt::default()
+            }),
+        })
+    }
+
+    /// The characters that SQS documents for a message's body.
+    fn is_taken(one: char) -> bool {
+        matches!(one, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
+            || one >= '\u{10000}'
+    }
+
+    fn comes_back(text: &str) {
+        let body = prompt(text);
+        let encoded = body.encode();
+        assert!(encoded.chars().all(is_taken), "{encoded:?}");
+        assert_eq!(Body::decode(&encoded).expect("it can be read"), body);
+    }
+
+    #[test]
+    fn words_that_the_queue_does_not_take_go_through_it_unchanged() {
+        for text in [
+            "a\u{ffff}b",
+            "\u{fffe}",
+            "\\\u{ffff}",
+            "\u{0}\u{8}\u{1f}",
+            "\\uffff",
+            "\u{fdd0}\u{1ffff}",
+        ] {
+            comes_back(text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_go_through_the_queue_unchanged(
+            text in "[\\PC\\x00-\\x1f\\\\\"\u{fffd}-\u{ffff}\u{10000}]{0,40}"
+        ) {
+            comes_back(&text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(id: &str, want: Want) -> Body {
+        Body::Control(Control {
+            id: id.to_owned(),
+            thread: ThreadKey::discord("1", "2").expect("valid"),
+            by: Person::default(),
+            reply: Reply::Nobody,
+            membership: Membership::default(),
+            want,
+        })
+    }
+
+    fn settle(id: &str, ask: &str) -> Body {
+        let choice = Choice::Once;
+        let ask = ask.into();
+        control(id, Want::Settle { ask, choice })
+    }
+
+    /// Two of each word that must get through while something else of its thread does not.
+    fn brakes() -> Vec<Body> {
+        let turn = || TurnId::from("m1");
+        let mut all = Vec::new();
+        for nth in 0..2 {
+            let id = |word: &str| format!("{word}-{nth}");
+            all.extend([
+                control(&id("stop"), Want::Stop { turn: None }),
+                control(&id("exact"), Want::Stop { turn: Some(turn()) }),
+                control(&id("all"), Want::StopAll),
+                control(&id("halt"), Want::Halt { turn: turn() }),
+                control(&id("withdraw"), Want::Withdraw { turn: turn() }),
+                control(&id("now"), Want::Now { turn: turn() }),
+                settle(&id("settle"), &id("ask")),
+            ]);
+        }
+        all
+    }
+
+    #[test]
+    fn a_stop_waits_for_no_other_control_message() {
+        let show = || Want::Configure {
+            change: Change::Show,
+        };
+        let announce = Body::Announce(Announce {
+            turn: "m1".into(),
+            thread: ThreadKey::discord("1", "2").expect("valid"),
+            by: Person::default(),
+            accepted_at_ms: 1,
+            prompt: None,
+        });
+        let others = [
+            control("status", Want::Status),
+            control("show", show()),
+            control("connect", Want::Connect { to: None }),
+            announce,
+        ];
+        let mut groups = std::collections::BTreeSet::new();
+        for body in brakes() {
+            assert!(groups.insert(body.group()), "{body:?} waits for another");
+        }
+        for body in &others {
+            assert!(!groups.contains(&body.group()), "{body:?} is in the way");
+        }
+    }
+
+    #[test]
+    fn words_whose_order_counts_keep_it() {
+        let show = || Want::Configure {
+            change: Change::Show,
+        };
+        let (first, second) = (control("a", show()), control("b", show()));
+        assert_eq!(first.group(), second.group());
+        let (first, second) = (settle("a", "per-1"), settle("b", "per-1"));
+        assert_eq!(first.group(), second.group());
+    }
+
+    #[test]
+    fn a_group_of_its_own_still_says_its_thread_and_fits_a_queue() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        for body in brakes() {
+            assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&thread));
+        }
+        assert_eq!(thread_of_group(&thread.to_string()), Some(thread));
+        assert_eq!(thread_of_group("dead-letters"), None);
+        let longest = 120;
+        assert!(longest + WAITING.len() <= 128 && longest + 1 + APART_DIGITS <= 128);
     }
 }

@@ -1,8 +1,11 @@
 //! Configuration errors fail at the start, with one clear line.
 
+use std::time::Duration;
+
 use bobbin_tests::function::{Function, Refused, Started};
 use serde_json::{Value, json};
 
+use super::events::stored;
 use super::secret;
 
 /// A function, what is wrong with its environment (none: not set), and what it says then.
@@ -56,7 +59,7 @@ const TABLE: &[Row] = &[
     Row("sweeper", "AWS_ACCESS_KEY_ID", None, &["is not set: this program runs as a Lambda function"]),
 ];
 
-/// Each row, then the secrets, then a start by hand.
+/// Each row, then a start by hand.
 pub async fn refused() {
     for Row(function, name, value, words) in TABLE {
         let started = Function::start(function, secret(), |environment| {
@@ -81,15 +84,45 @@ pub async fn refused() {
             "{line:?}"
         );
     }
+}
+
+/// What comes to a worker whose secrets cannot be read, or not used: claimed before they are, and given back for seconds. It is
+/// worked on as soon as they can be.
+pub async fn without_keys() {
+    const READ: &str = "secretsmanager.GetSecretValue";
+    const HIDE: &str = "AmazonSQS.ChangeMessageVisibility";
     let mut wrong = secret();
     wrong["stack_key"] = json!(["canary-in-a-secret"]);
-    for (what, secret) in [("no secret", Value::Null), ("one of another shape", wrong)] {
-        let started = Function::start("worker", secret, |_| {}).await;
-        let line = one_line(what, started, true);
-        assert!(
-            line.contains("the secret everything") && !line.contains("canary"),
-            "{what}: {line:?}"
-        );
+    for (what, unusable) in [("no secret", Value::Null), ("one of another shape", wrong)] {
+        let mut function = match Function::start("worker", unusable, |_| {}).await {
+            Started::Ready(function) => function,
+            Started::Refused(refused) => panic!("{what}: {refused:?}"),
+        };
+        let events = stored("worker");
+        let named = |wanted: &str| events.iter().find(|(name, _)| name == wanted).unwrap();
+        for (name, event) in ["prompt", "stop"].map(named) {
+            let _ = function.calls();
+            let answer = function.invoke(event).await.unwrap();
+            let id = &event["Records"][0]["messageId"];
+            let held = json!({"batchItemFailures": [{"itemIdentifier": id}]});
+            assert_eq!(answer, held, "{what}: {name}");
+            let calls = function.calls();
+            assert_eq!(calls[0].what, HIDE, "{what}: {name} is not claimed first");
+            assert!(calls.iter().any(|call| call.what == READ), "{calls:?}");
+            let hidden = calls.iter().rfind(|call| call.what == HIDE).unwrap();
+            assert_eq!(hidden.body["VisibilityTimeout"], 2, "{what}: {name}");
+        }
+        let log = json!(function.log()).to_string();
+        assert!(log.contains("the secret everything"), "{what}: {log}");
+        assert!(!log.contains("canary"), "{what}: {log}");
+        let mended =
+            json!({"ARN": "arn", "Name": "everything", "SecretString": secret().to_string()});
+        function.answer(READ, 200, mended);
+        // When the message comes again.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let answer = function.invoke(&named("stop").1).await.unwrap();
+        assert_eq!(answer, json!({"batchItemFailures": []}), "{what}");
+        function.end().await;
     }
 }
 

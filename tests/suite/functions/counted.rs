@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use bobbin_core::ids::SandboxKey;
+use bobbin_core::message::{Body, Message, NewSandbox, Operation, Work};
+use bobbin_core::person::Person;
 use bobbin_core::signals::{
     Alarm, BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS_HELD,
     TABLE_FAILED,
@@ -113,6 +115,48 @@ fn unreadable_dead_letters() -> Value {
         "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt", "Body": "{",
         "Attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795168800000", "MessageGroupId": "nobody's"},
     }]})
+}
+
+/// Dead letters of a sandbox's group: the first has nobody who waits in a chat, the second was asked for by a person.
+pub async fn sandbox_letters() {
+    let key: SandboxKey = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100"
+        .parse()
+        .unwrap();
+    let new: NewSandbox = serde_json::from_value(json!({"name": "shared"})).unwrap();
+    let by = Person {
+        id: "U0ANNA00001".to_owned(),
+        name: "Anna".to_owned(),
+    };
+    let want = Operation::Destroy;
+    let operate = Work::Operate { want, by: Some(by) };
+    for (work, is_told) in [(Work::Create(new), false), (operate, true)] {
+        let mut function = start("worker").await;
+        let message = Body::Message(Message {
+            id: "dead-1".into(),
+            thread: key.group(),
+            accepted_at_ms: 1_795_168_800_000,
+            work,
+        });
+        let letter = json!({"Messages": [{
+            "MessageId": "059f36b4-0000-4000-8000-000000000009", "ReceiptHandle": "an-example-receipt",
+            "Body": message.encode(),
+            "Attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795168800000", "MessageGroupId": key.group().to_string()},
+        }]});
+        function.answer("AmazonSQS.ReceiveMessage", 200, letter);
+        let _ = function.calls();
+        let look = event("worker", "dead-letters");
+        function.invoke(&look).await.unwrap();
+        let calls = function.calls();
+        let made = |what: &str| calls.iter().any(|call| call.what == what);
+        assert!(made("AmazonSQS.DeleteMessage"), "it stays: {calls:#?}");
+        assert!(!made("AmazonSQS.SendMessage"), "it is sent on: {calls:#?}");
+        let told = calls.iter().any(|call| {
+            call.what == "POST /slack/chat.postMessage"
+                && call.body.to_string().contains("U0ANNA00001")
+        });
+        assert_eq!(told, is_told, "{calls:#?}");
+        function.end().await;
+    }
 }
 
 pub async fn sweeper() {

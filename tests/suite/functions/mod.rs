@@ -1,6 +1,7 @@
 //! The three real programs, each alone behind a Runtime API: what they say about a wrong configuration, and what they
 //! answer to every file in `events/`.
 
+mod brake;
 mod configuration;
 mod container;
 mod counted;
@@ -18,6 +19,14 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "functions::a_wrong_configuration_is_told_in_one_line_that_names_it",
             configuration::refused,
+        ),
+        trial(
+            "functions::a_worker_that_cannot_read_its_keys_holds_what_comes_for_seconds",
+            configuration::without_keys,
+        ),
+        trial(
+            "functions::stop_all_flags_everything_before_anything_is_said",
+            brake::stop_all,
         ),
         trial(
             "functions::what_is_right_asks_for_work_and_has_nothing_to_say",
@@ -38,6 +47,10 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "functions::a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted",
             counted::worker,
+        ),
+        trial(
+            "functions::a_dead_letter_of_a_sandbox_is_done_and_told_to_who_asked",
+            counted::sandbox_letters,
         ),
         trial(
             "functions::an_orphan_that_is_deleted_is_counted",

@@ -6,8 +6,8 @@
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
 use bobbin_core::decide::replay::{self, Replay};
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Message, Want, Work};
+use bobbin_core::ids::Ms;
+use bobbin_core::message::{Body, Message, Want, Work, thread_of_group};
 use serde::Serialize;
 
 use super::arguments::Replay as ReplayWhat;
@@ -121,7 +121,8 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
             .body
             .as_ref()
             .map_or_else(|_| "?".to_owned(), kind),
-        of: dead_letter.group.clone(),
+        of: thread_of_group(&dead_letter.group)
+            .map_or_else(|| dead_letter.group.clone(), |thread| thread.to_string()),
         dead_since_ms: dead_letter.dead_since_ms,
         state,
         why: trouble.unwrap_or(why),
@@ -279,12 +280,12 @@ async fn send(
 }
 
 fn follow(stack: &Stack, dead_letter: &DeadLetter) -> String {
-    match dead_letter.group.parse::<ThreadKey>() {
-        Ok(thread) => format!(
+    match thread_of_group(&dead_letter.group) {
+        Some(thread) => format!(
             "sent again; follow it with: bobbin {} thread follow {thread}",
             stack.said
         ),
-        Err(_) => "sent again".to_owned(),
+        None => "sent again".to_owned(),
     }
 }
 

@@ -13,7 +13,7 @@ const WORDS_CHARS_MAX: usize = 400;
 /// A certificate that nobody vouches for, as rustls says it.
 const BAD_CERTIFICATE: &str = "invalid peer certificate";
 /// Codes of calls that nothing is wrong with but their time (the SDK's own list, and each service's "Common errors").
-const THROTTLED: [&str; 15] = [
+const THROTTLED: [&str; 14] = [
     "Throttling",
     "ThrottlingException",
     "ThrottledException",
@@ -22,7 +22,6 @@ const THROTTLED: [&str; 15] = [
     "TooManyRequestsException",
     "ProvisionedThroughputExceededException",
     "TransactionInProgressException",
-    "TransactionConflictException",
     "RequestLimitExceeded",
     "BandwidthLimitExceeded",
     "LimitExceededException",
@@ -30,6 +29,8 @@ const THROTTLED: [&str; 15] = [
     "PriorRequestNotComplete",
     "KmsThrottled",
 ];
+/// The code of a write that met a transaction on the same item. Nothing was written, and nothing is wrong with the table.
+pub(crate) const CONTENDED: &str = "TransactionConflictException";
 /// Codes of a service that is in trouble itself, whatever the status.
 const PASSING: [&str; 8] = [
     "RequestTimeout",
@@ -104,6 +105,8 @@ pub enum CallError {
 pub enum Cause {
     /// Time mends it: throttled, late, in trouble, not reached.
     Passing,
+    /// Another write was under way: a moment mends it, and the service is well.
+    Contended,
     /// The role or the person may not.
     NotAllowed,
     /// The credentials have ended.
@@ -121,7 +124,7 @@ impl Cause {
     #[must_use]
     pub const fn remedy(self) -> Option<&'static str> {
         match self {
-            Self::Passing => None,
+            Self::Passing | Self::Contended => None,
             Self::NotAllowed => Some(
                 "The role may not do that: deploy template.yaml again, which says what each function may.",
             ),
@@ -175,6 +178,7 @@ fn cause(code: &str, status: u16) -> Cause {
     // The queues' codes have had a first name: `AWS.SimpleQueueService.NonExistentQueue`.
     match code.rsplit('.').next().unwrap_or(code) {
         code if THROTTLED.contains(&code) || PASSING.contains(&code) => Cause::Passing,
+        CONTENDED => Cause::Contended,
         "AccessDenied"
         | "AccessDeniedException"
         | "UnauthorizedOperation"
@@ -319,6 +323,7 @@ mod tests {
     fn what_time_mends_is_told_from_what_an_operator_has_to_mend() {
         let table = [
             ("ThrottlingException", 400, Cause::Passing),
+            (CONTENDED, 400, Cause::Contended),
             (
                 "ProvisionedThroughputExceededException",
                 400,
@@ -349,7 +354,8 @@ mod tests {
         ];
         for (code, status, expected) in table {
             assert_eq!(cause(code, status), expected, "{code} {status}");
-            assert_eq!(expected.remedy().is_none(), expected == Cause::Passing);
+            let is_of_time = matches!(expected, Cause::Passing | Cause::Contended);
+            assert_eq!(expected.remedy().is_none(), is_of_time);
         }
     }
 

@@ -4,10 +4,14 @@
 //! batch could not read is asked for again, and never looks like what is not there; a transaction bears a token, which the
 //! SDK makes, so that its repeat after a lost answer is the same transaction.
 //!
+//! A write that meets a transaction on the same item is refused at once, by a table that is well; the SDK does not repeat it. It
+//! is tried a few times within the call.
+//!
 //! A conditional write of one item has no token: one whose answer was lost is repeated, and the repeat may be told that its
 //! condition does not hold. Whoever writes by condition reads again then, and finds its own write.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -20,7 +24,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, KeysAndAttributes, Put, ReturnValue, TransactWriteItem, Update,
 };
 
-use super::{Aws, Bounded, CallError, Late};
+use super::error::CONTENDED;
+use super::{Aws, Bounded, CallError, Cause, Late};
 
 /// A call of the table takes no longer than this, repeats included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
@@ -38,11 +43,21 @@ const ROUND_PAUSE_MS: u64 = 50;
 const LOST: &str = "ConditionalCheckFailedException";
 const LOST_REASON: &str = "ConditionalCheckFailed";
 /// Reasons of a transaction that time mends (API reference, `TransactWriteItems`, "Cancellation reasons").
-const PASSING_REASONS: [&str; 3] = [
-    "TransactionConflict",
-    "ThrottlingError",
-    "ProvisionedThroughputExceeded",
-];
+const PASSING_REASONS: [&str; 2] = ["ThrottlingError", "ProvisionedThroughputExceeded"];
+/// The reason of one that met another write of the same item.
+const CONTENDED_REASON: &str = "TransactionConflict";
+/// Times that a write is made which meets others of the same item each time.
+const CONTENTIONS_MAX: u32 = 5;
+/// Before each of them but the first: at least and at most so long, by chance, so that two do not meet again.
+const CONTENTION_PAUSE_MS: (u64, u64) = (20, 100);
+
+/// Waits before a write that met another one is made again.
+async fn give_way(attempt: u32) {
+    let (least_ms, most_ms) = CONTENTION_PAUSE_MS;
+    // Each of these states is another one.
+    let by_chance = RandomState::new().hash_one(attempt) % (most_ms - least_ms + 1);
+    tokio::time::sleep(Duration::from_millis(least_ms + by_chance)).await;
+}
 
 /// An item, or a key: attributes by their names.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -76,7 +91,7 @@ pub(crate) struct Page {
 }
 
 /// A write of one item, with its expressions and the names and values that they use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Write {
     change: Change,
     condition: Option<String>,
@@ -84,7 +99,7 @@ pub(crate) struct Write {
     values: Item,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Change {
     /// The item, in the place of the one that stands there.
     Put(Item),
@@ -190,6 +205,20 @@ fn unwritten(error: aws_sdk_dynamodb::error::BuildError) -> CallError {
         place: "DynamoDB".to_owned(),
         why: error.to_string(),
     }
+}
+
+/// Whether a write met another of the same item. The log counts these, apart from what goes wrong.
+fn is_contended<T>(written: &Result<T, CallError>) -> bool {
+    let is_contended = written
+        .as_ref()
+        .is_err_and(|error| error.cause() == Cause::Contended);
+    if is_contended {
+        tracing::info!(
+            event = "table.contended",
+            "a write met another of the same item"
+        );
+    }
+    is_contended
 }
 
 /// The table refuses expressions without names or values that come with an empty list of them.
@@ -330,6 +359,21 @@ impl Table {
         write: Write,
         answered: ReturnValue,
     ) -> Result<Option<Option<Item>>, CallError> {
+        for attempt in 1..CONTENTIONS_MAX {
+            let written = self.written_once(write.clone(), answered.clone()).await;
+            if !is_contended(&written) {
+                return written;
+            }
+            give_way(attempt).await;
+        }
+        self.written_once(write, answered).await
+    }
+
+    async fn written_once(
+        &self,
+        write: Write,
+        answered: ReturnValue,
+    ) -> Result<Option<Option<Item>>, CallError> {
         let (names, values) = (some(write.names), some(write.values));
         let (client, table) = (&self.aws().client, &self.name);
         let written = match write.change {
@@ -384,7 +428,18 @@ impl Table {
         let writes = writes
             .into_iter()
             .map(|write| write.transactional(&self.name));
-        let writes = writes.collect::<Result<_, _>>()?;
+        let writes: Vec<_> = writes.collect::<Result<_, _>>()?;
+        for attempt in 1..CONTENTIONS_MAX {
+            let written = self.transact_once(writes.clone()).await;
+            if !is_contended(&written) {
+                return written;
+            }
+            give_way(attempt).await;
+        }
+        self.transact_once(writes).await
+    }
+
+    async fn transact_once(&self, writes: Vec<TransactWriteItem>) -> Result<bool, CallError> {
         let transaction = self.aws().client.transact_write_items();
         let Err(error) = transaction.set_transact_items(Some(writes)).send().await else {
             return Ok(true);
@@ -396,16 +451,25 @@ impl Table {
             if reasons().any(|reason| reason.code() == Some(LOST_REASON)) {
                 return Ok(false);
             }
-            let of_time = |code: &str| PASSING_REASONS.contains(&code);
-            let mut codes = reasons().filter_map(|reason| reason.code());
-            if codes.any(of_time) {
-                return Err(CallError::Refused {
-                    place: self.aws().place.to_string(),
-                    code: "TransactionConflictException".to_owned(),
-                    message: "the transaction was in the way of another, or throttled".to_owned(),
-                    status: 400,
-                    request_id: error.request_id().unwrap_or("none").to_owned(),
-                });
+            let refused = |code: &str, message: &str| CallError::Refused {
+                place: self.aws().place.to_string(),
+                code: code.to_owned(),
+                message: message.to_owned(),
+                status: 400,
+                request_id: error.request_id().unwrap_or("none").to_owned(),
+            };
+            let codes = || reasons().filter_map(|reason| reason.code());
+            if codes().any(|code| PASSING_REASONS.contains(&code)) {
+                return Err(refused(
+                    "ThrottlingException",
+                    "the transaction was throttled",
+                ));
+            }
+            if codes().any(|code| code == CONTENDED_REASON) {
+                return Err(refused(
+                    CONTENDED,
+                    "the transaction met another write of the same item",
+                ));
             }
         }
         Err(self.aws().failed(error))

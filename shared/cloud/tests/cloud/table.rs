@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use bobbin_cloud::aws::{ANSWER_BYTES_MAX, ATTEMPTS_MAX};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::ask::{Choice, Settlement};
+use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Tenant, ThreadKey};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
@@ -435,7 +436,6 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
         ("InvalidSignatureException", true),
         ("ExpiredTokenException", true),
         ("ValidationException", true),
-        ("TransactionConflictException", false),
         ("RequestTimeoutException", false),
     ] {
         let (endpoint, asked) = scripted(vec![(400, refused(code))]).await;
@@ -488,12 +488,35 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
     assert_eq!(request["ClientRequestToken"].as_str().unwrap().len(), 36);
     assert_eq!(request["TransactItems"][0]["Update"]["TableName"], "table");
     assert_eq!(request["TransactItems"][1]["Put"]["TableName"], "table");
-    let (busy, _) = save(cancelled(&["None", "TransactionConflict"])).await;
-    assert!(matches!(busy, Err(StoreError::Later(_))), "{busy:?}");
+    let (busy, asked) = save(cancelled(&["None", "TransactionConflict"])).await;
+    assert_eq!(busy.unwrap(), Written::Conflict, "it is read again");
+    assert_eq!(asked.len(), 5, "a few times within the call");
     let (slow, _) = save(cancelled(&["None", "ThrottlingError"])).await;
     assert!(matches!(slow, Err(StoreError::Later(_))), "{slow:?}");
     let (wrong, _) = save(cancelled(&["None", "ValidationError"])).await;
     assert!(matches!(wrong, Err(StoreError::Refused(_))), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_meets_a_transaction_is_made_again_and_no_outage() {
+    let code = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
+    let met = (400, json!({"__type": code, "message": "m"}));
+    let thread = session(1).thread;
+    let stop = async |answers| {
+        let (endpoint, asked) = scripted(answers).await;
+        let store = store(&endpoint);
+        let (turn, by) = ("t".into(), Person::default());
+        let marked = store.mark_cancelled(&thread, &turn, &by).await;
+        (marked, asked.lock().unwrap().len())
+    };
+    let (once, tries) = stop(vec![met.clone(), (200, json!({}))]).await;
+    assert_eq!((once, tries), (Ok(()), 2));
+    // A flag that could not be set is never taken for one that stands.
+    let (always, tries) = stop(vec![met]).await;
+    let told = always.unwrap_err();
+    assert!(matches!(told, StoreError::Contended(_)), "{told:?}");
+    assert!(matches!(told.failure(), Failure::Wait { .. }), "{told:?}");
+    assert_eq!(tries, 5);
 }
 
 #[tokio::test]

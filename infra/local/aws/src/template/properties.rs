@@ -40,7 +40,7 @@ impl Unhonoured {
 }
 
 /// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
-const WITHOUT_EFFECT: [(&str, &str, &str); 10] = [
+const WITHOUT_EFFECT: [(&str, &str, &str); 11] = [
     (
         "AWS::DynamoDB::Table",
         "BillingMode",
@@ -90,6 +90,11 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 10] = [
         "AWS::Serverless::Function",
         "LoggingConfig",
         "lines go to the engine's own output",
+    ),
+    (
+        "AWS::Serverless::Function",
+        "EventInvokeConfig",
+        "no invocation is repeated",
     ),
 ];
 

@@ -114,6 +114,7 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
     for expected in [
         "AWS::Serverless::Function Role (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
         "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): told to the function, not enforced",
+        "AWS::Serverless::Function EventInvokeConfig (Sweeper): no invocation is repeated",
         "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
         "AWS::IAM::Role (IngressRole, SchedulerRole, SweeperRole, WorkerRole): roles are not enforced, every call is allowed",
     ] {
