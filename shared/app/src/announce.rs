@@ -2,15 +2,18 @@
 //!
 //! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one flag, on
 //! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
-//! waiting. Repeatable as a whole.
+//! waiting. Its card is noted in that flag once it stands: where the turn has begun meanwhile and made a card of its own, this
+//! one leads there. Repeatable as a whole.
+
+use std::time::Duration;
 
 use bobbin_cloud::forward::bring_forward;
 use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::decide::queue::{Admission, Steering, admit, kept, steer};
+use bobbin_core::decide::queue::{Admission, Announced, Steering, admit, announced, kept, steer};
 use bobbin_core::decide::words;
 use bobbin_core::drive::Verdict;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind};
+use bobbin_core::ids::{Ms, PostKind, PostRef};
 use bobbin_core::message::{Announce, Prompt};
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Queued;
@@ -21,6 +24,8 @@ use crate::control::Lane;
 
 /// Times that the record may move between reading it and marking, within one delivery.
 const TRIES_MAX: u32 = 5;
+/// Between two of them, where what is needed does not answer.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Shows a prompt as waiting, or has it sent into the run that it waits for.
 pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) -> Verdict {
@@ -55,6 +60,16 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             .await
             .map_err(|e| e.failure())?;
         let version = found.session.as_ref().map_or(0, |session| session.version);
+        // Its card stands, and is noted: whether its turn has it is to be seen.
+        if let Some(queued) = found.flags.queued.get(&announce.turn)
+            && let Some(at) = &queued.card
+        {
+            let settled = settle(lane, announce, queued, at, now_ms).await?;
+            if settled {
+                hasten(lane, announce).await?;
+            }
+            return Ok(settled);
+        }
         let judged = admit(
             found.session.as_ref(),
             &found.flags,
@@ -65,10 +80,6 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
             // A redelivery: the flag stands, its card may not.
-            Admission::Known { queued, .. } if queued.card.is_some() => {
-                hasten(lane, announce).await?;
-                return Ok(true);
-            }
             Admission::Known { queued, ahead } => (queued.refused, ahead),
             Admission::Waits { ahead } => (false, ahead),
             Admission::Full => (true, 0),
@@ -112,16 +123,92 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
                 &Post::Card(card),
             )
             .await?;
-        // If it has begun meanwhile, its worker posts under the same name and finds this card.
-        let queued = Queued {
-            card: Some(at),
-            ..queued
-        };
-        mark(lane, announce, &queued, version).await?;
-        hasten(lane, announce).await?;
-        return Ok(true);
+        let settled = settle(lane, announce, &queued, &at, now_ms).await?;
+        if settled {
+            hasten(lane, announce).await?;
+        }
+        return Ok(settled);
     }
     Ok(false)
+}
+
+/// The card stands: its turn takes it over, or has begun without it. False: that is to be looked at again.
+async fn settle(
+    lane: &Lane<'_>,
+    announce: &Announce,
+    queued: &Queued,
+    at: &PostRef,
+    now_ms: Ms,
+) -> Result<bool, Failure> {
+    let mut failed = None;
+    for _ in 0..TRIES_MAX {
+        // Where it stands is known here alone until it is noted: what passes is waited for in place.
+        if failed.is_some() {
+            tokio::time::sleep(AGAIN).await;
+        }
+        match settle_once(lane, announce, queued, at, now_ms).await {
+            Ok(Settled::Done) => return Ok(true),
+            Ok(Settled::Noted) => return Ok(false),
+            Ok(Settled::Overtaken) => {}
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    failed.map_or(Ok(false), Err)
+}
+
+/// What came of one try.
+enum Settled {
+    /// The card is its turn's, or says what is so.
+    Done,
+    /// It is noted for a turn that has begun, and may be ending and not look at its flags any more.
+    Noted,
+    /// The record moved.
+    Overtaken,
+}
+
+async fn settle_once(
+    lane: &Lane<'_>,
+    announce: &Announce,
+    queued: &Queued,
+    at: &PostRef,
+    now_ms: Ms,
+) -> Result<Settled, Failure> {
+    let (thread, turn) = (&announce.thread, &announce.turn);
+    let found = lane.store.load(thread, turn).await;
+    let found = found.map_err(|e| e.failure())?;
+    let entries = if found.in_ledger {
+        let entries = lane.store.entries(thread, std::slice::from_ref(turn)).await;
+        entries.map_err(|e| e.failure())?
+    } else {
+        Vec::new()
+    };
+    let judged = announced(found.session.as_ref(), entries.first(), turn, at);
+    let post = match judged {
+        Announced::Right => return Ok(Settled::Done),
+        Announced::Waits | Announced::Begins => {
+            let version = found.session.as_ref().map_or(0, |session| session.version);
+            let queued = Queued {
+                card: Some(at.clone()),
+                ..queued.clone()
+            };
+            let is_marked = mark(lane, announce, &queued, version).await?;
+            return Ok(match judged {
+                _ if !is_marked => Settled::Overtaken,
+                Announced::Waits => Settled::Done,
+                _ => Settled::Noted,
+            });
+        }
+        Announced::Moved(to) => Post::Moved { to, link: None },
+        Announced::Ended(outcome) => {
+            let usage = Usage::default();
+            let state = CardState::Ended { outcome, usage };
+            let since_ms = announce.accepted_at_ms;
+            Post::Card(Card::new(turn, state, since_ms, now_ms, lane.model))
+        }
+    };
+    let kind = &PostKind::Card;
+    lane.chat.post(thread, turn, kind, Some(at), &post).await?;
+    Ok(Settled::Done)
 }
 
 /// Who asked did not want to wait: the flag that "Send now" sets, where something runs that it can be sent into.

@@ -869,11 +869,6 @@ mod tests {
             comes_back(&text);
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     fn control(id: &str, want: Want) -> Body {
         Body::Control(Control {

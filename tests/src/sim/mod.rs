@@ -7,6 +7,7 @@
 )]
 
 pub mod agent;
+pub mod announcer;
 pub mod crowd;
 mod failing;
 pub mod home;

@@ -6,6 +6,8 @@ use bobbin_core::person::{Membership, Person};
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::selection::Selection;
 
+use super::announcer::Announcing;
+
 /// When every history begins.
 pub const START_MS: Ms = 1_800_000_000_000;
 
@@ -89,6 +91,8 @@ pub enum Deed {
     Tools,
     /// Those who manage the thread's tenant choose how agents are run.
     Chooses(Option<RuntimeMode>),
+    /// The control lane goes on with the word for a prompt that waits.
+    Announce(Announcing),
     /// Nothing: time passes until then.
     Rest,
 }

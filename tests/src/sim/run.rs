@@ -146,6 +146,7 @@ impl World {
                     let name = mode.map(|mode| mode.name().to_owned());
                     inner.places[place].settings.defaults.runtime = name;
                 }
+                Deed::Announce(at) => inner.announces(place, at),
                 Deed::Rest => {}
             }
         }

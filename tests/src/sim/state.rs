@@ -12,6 +12,7 @@ use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
+use super::announcer::Announcing;
 use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
@@ -70,6 +71,10 @@ pub struct Inner {
     pub makes_unwanted: bool,
     /// The planted fault: a second sandbox is stopped though a turn of its agent's is at work.
     pub pauses_used: bool,
+    /// The planted fault: whether the turn has begun is not asked once the card of its prompt stands.
+    pub forgets_announced: bool,
+    /// Prompts are announced; how long each step of that takes.
+    pub announcer: Option<Dice>,
     pub(super) outages: Vec<(Out, Ms)>,
     pub log: Vec<String>,
     pub logs: bool,
@@ -135,6 +140,8 @@ impl Inner {
             letters_go_unread: false,
             makes_unwanted: false,
             pauses_used: false,
+            forgets_announced: false,
+            announcer: None,
             outages: Vec::new(),
             log: Vec::new(),
             logs: false,
@@ -589,6 +596,10 @@ impl Inner {
                 here.turns.push(message.id.clone());
                 here.history.accepted.push(kind);
             }
+        }
+        if let (Work::Prompt(prompt), true) = (&message.work, self.announcer.is_some()) {
+            let begins = Announcing::Begins(message.id.clone(), prompt.clone());
+            self.announces_later(place, Some(begins), 0);
         }
         self.queue(group).push_back(Entry {
             message,

@@ -34,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 54] = [
+const MET: [&str; 57] = [
     "hidden",
     "asked to take back",
     "table out",
@@ -89,6 +89,9 @@ const MET: [&str; 54] = [
     "second made",
     "second ended",
     "second in use",
+    "announced",
+    "announced twice",
+    "announced late",
 ];
 
 /// What is done in a history, by its seed.
@@ -197,6 +200,12 @@ fn outages(world: &World, dice: &mut Dice) {
 /// # Errors
 /// What is broken, in words.
 pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
+    let world = begun(seed, logs);
+    let judged = judge(&world);
+    (world, judged)
+}
+
+fn begun(seed: u64, logs: bool) -> World {
     let mut dice = Dice::new(seed);
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice {
@@ -210,12 +219,17 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);
     outages(&world, &mut dice);
+    announced(&world, seed);
     outside(&world, seed, threads);
     wall_clocks(&world, seed);
     out_of_sight(&world, seed, threads);
     modes(&world, seed);
-    let judged = judge(&world);
-    (world, judged)
+    world
+}
+
+/// Prompts are announced, beside everything else.
+fn announced(world: &World, seed: u64) {
+    world.lock().announcer = Some(Dice::new(seed ^ 0x414E_4E4F_554E_4345));
 }
 
 /// Some threads' agents work outside, from the beginning or from some time on; they use their tools, and what happens to a
@@ -408,8 +422,26 @@ fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> 
     Ok(())
 }
 
+/// Where nobody asks whether the turn has begun by the time its announced card stands, a card goes on to say that it waits.
+fn left_card_is_caught() -> Result<(), Failed> {
+    for seed in 0..SEEDS {
+        let world = begun(seed, false);
+        world.lock().forgets_announced = true;
+        match judge(&world) {
+            Err(why) if why.contains("still looks alive") => return Ok(()),
+            Err(why) => return Err(why.into()),
+            Ok(()) => {}
+        }
+    }
+    Err("not caught".into())
+}
+
 pub fn trials() -> Vec<Trial> {
     vec![
+        proof(
+            "protocol::chaos::a_card_that_goes_on_to_say_queued_is_caught",
+            left_card_is_caught,
+        ),
         proof(
             "protocol::chaos::every_seeded_history_keeps_the_promises",
             || all(history, SEEDS, &MET),

@@ -402,18 +402,14 @@ impl Run {
         }
     }
 
-    /// Whether it is still to be told what a permission is for. The ask of a tool that says nothing by itself comes before the
-    /// call behind it is written down (measured on 1.18.33 with tools over MCP).
+    /// Whether it is still to be told what a permission is for. An ask comes before the call behind it is written down
+    /// (measured on 1.18.33), and a person approves the whole call.
     fn is_unsaid(&self, asked: &OpenAsk) -> bool {
         let OpenAsk::Permission(asked) = asked else {
             return false;
         };
-        let says_nothing = asked
-            .metadata
-            .as_object()
-            .is_none_or(|said| said.is_empty());
         let call = self.call(&asked.tool.call_id);
-        says_nothing && call.is_some_and(|call| call.status == ToolStatus::Pending)
+        call.is_some_and(|call| call.status == ToolStatus::Pending)
     }
 
     fn call_input(&self, call: &str) -> Option<&Value> {

@@ -255,7 +255,7 @@ fn an_ask_is_open_until_it_is_answered() {
             "perm-once",
             About::Permission {
                 action: "bash".into(),
-                subject: "echo permitted".into(),
+                subject: "echo permitted\ndescription: Runs a command".into(),
                 left_out: 0,
                 places: [].into(),
                 always: ["echo *".into()].into(),

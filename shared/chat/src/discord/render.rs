@@ -19,9 +19,7 @@ use serde_json::{Value, json};
 
 use super::bounds::{ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, THREAD_NAME_UNITS_MAX};
 use super::components::{GREY, PRIMARY, button, container, row, text};
-use super::content::{
-    bounded, called, emphasised_name, inline, is_blank, mute, noted, notice,
-};
+use super::content::{bounded, called, emphasised_name, inline, is_blank, mute, noted, notice};
 use super::custom_id::CustomId;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, SUPPRESS_EMBEDS};
 use super::quoting::WORK_ON_QUOTED;

@@ -310,11 +310,9 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
         (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => Outcome::Failed {
             reason: words::UNEXPLAINED.to_owned(),
         },
-        (
-            None,
-            _,
-            RunEnd::Completed | RunEnd::Cut | RunEnd::Unexplained | RunEnd::Rejected,
-        ) => Outcome::Answered,
+        (None, _, RunEnd::Completed | RunEnd::Cut | RunEnd::Unexplained | RunEnd::Rejected) => {
+            Outcome::Answered
+        }
     };
     session.observed.answer = Some(answer);
     record::end_with(session, outcome);

@@ -122,9 +122,38 @@ pub(super) fn new_turn(
     }
 }
 
+/// The card that announced the prompt was made, or noted, while the turn began. It is the turn's, or where that has made one
+/// of its own, it leads there.
+fn take_over_announced(session: &mut Session, context: &Context<'_>) {
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let noted = |id: &TurnId| {
+        let queued = context.flags.queued.get(id);
+        queued.and_then(|queued| queued.card.clone())
+    };
+    for steered in turn.steered.iter_mut().filter(|one| one.card.is_none()) {
+        steered.card = noted(&steered.turn);
+    }
+    let Some(announced) = noted(&turn.id) else {
+        return;
+    };
+    match &turn.card {
+        None => {
+            turn.card = Some(announced);
+            turn.card_since_ms = Some(turn.accepted_at_ms);
+        }
+        Some(own) if *own != announced && turn.old_card.is_none() => {
+            turn.old_card = Some(announced);
+        }
+        Some(_) => {}
+    }
+}
+
 /// The step that the present turn needs; none when it was closed or its stage changed.
 fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     record::see_cancel(session, context);
+    take_over_announced(session, context);
     let turn = session.turn.as_ref()?;
     if turn.stage.is_ending() {
         return tell::step(session, context);

@@ -1,8 +1,10 @@
 //! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
 
-use crate::ids::TurnId;
+use crate::ids::{PostRef, TurnId};
+use crate::ledger::Entry;
 use crate::limits::Limits;
 use crate::message::{Announce, Prompt};
+use crate::outcome::Outcome;
 use crate::session::{ControlFlags, Queued, Session};
 
 /// What becomes of an announcement.
@@ -58,6 +60,54 @@ pub fn admit(
     }
     Admission::Waits {
         ahead: waiting + running,
+    }
+}
+
+/// What becomes of the card with which a waiting prompt was announced, now that it stands in the thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Announced {
+    /// Its turn has it, or will show the end on it.
+    Right,
+    /// It has to be noted beside the record, so that its turn takes it over: that one waits.
+    Waits,
+    /// The same, and its turn has begun: whether it was taken over is looked at again.
+    Begins,
+    /// Its turn made a card of its own meanwhile: it leads there.
+    Moved(PostRef),
+    /// Its turn is over and has no card: it says how that ended.
+    Ended(Outcome),
+}
+
+/// Judges that by what is on record. `entry`: what the ledger says of its turn.
+#[must_use]
+pub fn announced(
+    session: Option<&Session>,
+    entry: Option<&Entry>,
+    turn: &TurnId,
+    at: &PostRef,
+) -> Announced {
+    let of = |card: Option<&PostRef>| match card {
+        Some(card) if card == at => Some(Announced::Right),
+        Some(card) => Some(Announced::Moved(card.clone())),
+        None => None,
+    };
+    let running = session.and_then(|session| session.turn.as_ref());
+    if let Some(running) = running.filter(|running| running.covers(turn)) {
+        let mut steered = running.steered.iter();
+        let own = match steered.find(|one| one.turn == *turn) {
+            Some(steered) => steered.card.as_ref(),
+            None => running.card.as_ref(),
+        };
+        return of(own).unwrap_or(Announced::Begins);
+    }
+    if let Some(entry) = entry {
+        let over = || Announced::Ended(entry.outcome.clone());
+        return of(entry.card.as_ref()).unwrap_or_else(over);
+    }
+    let mut ended = session.into_iter().flat_map(|session| &session.ended);
+    match ended.find(|ended| ended.id == *turn) {
+        Some(ended) => Announced::Ended(ended.outcome.clone()),
+        None => Announced::Waits,
     }
 }
 
@@ -118,8 +168,11 @@ pub fn steer(session: Option<&Session>, flags: &ControlFlags, turn: &TurnId) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::prompt::new_turn;
     use crate::ids::ThreadKey;
     use crate::person::Person;
+    use crate::selection::Selection;
+    use crate::session::EndedTurn;
 
     fn announce(turn: &str) -> Announce {
         Announce {
@@ -162,5 +215,38 @@ mod tests {
             admit(None, &flags(0), true, &announce("a"), &limits),
             Admission::Over
         );
+    }
+
+    #[test]
+    fn an_announced_card_is_its_turns_or_leads_to_it_or_says_the_end() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let post = |id: &str| PostRef {
+            channel: "c".to_owned(),
+            id: id.to_owned(),
+        };
+        let (at, own) = (post("announced"), post("own"));
+        let mut session = Session::new(thread, 0);
+        let judged = |session: &Session| announced(Some(session), None, &"a".into(), &at);
+        assert_eq!(judged(&session), Announced::Waits);
+        let ended = EndedTurn {
+            id: "a".into(),
+            outcome: Outcome::Answered,
+            at_ms: 1,
+        };
+        session.ended.push(ended);
+        assert_eq!(judged(&session), Announced::Ended(Outcome::Answered));
+        session.ended.clear();
+        let prompt = Prompt::default();
+        let selection = Selection::default();
+        let mut turn = new_turn((&"a".into(), 1), &prompt, selection, None);
+        for (card, expected) in [
+            (None, Announced::Begins),
+            (Some(at.clone()), Announced::Right),
+            (Some(own.clone()), Announced::Moved(own)),
+        ] {
+            turn.card = card;
+            session.turn = Some(turn.clone());
+            assert_eq!(judged(&session), expected);
+        }
     }
 }

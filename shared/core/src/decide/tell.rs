@@ -64,9 +64,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         ("", RunEnd::Cut) => Cow::Borrowed(words::CUT_OFF),
         ("", _) => Cow::Borrowed(words::NO_TEXT),
         (text, RunEnd::Cut) => Cow::Owned(format!("{text}\n\n{}", words::CUT_OFF)),
-        (text, RunEnd::Unexplained) => {
-            Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE))
-        }
+        (text, RunEnd::Unexplained) => Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE)),
         (text, _) => Cow::Borrowed(text),
     };
     let text = text.as_ref();

@@ -22,8 +22,8 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use crate::artifacts::Artifact;
 use super::words;
+use crate::artifacts::Artifact;
 use crate::ask::About;
 use crate::card::{CardState, Post, ShownFile};
 use crate::changes::{self, Changes, How};
@@ -324,7 +324,10 @@ fn an_end_that_nobody_explains_is_told_so() {
     let under = |text: &str, line: &str| Some(format!("{text}\n\n{line}"));
     assert_eq!(
         told(RunEnd::Cut, "half of it and then"),
-        (Outcome::Answered, under("half of it and then", words::CUT_OFF))
+        (
+            Outcome::Answered,
+            under("half of it and then", words::CUT_OFF)
+        )
     );
     assert_eq!(
         told(RunEnd::Unexplained, "half"),

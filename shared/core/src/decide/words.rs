@@ -50,9 +50,11 @@ pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a
 /// The run is over, without words, and the agent does not say how it ended.
 pub const UNEXPLAINED: &str = "The run ended without an answer, and the agent does not say why. Its files are kept: reply to go on, or send the task again.";
 /// Under an answer of which the agent does not say how it ended.
-pub const MAYBE_INCOMPLETE: &str = "(The agent does not say how this run ended: the answer may be incomplete. Reply to go on.)";
+pub const MAYBE_INCOMPLETE: &str =
+    "(The agent does not say how this run ended: the answer may be incomplete. Reply to go on.)";
 /// Under an answer that the output limit cut off.
-pub const CUT_OFF: &str = "(This answer was cut off at the model's output limit. Reply to let it go on.)";
+pub const CUT_OFF: &str =
+    "(This answer was cut off at the model's output limit. Reply to let it go on.)";
 /// The agent ended without words.
 pub const NO_TEXT: &str =
     "The agent finished without a written answer. Its steps are in the card above.";

@@ -41,9 +41,9 @@ pub struct SimThread {
     pub place: usize,
     /// The sandbox of its own.
     pub home: Home,
-    posts: BTreeMap<String, PostKind>,
+    pub(super) posts: BTreeMap<String, PostKind>,
     /// Cards that stand: whose they are, and whether they look alive.
-    cards: BTreeMap<String, (usize, bool)>,
+    pub(super) cards: BTreeMap<String, (usize, bool)>,
     /// How often each file of the agent was shown.
     showings: BTreeMap<String, u64>,
     /// Accepted turns by place.

@@ -36,6 +36,7 @@ impl Slack {
         let style = self.card_style(wanted.team);
         let wanted = Wanted {
             simpler: simpler(post, style),
+            never_replaces: announces(post),
             // Slack streams under a message only.
             streamable: wanted.root.is_some()
                 && self.may_stream(wanted.team)
@@ -168,6 +169,9 @@ impl Slack {
                 channel: wanted.channel.clone(),
                 id: ts.clone(),
             };
+            if wanted.never_replaces {
+                return Ok(Some(at));
+            }
             return self.edited(&at, wanted, rendered).await;
         }
         match posts.get(CUT_OFF) {
@@ -238,6 +242,11 @@ impl Slack {
 fn simpler(post: &Post, style: CardStyle) -> Option<Rendered> {
     let newer = style == CardStyle::Plan && matches!(post, Post::Card(_));
     newer.then(|| render::post_as(post, CardStyle::Lines))
+}
+
+/// Whether this is the card of a prompt that waits: what its turn shows under the same name is newer.
+fn announces(post: &Post) -> bool {
+    matches!(post, Post::Card(card) if matches!(card.state, CardState::Queued { .. }))
 }
 
 /// Whether this is an answer that fits into one message.

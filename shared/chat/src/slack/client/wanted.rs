@@ -35,6 +35,8 @@ pub(super) struct Wanted<'a> {
     pub(super) simpler: Option<Rendered>,
     /// It may be shown as a stream: the only part of an answer.
     pub(super) streamable: bool,
+    /// What stands under its name stays as it is.
+    pub(super) never_replaces: bool,
 }
 
 impl Wanted<'_> {
@@ -73,6 +75,7 @@ impl Slack {
             key: post_key(thread, turn, kind),
             simpler: None,
             streamable: false,
+            never_replaces: false,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Prompts that are sent into a running turn, cards that grow old, and who is called when.
 
 use super::*;
+use crate::card::Card;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
@@ -200,6 +201,49 @@ fn live_cards(world: &Fake) -> usize {
         };
         s.posts.values().filter(live).count()
     })
+}
+
+#[test]
+fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
+    let world = active();
+    world.with(|s| s.kills_followers = true);
+    let died = catch_unwind(AssertUnwindSafe(|| {
+        deliver_until_done(&world, &prompt("m2"), 1);
+    }));
+    assert!(died.is_err(), "it was followed");
+    let own = record(&world).turn.and_then(|turn| turn.card);
+    let own = own.expect("it has a card of its own");
+    world.with(|s| {
+        s.kills_followers = false;
+        let announced = PostRef {
+            id: "announced".to_owned(),
+            ..own.clone()
+        };
+        let queued = CardState::Queued {
+            ahead: 1,
+            now: true,
+        };
+        let card = Card::new(&"m2".into(), queued, 1, 1, "m");
+        s.posts.insert(announced.id.clone(), Post::Card(card));
+        let queued = Queued {
+            by: person("ann"),
+            accepted_at_ms: 1,
+            card: Some(announced),
+            refused: false,
+            prompt: None,
+        };
+        s.flags.queued.insert("m2".into(), queued);
+    });
+    deliver_until_done(&world, &prompt("m2"), 2);
+    world.with(|s| {
+        let announced = &s.posts["announced"];
+        assert!(
+            matches!(announced, Post::Moved { to, .. } if *to == own),
+            "{announced:?}"
+        );
+        assert!(s.flags.queued.is_empty());
+    });
+    assert_eq!(live_cards(&world), 0);
 }
 
 #[test]
