@@ -125,6 +125,8 @@ pub struct Sandboxes {
     http: Http,
     files: FileSources,
     clients: Mutex<HashMap<String, Arc<dyn Agent>>>,
+    /// When those are deleted whose time could not be extended when that was last tried.
+    ends: Mutex<HashMap<String, Ms>>,
 }
 
 impl std::fmt::Debug for Sandboxes {
@@ -152,6 +154,7 @@ impl Sandboxes {
             runtime,
             files: FileSources::new(&settings),
             clients: Mutex::default(),
+            ends: Mutex::default(),
             settings,
         })
     }

@@ -31,6 +31,8 @@ pub struct Card {
     pub trouble: Option<String>,
     /// Prompts that wait behind it, as far as that is known.
     pub waiting: usize,
+    /// When the provider deletes the sandbox, where that is soon and could not be put off.
+    pub ends_ms: Option<Ms>,
 }
 
 impl Card {
@@ -48,6 +50,7 @@ impl Card {
             model: model.to_owned(),
             trouble: None,
             waiting: 0,
+            ends_ms: None,
         }
     }
 }

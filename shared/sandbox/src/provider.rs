@@ -224,7 +224,7 @@ impl Caps {
                 days => format!("{days} days"),
             };
             words.push(format!(
-                "no disk beyond its end: a sandbox is deleted {life} after it was made"
+                "no disk beyond its end: a sandbox is deleted {life} after it was last worked in"
             ));
         }
         if self.keys_inside {
@@ -282,8 +282,8 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// creation. The list may lag: find a sandbox before acting on it.
     async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>>;
 
-    /// Sees to it that a sandbox in which work goes on is not stopped for want of it: for providers whose sandboxes have a
-    /// time, used or not. Harmless to repeat; one that stands still is left alone.
+    /// Sees to it that a sandbox in which work goes on is not stopped or deleted for want of it: for providers whose sandboxes
+    /// have a time, used or not. Harmless to repeat; one that stands still is left alone.
     async fn keep_alive(&self, _name: &str) -> ProviderResult<()> {
         Ok(())
     }
@@ -381,7 +381,7 @@ mod tests {
             [
                 "no snapshots here: hosts make none",
                 "a snapshot ends what runs in the sandbox",
-                "no disk beyond its end: a sandbox is deleted 7 days after it was made",
+                "no disk beyond its end: a sandbox is deleted 7 days after it was last worked in",
                 "model keys are inside the sandboxes",
             ]
         );

@@ -117,6 +117,7 @@ struct Picture {
     steps: Vec<CardStep>,
     waiting: usize,
     earlier: usize,
+    ends_ms: Option<Ms>,
 }
 
 impl Picture {
@@ -203,7 +204,6 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if let Some(event) = self.observed().await? {
             return Ok(event);
         }
-        self.show().await;
         // Once for each of the intervals, whoever looks.
         let interval = |at_ms: Ms| at_ms / KEEP_ALIVE_MS;
         let now_ms = self.context.now_ms();
@@ -214,6 +214,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         {
             self.keep_alive().await;
         }
+        self.show().await;
         Ok(match self.moved.take() {
             Some(at) => Event::CardMoved(at),
             None => self.still_running(),
@@ -490,6 +491,11 @@ impl<'a, B: RunContext> Watch<'a, B> {
             steps,
             earlier,
             waiting: self.waiting,
+            ends_ms: self.sandboxes.ends_soon(
+                self.target.sandbox,
+                self.what.generation,
+                self.context.now_ms(),
+            ),
         };
         let digest = picture.digest(at);
         if self.shown.as_ref() == Some(&digest) {
@@ -502,6 +508,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             steps: picture.steps.clone(),
             earlier: picture.earlier,
             waiting: picture.waiting,
+            ends_ms: picture.ends_ms,
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
         };
         let showing = self

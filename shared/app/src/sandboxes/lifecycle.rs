@@ -1,10 +1,11 @@
 //! The life cycle of a sandbox: what the provider is asked for, and when.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, Tenant};
+use bobbin_core::ids::{Ms, SandboxKey, Tenant};
 use bobbin_core::sandbox::SandboxState;
 use bobbin_sandbox::{Observed, ProviderResult, Sandbox, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -109,7 +110,33 @@ impl Sandboxes {
         generation: u32,
     ) -> ProviderResult<()> {
         let name = self.name(sandbox, generation);
-        self.provider.keep_alive(&name).await
+        let kept = self.provider.keep_alive(&name).await;
+        let ends_ms = match &kept {
+            Ok(()) => None,
+            Err(_) => {
+                let found = self.provider.find(&name).await.ok();
+                found.and_then(|found| found.ends_ms)
+            }
+        };
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        match ends_ms {
+            Some(ends_ms) => drop(ends.insert(name, ends_ms)),
+            None => drop(ends.remove(&name)),
+        }
+        kept
+    }
+
+    /// When the sandbox is deleted, where that could not be put off and a turn may not be over by then.
+    pub(super) fn ends_soon(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+        now_ms: Ms,
+    ) -> Option<Ms> {
+        let name = self.name(sandbox, generation);
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends_ms = ends.get(&name).copied();
+        ends_ms.filter(|at| *at <= now_ms + self.settings.limits.turn_ms)
     }
 
     pub(super) async fn start(&self, sandbox: &SandboxKey, generation: u32) -> Done {

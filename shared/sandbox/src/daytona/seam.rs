@@ -147,6 +147,14 @@ impl Provider for DaytonaSandboxes {
     }
 
     async fn resume(&self, name: &str) -> Observed {
+        // Before the start: while that goes on Daytona takes no other call. Who follows a run says it again, and is told.
+        match self.keep_alive(name).await {
+            Ok(()) => {}
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(event = "sandbox.time", %error, "a sandbox's time could not be extended");
+            }
+        }
         self.start(name).await
     }
 
@@ -181,6 +189,12 @@ impl Provider for DaytonaSandboxes {
         let listed = listed.map_err(control)?;
         let sandboxes = older_than.map_or(listed.len(), |own| older(&listed, own));
         Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
+    }
+
+    /// Its time is no bound of Daytona's: we set it when it is made, as a net under what nobody looks after any more.
+    async fn keep_alive(&self, name: &str) -> ProviderResult<()> {
+        let minutes = self.settings.limits.auto_destroy_min;
+        self.client.set_ttl(name, minutes).await.map_err(control)
     }
 
     async fn snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {

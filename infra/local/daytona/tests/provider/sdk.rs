@@ -20,7 +20,7 @@ const DEV: Stack<'static> = Stack {
     id: "this-one",
 };
 
-fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
+pub(crate) fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
     let settings = DaytonaSettings {
         api: world.provider.api_url(),
         stack: DEV.name.to_owned(),
@@ -35,7 +35,7 @@ fn key() -> SandboxKey {
     ThreadKey::discord("1", "2").unwrap().sandbox()
 }
 
-async fn begin(
+pub(crate) async fn begin(
     client: &DaytonaSandboxes,
     generation: u32,
     snapshot: Option<&SnapshotName>,
@@ -48,7 +48,7 @@ async fn begin(
     client.ensure(&key(), generation, spec).await
 }
 
-async fn running(client: &DaytonaSandboxes, name: &str) {
+pub(crate) async fn running(client: &DaytonaSandboxes, name: &str) {
     wait_for("a sandbox that runs", async || {
         client.observe(name).await == Ok(SandboxState::Running)
     })

@@ -1,6 +1,9 @@
 use reqwest::Method;
 use serde_json::json;
 
+use bobbin_sandbox::Provider as _;
+
+use crate::sdk::{begin, client, running};
 use crate::world::World;
 
 #[tokio::test]
@@ -91,6 +94,33 @@ async fn time_to_live_and_auto_delete_end_a_sandbox() {
     let body = json!({ "name": "ephemeral", "autoDeleteInterval": 0 });
     let id = world.create(body).await;
     world.act(&id, "stop").await;
+    world.gone(&id).await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_sandbox_that_is_worked_in_outlives_the_time_it_was_made_with() {
+    let world = World::start("kept").await;
+    let client = client(&world, "this-one");
+    begin(&client, 1, None).await.unwrap();
+    let made = client.list(None).await.unwrap().remove(0);
+    let (name, id) = (made.name, made.id);
+    running(&client, &name).await;
+    let (day, life) = (24 * 60, 7);
+    for _ in 0..life {
+        world.advance(day).await;
+        world.reach(&id, "stopped").await;
+        client.resume(&name).await.unwrap();
+        running(&client, &name).await;
+    }
+    for _ in 0..life {
+        world.advance(day).await;
+        client.keep_alive(&name).await.unwrap();
+    }
+    // Nobody works in it any more: the net is under it as before.
+    world.advance((life - 1) * day).await;
+    assert!(client.find(&name).await.is_ok());
+    world.advance(day + 1).await;
     world.gone(&id).await;
     world.end().await;
 }

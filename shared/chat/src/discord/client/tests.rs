@@ -497,6 +497,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(server.asked(1).body.len() < server.asked(0).body.len());
@@ -520,6 +521,7 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(

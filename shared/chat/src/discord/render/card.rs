@@ -136,11 +136,17 @@ fn advice(card: &Card) -> Option<String> {
         ));
     }
     let CardState::Ended { outcome, .. } = &card.state else {
-        let trouble = card.trouble.as_ref()?;
-        return Some(format!(
-            "-# Trying again: {}",
-            inline(trouble, REASON_UNITS_MAX)
-        ));
+        return match (&card.trouble, card.ends_ms) {
+            (Some(trouble), _) => Some(format!(
+                "-# Trying again: {}",
+                inline(trouble, REASON_UNITS_MAX)
+            )),
+            (None, Some(ends_ms)) => Some(format!(
+                "-# The provider deletes this sandbox <t:{}:R>, and its time could not be extended. What is not pushed by then is lost.",
+                ends_ms / 1_000
+            )),
+            (None, None) => None,
+        };
     };
     match outcome {
         Outcome::Answered => None,

@@ -47,7 +47,24 @@ fn a_card(state: CardState) -> Card {
         model: "openai/gpt".to_owned(),
         trouble: None,
         waiting: 0,
+        ends_ms: None,
     }
+}
+
+#[test]
+fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
+    let soon = Card {
+        ends_ms: Some(1_795_300_600_000),
+        ..a_card(CardState::Working)
+    };
+    let body = card(&soon);
+    assert_postable(&body);
+    assert!(
+        body.to_string()
+            .contains("deletes this sandbox <t:1795300600:R>")
+    );
+    let body = card(&a_card(CardState::Working));
+    assert!(!body.to_string().contains("deletes"));
 }
 
 fn states() -> Vec<CardState> {

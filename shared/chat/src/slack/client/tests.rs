@@ -247,6 +247,7 @@ fn card(state: CardState) -> Post {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        ends_ms: None,
     })
 }
 

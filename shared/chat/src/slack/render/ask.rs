@@ -302,6 +302,6 @@ fn input(input: Input, name: &str, optional: bool, mut element: Value) -> Value 
 }
 
 /// A time that Slack shows in the reader's own zone.
-fn until(at_ms: u64) -> String {
+pub(super) fn until(at_ms: u64) -> String {
     format!("<!date^{}^{{time}}|{}>", at_ms / 1_000, clock(at_ms))
 }

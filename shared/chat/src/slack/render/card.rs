@@ -4,6 +4,7 @@ use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepStat
 use bobbin_core::outcome::Outcome;
 use serde_json::{Value, json};
 
+use super::ask::until;
 use super::home::where_it_is;
 use super::words::{duration, facts, title};
 use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
@@ -95,7 +96,14 @@ fn told(card: &Card, link: Option<&str>) -> Option<String> {
             ));
         }
         (_, Some(trouble)) => return Some(format!("Trying again: {}", line(trouble, room))),
-        (_, None) => return None,
+        (_, None) => {
+            return card.ends_ms.map(|ends_ms| {
+                format!(
+                    "The provider deletes this sandbox at {}, and its time could not be extended. What is not pushed by then is lost.",
+                    until(ends_ms)
+                )
+            });
+        }
     };
     match outcome {
         Outcome::Answered => None,

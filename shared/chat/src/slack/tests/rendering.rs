@@ -34,6 +34,7 @@ fn card(state: CardState) -> Card {
         model: "anthropic/claude".into(),
         trouble: None,
         waiting: 0,
+        ends_ms: None,
     }
 }
 
@@ -203,6 +204,7 @@ fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
     assert_eq!(labels(&shown), ["Send now", "Withdraw", "Stop all"]);
     let busy = Card {
         waiting: 2,
+        ends_ms: None,
         ..card(CardState::Working)
     };
     let shown = render::post(&Post::Card(busy));
@@ -576,6 +578,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 model,
                 trouble,
                 waiting: 2,
+                ends_ms: None,
             })
         });
     let about = prop_oneof![
@@ -857,4 +860,19 @@ fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_kn
     );
     assert_eq!(problems(&linked.text, &linked.blocks), Vec::<String>::new());
     assert_eq!(labels(&linked), ["Stop"]);
+}
+
+#[test]
+fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
+    let soon = Card {
+        ends_ms: Some(1_795_300_600_000),
+        ..card(CardState::Working)
+    };
+    let shown = render::post(&Post::Card(soon));
+    let text = Value::from(shown.blocks.clone()).to_string();
+    assert!(
+        text.contains("deletes this sandbox at <!date^1795300600^{time}|"),
+        "{text}"
+    );
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
 }

@@ -180,6 +180,16 @@ impl Daytona {
         .await
     }
 
+    /// It is deleted so many minutes from now, whatever it does, and no more at the time that was set before.
+    ///
+    /// # Errors
+    /// [`DaytonaError`].
+    pub async fn set_ttl(&self, name: &str, minutes: u32) -> Answered<()> {
+        let minutes = minutes.to_string();
+        self.lifecycle(Method::POST, &["sandbox", name, "ttl", &minutes], &[])
+            .await
+    }
+
     /// Asks for the end of a sandbox and its disk.
     ///
     /// # Errors
