@@ -59,6 +59,7 @@ fn posts(text: &str) -> Vec<Post> {
         state,
     };
     let card = Card {
+        ends_ms: None,
         turn: "slack_T1_C1_1790000000.000100".into(),
         state: CardState::Working,
         steps: vec![
