@@ -67,7 +67,8 @@ fn threads(inbound: &Inbound, settings: Option<&Settings>) -> Vec<String> {
         Some(direct) => direct.bodies(own, settings),
         None => vec![own.clone()],
     };
-    bodies.iter().map(Body::group).collect()
+    let thread = |body: &Body| body.thread().map(ToString::to_string);
+    bodies.iter().filter_map(thread).collect()
 }
 
 fn of_message(ts: &str) -> String {
