@@ -286,11 +286,13 @@ impl WorkerSecrets {
     /// # Errors
     /// What to look at, when one was never read.
     pub async fn aged(&self, now_ms: Ms, ages: u64) -> Result<Keys, String> {
-        let (worker, provider, stack) = tokio::try_join!(
+        // Each is read to its end: what could be read is kept where another one could not.
+        let (worker, provider, stack) = tokio::join!(
             self.worker.aged(now_ms, ages),
             self.provider.aged(now_ms, ages),
             self.stack.known(now_ms)
-        )?;
+        );
+        let (worker, provider, stack) = (worker?, provider?, stack?);
         if stack.stack_key.expose().len() < STACK_KEY_CHARS_MIN {
             return Err(format!(
                 "{} in the secret {} has fewer than {STACK_KEY_CHARS_MIN} characters: deploy the template again",
