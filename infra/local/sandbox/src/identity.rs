@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 
 /// Git reads what belongs to the provider (tools, a mirror) as this user, and is told that it may.
 const GIT: &str = "[safe]\n\tdirectory = *\n";
+const GIT_FILE: &str = "/etc/gitconfig";
+
+/// Variable and value: a git that was built for another prefix looks for its system file elsewhere.
+pub(crate) const GIT_SYSTEM_CONFIG: (&str, &str) = ("GIT_CONFIG_SYSTEM", GIT_FILE);
 
 /// Writes them beside the sandbox's home. Answers each file with the path that it stands for inside.
 ///
@@ -29,7 +33,7 @@ pub(crate) fn write(
     let files = [
         ("passwd", "/etc/passwd", users),
         ("group", "/etc/group", groups),
-        ("gitconfig", "/etc/gitconfig", GIT.to_owned()),
+        ("gitconfig", GIT_FILE, GIT.to_owned()),
     ];
     let mut placed = Vec::new();
     for (name, inside, text) in files {

@@ -195,7 +195,11 @@ impl Machine {
         readable.extend(self.git_mirror.clone());
         let mut env = self.environment(&start, &home, &temporary);
         let placed = match self.bwrap.as_ref().and_then(Bwrap::user) {
-            Some(user) => Self::hand_over(&start, &home, user).map_err(words)?,
+            Some(user) => {
+                let (variable, file) = identity::GIT_SYSTEM_CONFIG;
+                env.insert(variable.to_owned(), file.to_owned());
+                Self::hand_over(&start, &home, user).map_err(words)?
+            }
             None => Vec::new(),
         };
         let network = match self.confinement {

@@ -84,8 +84,10 @@ fn why(words: &str) -> NotCloned {
     ]) {
         NotCloned::Unreachable
     } else {
-        let last = words.lines().rev().find(|line| !line.trim().is_empty());
-        let seen = redact(&one_line(last.unwrap_or("nothing")));
+        // After the reason git may print advice of several lines.
+        let reason = words.lines().find(|line| line.starts_with("fatal:"));
+        let last = || words.lines().rev().find(|line| !line.trim().is_empty());
+        let seen = redact(&one_line(reason.or_else(last).unwrap_or("nothing")));
         NotCloned::Other {
             seen: shorten(&seen, SEEN_UNITS_MAX),
         }
@@ -157,7 +159,7 @@ mod tests {
                 NotCloned::NoRoom,
             ),
             (
-                "Cloning\nfatal: the remote end hung up\n",
+                "Cloning\nfatal: the remote end hung up\n\nPlease make sure you have the correct access rights\n",
                 NotCloned::Other {
                     seen: "fatal: the remote end hung up".to_owned(),
                 },
