@@ -2,7 +2,7 @@
 //! are in the folder that `BOBBIN_BINARIES` names, to put an existing build to the test.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 
 use crate::limits::BUILD_MS_MAX;
@@ -49,21 +49,7 @@ fn build() -> Result<PathBuf, String> {
         Some("debug") | None => "dev",
         Some(name) => name,
     };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    // Cargo tells a program that it runs which package it is of. Build scripts look at these variables, so a cargo that
-    // inherits them builds `ring` and everything above it anew, and the next cargo of the shell does it once more.
-    for (name, _) in std::env::vars_os() {
-        let is_of_a_package = |name: &str| {
-            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"]
-                .iter()
-                .any(|of| name.starts_with(of))
-                || ["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"].contains(&name)
-        };
-        if name.to_str().is_some_and(is_of_a_package) {
-            command.env_remove(name);
-        }
-    }
+    let mut command = bobbin_launch::cargo();
     // Everything, tests included: only then are features resolved as for the tests themselves, and nothing of the
     // dependencies is built a second time.
     command.current_dir(workspace()).args([

@@ -1,11 +1,8 @@
-//! The functions' binaries, and the daemon's for sandboxes: built by cargo beside this program, the same profile,
-//! nothing twice.
+//! The functions' binaries, and the daemon's for sandboxes: built beside this program, by `bobbin-launch`.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use tokio::process::Command;
 
 /// Logical id in the template, and the binary that it runs.
 const FUNCTIONS: [(&str, &str); 4] = [
@@ -57,17 +54,12 @@ fn missing(path: &Path, package: &str) -> String {
     )
 }
 
-/// Builds them and the daemon (unless told not to), and says where the functions are.
+/// Says where the functions are.
 ///
 /// # Errors
 /// A sentence with what to do.
-pub async fn binaries(root: &Path, no_build: bool) -> Result<BTreeMap<String, PathBuf>, String> {
+pub fn binaries(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
     let folder = own_folder(root)?;
-    if !no_build {
-        let functions = FUNCTIONS.iter().map(|(_, name)| format!("bobbin-{name}"));
-        let packages: Vec<String> = functions.chain([DAEMON.to_owned()]).collect();
-        build(root, &folder, &packages).await?;
-    }
     let mut found = BTreeMap::new();
     for (id, name) in FUNCTIONS {
         let path = folder.join(name);
@@ -77,47 +69,4 @@ pub async fn binaries(root: &Path, no_build: bool) -> Result<BTreeMap<String, Pa
         found.insert(id.to_owned(), path);
     }
     Ok(found)
-}
-
-async fn build(root: &Path, folder: &Path, packages: &[String]) -> Result<(), String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(&cargo);
-    // What `cargo run` says of this package would have build scripts run anew, and with them everything above `ring`.
-    for (name, _) in std::env::vars_os() {
-        let is_of_a_package = |name: &str| {
-            name.starts_with("CARGO_PKG_")
-                || name.starts_with("CARGO_MANIFEST_")
-                || [
-                    "CARGO_BIN_NAME",
-                    "CARGO_CRATE_NAME",
-                    "CARGO_PRIMARY_PACKAGE",
-                    "OUT_DIR",
-                ]
-                .contains(&name)
-        };
-        if name.to_str().is_some_and(is_of_a_package) {
-            command.env_remove(name);
-        }
-    }
-    command.current_dir(root).args(["build", "--quiet"]);
-    for package in packages {
-        command.args(["-p", package]);
-    }
-    if folder.file_name().is_some_and(|name| name == "release") {
-        command.arg("--release");
-    }
-    if let Some(target) = folder.parent() {
-        command.arg("--target-dir").arg(target);
-    }
-    let status = command.status().await.map_err(|e| {
-        format!("cargo could not be run ({e}). Install Rust with rustup, or use --no-build.")
-    })?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!(
-            "{} could not be built; cargo says why above.",
-            packages.join(", ")
-        ))
-    }
 }

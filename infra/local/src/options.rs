@@ -44,8 +44,6 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// Delete the state first.
     pub fresh: bool,
-    /// Do not build the functions.
-    pub no_build: bool,
     /// Where to write the addresses.
     pub ready_file: Option<PathBuf>,
     /// Overrides of the bounds, JSON.
@@ -131,7 +129,8 @@ impl Options {
                 }
                 "--unhonoured" => options.unhonoured = true,
                 "--fresh" => options.fresh = true,
-                "--no-build" => options.no_build = true,
+                // `bobbin-launch` has heard it.
+                "--no-build" => {}
                 "--without-aws" => options.without_aws = true,
                 other => return Err(format!("{other} is not an option.")),
             }
@@ -154,7 +153,6 @@ mod tests {
             port: Some(8080),
             state_dir: Some("s".into()),
             fresh: true,
-            no_build: true,
             ready_file: Some("r".into()),
             limits: None,
             parameters: BTreeMap::from([("Model".to_owned(), "a/b".to_owned())]),

@@ -101,7 +101,7 @@ pub async fn start(
     }
     let mut tools = start.agent().await?;
     shutdown.check()?;
-    let binaries = start.functions().await?;
+    let binaries = start.functions()?;
     if !binaries.is_empty() {
         tools.push(functions::daemon(root, state_dir)?);
     }
@@ -200,17 +200,12 @@ impl Start<'_> {
         Ok(vec![opencode.bin_dir])
     }
 
-    /// The functions' programs, built where that is wanted; none without AWS.
-    async fn functions(&self) -> Result<BTreeMap<String, PathBuf>, String> {
+    /// The functions' programs; none without AWS.
+    fn functions(&self) -> Result<BTreeMap<String, PathBuf>, String> {
         if self.options.without_aws {
             return Ok(BTreeMap::new());
         }
-        self.print_step(if self.options.no_build {
-            "functions: using the binaries that are there"
-        } else {
-            "functions: building (the first time takes minutes)"
-        });
-        functions::binaries(self.root, self.options.no_build).await
+        functions::binaries(self.root)
     }
 
     async fn model(&self) -> Result<Model, String> {

@@ -248,7 +248,7 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     }
 
     // A stop ends what was left running and keeps the directory.
-    let background = "setsid sleep 4000 >/dev/null 2>&1 </dev/null &\nnohup sh -c 'trap \"\" TERM; while :; do sleep 4000; done' >/dev/null 2>&1 </dev/null &";
+    let background = "setsid sleep 4000 >/dev/null 2>&1 </dev/null &\nnohup sh -c 'trap \"\" TERM; while :; do sleep 4000; done' >/dev/null 2>&1 </dev/null &\nuntil [ \"$(pgrep -u \"$(id -u)\" -c sleep)\" = 2 ]; do :; done";
     ran(&provider, &sandbox, background).await;
     let sleepers = || {
         host.as_root("pgrep -u bobbin-1 -c sleep || true")

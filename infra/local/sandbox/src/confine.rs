@@ -190,7 +190,7 @@ pub(crate) fn arguments(bwrap: &Bwrap, seen: &Seen<'_>) -> Vec<String> {
         let bound = ["--ro-bind".to_owned(), text(folder), INSIDE.to_owned()];
         arguments.extend([OWN_NETWORK.to_owned()].into_iter().chain(bound));
     }
-    arguments.extend(["--chdir", &home, "--remount-ro", "/", "--"].map(str::to_owned));
+    arguments.extend(["--remount-ro", "/", "--"].map(str::to_owned));
     arguments.extend(dropping(bwrap));
     arguments
 }

@@ -71,6 +71,8 @@ async fn serve() -> std::io::Result<()> {
     let processes =
         ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
     let home = std::path::PathBuf::from(variable("HOME")?);
+    // Bubblewrap started by root could not: it has no right to a home that is closed to all but its user.
+    std::env::set_current_dir(&home)?;
 
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
     let output = FramedWrite::new(pipe::Sender::from_owned_fd(output)?, codec());

@@ -1,0 +1,65 @@
+//! What `cargo run` starts: builds the laptop stack, the functions and the sandboxes' daemon, and becomes the stack.
+//!
+//! One cargo builds all of them, so that features are resolved once. Were the functions built after the stack, tokio,
+//! serde and everything above them would be compiled a second time.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const STACK: &str = "bobbin-local";
+const BUILT_WITH_IT: [&str; 5] =
+    ["bobbin-ingress", "bobbin-worker", "bobbin-sweeper", "bobbin-tools", "bobbin-agentd"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match launch(&arguments) {
+        Ok(never) => match never {},
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
+    let own = std::env::current_exe()
+        .map_err(|error| format!("this program's own path is not known: {error}"))?;
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let is_there = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
+    if !is_there("--no-build") && !is_there("--help") {
+        build(folder)?;
+    }
+    let stack = folder.join(STACK);
+    if !stack.is_file() {
+        // Help is asked for before anything has been built.
+        build(folder)?;
+    }
+    let error = Command::new(&stack).args(arguments).exec();
+    Err(format!("{} could not be started: {error}", stack.display()))
+}
+
+fn build(folder: &Path) -> Result<(), String> {
+    let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."].iter().collect();
+    println!("Building the stack and its functions (the first time takes minutes)");
+    let mut command = bobbin_launch::cargo();
+    command.current_dir(workspace).arg("build");
+    for package in std::iter::once(STACK).chain(BUILT_WITH_IT) {
+        command.args(["-p", package]);
+    }
+    if folder.file_name().is_some_and(|name| name == "release") {
+        command.arg("--release");
+    }
+    if let Some(target) = folder.parent() {
+        command.arg("--target-dir").arg(target);
+    }
+    let status = command.status().map_err(|error| {
+        format!("cargo could not be run ({error}). Install Rust with rustup, or use --no-build.")
+    })?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("The stack could not be built; cargo says why above.".to_owned())
+    }
+}
