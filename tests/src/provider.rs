@@ -183,6 +183,24 @@ impl Provider {
         }
     }
 
+    /// Makes a folder in the agent's project, by Daytona's toolbox.
+    ///
+    /// # Errors
+    /// Status and body of a refusal.
+    pub async fn make_folder(&self, sandbox: &Sandbox, name: &str) -> Result<(), String> {
+        let url = format!(
+            "{}/{}/files/folder?path={PROJECT}/{name}&mode=755",
+            sandbox.toolbox_proxy_url.trim_end_matches('/'),
+            sandbox.id
+        );
+        let answer = self.call(Method::POST, &url, &Value::Null).await?;
+        if (200..300).contains(&answer.status) {
+            Ok(())
+        } else {
+            Err(format!("HTTP {}: {}", answer.status, answer.text))
+        }
+    }
+
     /// Arms a fault, such as `{"fault":"html","operation":"create","status":502}`.
     ///
     /// # Errors

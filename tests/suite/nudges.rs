@@ -84,6 +84,22 @@ fn timed(seconds: u32) -> String {
     format!("slow: {seconds} one two three four five six\nrun: date +%s%3N > ended.txt")
 }
 
+/// The folder whose making ends the run of [`until_told`].
+const TOLD: &str = "told";
+/// Commands that wait for it one after the other: each for less time than the agent gives a command.
+const WAITS: usize = 6;
+
+/// Lines whose run ends when the test says so, in ten minutes at the latest.
+fn until_told() -> String {
+    let wait = format!(
+        "run: i=0; until [ -d {TOLD} ] || [ $i -ge 500 ]; do i=$((i+1)); sleep 0.2; done\n"
+    );
+    format!(
+        "slow: 4 one two three\n{}run: date +%s%3N > ended.txt",
+        wait.repeat(WAITS)
+    )
+}
+
 /// When the run of such lines ended, by the sandbox's clock.
 async fn run_ended_ms(talk: &Talk<'_>) -> Ms {
     let sandbox = talk.sandbox().await;
@@ -163,7 +179,7 @@ impl Caller {
 
 async fn harmless(world: World) {
     let caller = Caller::of(&world).await;
-    let (mut talk, turn) = world.begin(Platform::Discord, &timed(75)).await;
+    let (mut talk, turn) = world.begin(Platform::Discord, &until_told()).await;
     let token = caller.token(&talk.thread.key, &turn);
     let first = parked(&talk, 1).await;
 
@@ -207,6 +223,8 @@ async fn harmless(world: World) {
     );
     let running = talk.session().await.turn.map(|turn| turn.attempts);
     assert_eq!(running, Some(0), "one of them counts as a failure");
+    let sandbox = talk.sandbox().await;
+    world.provider.make_folder(&sandbox, TOLD).await.unwrap();
     told(&talk, &turn, &now).await;
 
     // Late, and in the midst of the next one.

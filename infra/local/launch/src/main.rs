@@ -9,8 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const STACK: &str = "bobbin-local";
-const BUILT_WITH_IT: [&str; 5] =
-    ["bobbin-ingress", "bobbin-worker", "bobbin-sweeper", "bobbin-tools", "bobbin-agentd"];
+const BUILT_WITH_IT: [&str; 5] = [
+    "bobbin-ingress",
+    "bobbin-worker",
+    "bobbin-sweeper",
+    "bobbin-tools",
+    "bobbin-agentd",
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -41,7 +46,9 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
 }
 
 fn build(folder: &Path) -> Result<(), String> {
-    let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."].iter().collect();
+    let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."]
+        .iter()
+        .collect();
     println!("Building the stack and its functions (the first time takes minutes)");
     let mut command = bobbin_launch::cargo();
     command.current_dir(workspace).arg("build");
