@@ -44,15 +44,18 @@ pub enum Out {
     Token,
     /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
     Provider,
+    /// The stack's key is of another account, in which there is nothing; what runs in the one before goes on.
+    Account,
 }
 
 impl Out {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Table,
         Self::Writes,
         Self::Chat,
         Self::Token,
         Self::Provider,
+        Self::Account,
     ];
 }
 

@@ -1,4 +1,4 @@
-//! An hour without table, chat, token or provider, beginning at every call of a conversation: nothing is lost and nothing
+//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
 //! done twice, and what the agent has begun is answered.
 
 use bobbin_core::limits::Limits;
@@ -56,8 +56,8 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
         let begun = facts
             .iter()
             .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
-        let is_well =
-            ended(Ending::Answered) || of == Out::Provider && ended(Ending::Failed) && !begun;
+        let may_fail = matches!(of, Out::Provider | Out::Account);
+        let is_well = ended(Ending::Answered) || may_fail && ended(Ending::Failed) && !begun;
         if !is_well {
             return Err(format!("turn {turn} is not answered: {facts:?}"));
         }
@@ -159,6 +159,13 @@ pub fn trials() -> Vec<Trial> {
             || {
                 let plant: Fault = |inner| inner.gives_tokens_up = true;
                 caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
+            },
+        ),
+        proof(
+            "protocol::outages::an_account_that_is_not_compared_is_caught",
+            || {
+                let plant: Fault = |inner| inner.accounts_uncompared = true;
+                caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
             },
         ),
         proof(
