@@ -92,7 +92,7 @@ pub fn destroyed_by(by: &str) -> String {
 #[must_use]
 pub fn no_sandbox(name: &SandboxName) -> String {
     format!(
-        "There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made."
+        "There is no sandbox named {name} here. /sandbox-list shows those that there are; a task with `sandbox:{name}` and a `provider` makes one."
     )
 }
 
