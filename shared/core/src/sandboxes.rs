@@ -41,6 +41,9 @@ pub struct Listed {
     pub repo: Option<String>,
     /// When a turn last began or ended in it.
     pub last_used_ms: Ms,
+    /// The sandbox whose agent works in it by tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<SandboxKey>,
     /// The threads that work in it.
     pub threads: Vec<ThreadKey>,
     /// The threads of which a turn works in it now.
@@ -71,6 +74,7 @@ impl Listed {
             generation: record.generation,
             repo: record.repo.clone(),
             last_used_ms: record.last_activity_ms,
+            agent: record.agent.clone(),
             threads: record.threads.iter().cloned().collect(),
             in_use: record.in_use.iter().map(|one| one.thread.clone()).collect(),
             waiting: record.waiting.len(),
@@ -142,6 +146,7 @@ impl Listed {
     pub fn facts(&self, now_ms: Ms) -> Vec<String> {
         let mut facts = vec![self.provider(), self.state().to_owned(), self.used(now_ms)];
         facts.push(match self.threads.len() {
+            0 if self.agent.is_some() => "for its agent alone".to_owned(),
             0 => "no threads".to_owned(),
             1 => "1 thread".to_owned(),
             n => format!("{n} threads"),
@@ -151,10 +156,12 @@ impl Listed {
             1 => facts.push("1 task waits".to_owned()),
             n => facts.push(format!("{n} tasks wait")),
         }
-        match self.snapshots.len() {
-            0 => {}
-            1 => facts.push("1 snapshot".to_owned()),
-            n => facts.push(format!("{n} snapshots")),
+        // By its name a sandbox is made from it.
+        if let Some(newest) = self.snapshots.last() {
+            facts.push(match self.snapshots.len() {
+                1 => format!("snapshot {}", newest.name),
+                n => format!("{n} snapshots, newest {}", newest.name),
+            });
         }
         facts.extend(self.no_snapshots.clone());
         facts
@@ -179,7 +186,7 @@ impl Listed {
     #[must_use]
     pub fn actions(&self, in_thread: bool) -> Vec<Action> {
         let mut actions = Vec::new();
-        if in_thread && !self.closing {
+        if in_thread && !self.closing && self.agent.is_none() {
             actions.push(Action::Connect);
         }
         let possible = [
@@ -405,6 +412,14 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
             listed(&sandbox.threads)
         )),
     }
+    if let Some(agent) = &sandbox.agent {
+        let whose = if agent.has_thread() {
+            format!("the agent of {}", named(agent.thread()))
+        } else {
+            "the agent of another sandbox".to_owned()
+        };
+        lines.push(format!("It holds the code that {whose} works on."));
+    }
     lines.push("What is in it and was not pushed is lost, and its name is free again.".to_owned());
     if let Some(newest) = sandbox.snapshots.last() {
         let ago = span(now_ms.saturating_sub(newest.at_ms));
@@ -495,6 +510,8 @@ impl SandboxOption {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::sandbox::InUse;
 
@@ -559,6 +576,23 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_stands_beside_its_sandbox_by_name() {
+        let kept = |name: &str, at_ms| KeptSnapshot {
+            name: name.to_owned(),
+            at_ms,
+            by: crate::person::Person::default(),
+        };
+        let mut one = listed(&record("frontend", Phase::Active, 1));
+        for (name, shown) in [
+            ("a-at1", "snapshot a-at1"),
+            ("a-at2", "2 snapshots, newest a-at2"),
+        ] {
+            one.snapshots.push(kept(name, 1));
+            assert_eq!(one.facts(1).last().map(String::as_str), Some(shown));
+        }
+    }
+
+    #[test]
     fn only_what_can_come_to_something_is_offered() {
         use Action::{Connect, Destroy, Snapshot, Start, Stop};
         let offered = |phase, in_thread| listed(&record("a", phase, 1)).actions(in_thread);
@@ -571,6 +605,25 @@ mod tests {
         let mut closing = listed(&record("a", Phase::Active, 1));
         closing.closing = true;
         assert_eq!(closing.actions(true), []);
+    }
+
+    #[test]
+    fn an_agents_second_one_says_whose_it_is_and_takes_no_threads() {
+        let one = listed(&SandboxRecord {
+            agent: Some(thread("7").sandbox()),
+            threads: BTreeSet::new(),
+            ..record("tools-1", Phase::Active, 1)
+        });
+        assert_eq!(
+            one.facts(1).last().map(String::as_str),
+            Some("for its agent alone")
+        );
+        assert!(!one.actions(true).contains(&Action::Connect));
+        let lost = losses(&one, 1, ToString::to_string);
+        assert_eq!(
+            lost[0],
+            "It holds the code that the agent of discord:1:7 works on."
+        );
     }
 
     #[test]

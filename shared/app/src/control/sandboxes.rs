@@ -11,9 +11,11 @@ use bobbin_core::decide::words;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, SandboxKey};
 use bobbin_core::message::{Body, Control, Message, Operation, Which, Work};
+use bobbin_core::outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page, asked_for};
+use bobbin_core::session::Session;
 
 use super::Lane;
 
@@ -37,8 +39,10 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let tenant = control.thread.tenant();
         let names = self.store.names(&tenant).await.map_err(|e| e.failure())?;
+        let here = here(found);
         let keys: BTreeSet<_> = names
             .iter()
+            .filter(|(name, key)| outside::is_seen_from(here.as_ref(), (name, key)))
             .take(LISTED_MAX)
             .map(|(_, key)| key.clone())
             .collect();
@@ -56,7 +60,7 @@ impl Lane<'_> {
         let place = ListContext {
             thread: control.thread.clone(),
             in_thread,
-            here: found.session.as_ref().map(|session| session.sandbox_key()),
+            here,
         };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = Page::of(all, page, place, now_ms);
@@ -209,17 +213,23 @@ impl Lane<'_> {
         let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
         let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
         // What nobody named is no business of other threads than its own.
-        let record = record.flatten().filter(|record| {
-            let of_this_thread = found
-                .session
-                .as_ref()
-                .is_some_and(|own| own.sandbox_key() == key);
-            record.is_shared() || of_this_thread
+        let here = here(found);
+        let record = record.flatten().filter(|record| match &record.name {
+            Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
+            None => here.as_ref() == Some(&key),
         });
         Ok(record
             .map(|record| (key, record))
-            .ok_or_else(|| GONE.to_owned()))
+            .ok_or_else(|| match which {
+                Which::Named(name) => words::no_sandbox(name),
+                Which::Here | Which::Exactly(_) => GONE.to_owned(),
+            }))
     }
+}
+
+/// The sandbox that the thread works in.
+fn here(found: &Loaded) -> Option<SandboxKey> {
+    found.session.as_ref().map(Session::sandbox_key)
 }
 
 fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {

@@ -213,7 +213,7 @@ fn choice(kind: Kind) -> Value {
     let about = match kind {
         Kind::Repo => "Repository to clone, as owner/name or an https address",
         Kind::Model => "Model for this task, as provider/model",
-        Kind::Agent => "Agent for this task, such as build or plan",
+        Kind::Agent => "Agent: plan only plans; claude is Claude Code, codex Codex",
         Kind::Provider => {
             "Provider of a new sandbox; with a new name beside it one of that name is made"
         }

@@ -89,10 +89,20 @@ pub(super) fn failed(
             session.sandbox.snapshot = None;
             return give_up(session, &reason, false, context);
         }
-        Failure::TurnFailed { reason } => match &mut session.turn {
-            Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
-            _ => record::fail(session, &reason),
-        },
+        // Half made it is of no use to whoever wanted it like that.
+        Failure::TurnFailed { reason } if session.sandbox.phase == Phase::Creating => {
+            return give_up(session, &reason, posting.is_some(), context);
+        }
+        Failure::TurnFailed { reason } => {
+            // What it lacks, others may not want of it: it is up.
+            if session.sandbox.phase == Phase::Resuming && session.observed.healthy {
+                record::enter(session, Phase::Active, "ready", context);
+            }
+            match &mut session.turn {
+                Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
+                _ => record::fail(session, &reason),
+            }
+        }
     }
     None
 }

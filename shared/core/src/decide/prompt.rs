@@ -383,7 +383,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(list) = choose::list_options(session) {
         return Some(Next::Do(list));
     }
-    if let Some(words) = choose::unavailable(session) {
+    if let Some(words) = choose::refusal(session, context) {
         record::fail(session, &words);
         return tell::step(session, context);
     }
@@ -567,9 +567,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         }
         let settled = decision.map(|decision| match decision {
             Some(settlement) => crate::asks::settled(ask, settlement),
-            None if context.now_ms >= ask.expires_at_ms => {
-                "Nobody answered in time, so it counts as no.".to_owned()
-            }
+            None if context.now_ms >= ask.expires_at_ms => words::unanswered(&ask.about).to_owned(),
             None => "No longer open.".to_owned(),
         });
         let kind = PostKind::Ask(ask.id.clone());

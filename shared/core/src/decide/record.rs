@@ -144,7 +144,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         .any(|one| one.until_ms > context.now_ms);
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
     // Of one that was given up no next generation is made.
-    let is_lost = session.link.is_some() && !sandbox.is_shared();
+    let is_lost = session.link.is_some() && !sandbox.takes_threads();
     if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
     }

@@ -6,6 +6,7 @@ use crate::effect::{ChatEffect, Effect};
 use crate::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::message::Prompt;
 use crate::outcome::Outcome;
+use crate::outside;
 use crate::person::{Membership, Person};
 use crate::sandbox::Phase;
 use crate::session::{EndedTurn, NameWrite, Session};
@@ -26,7 +27,7 @@ pub(super) fn arrive(
     context: &Context<'_>,
 ) -> Option<Next> {
     let Some(name) = &prompt.wants.sandbox else {
-        let is_lost = session.link.is_some() && !session.sandbox.is_shared();
+        let is_lost = session.link.is_some() && !session.sandbox.takes_threads();
         return is_lost.then(|| go_to(session, None, context));
     };
     if session.sandbox.name.as_ref() == Some(name) {
@@ -35,6 +36,8 @@ pub(super) fn arrive(
     }
     match session.observed.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
+        // An agent's second one is not for threads.
+        Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
         Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
         // The name is told of a record that does not have it: the turn says that there is no such sandbox.
         Some(Some(_)) => None,
@@ -134,7 +137,7 @@ pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
 
 /// The turn cannot have its workspace yet: it stands in line, and looks again.
 pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if session.link.is_some() && !session.sandbox.is_shared() {
+    if session.link.is_some() && !session.sandbox.takes_threads() {
         return Some(go_to(session, None, context));
     }
     let limits = context.delivery.limits;
@@ -242,7 +245,7 @@ pub(super) fn connect(
     if !is_there {
         return go_to(session, Some(target.clone()), context);
     }
-    let lost = !session.sandbox.is_shared() || session.sandbox.closing.is_some();
+    let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
     if session.link.is_some() && lost {
         // On record first that it came to nothing, so that the next delivery only says so.
         remember(session, context);

@@ -1,5 +1,6 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
+use crate::ask::About;
 use crate::event::NotCloned;
 use crate::ids::SandboxName;
 use crate::message::Quote;
@@ -92,7 +93,7 @@ pub fn destroyed_by(by: &str) -> String {
 #[must_use]
 pub fn no_sandbox(name: &SandboxName) -> String {
     format!(
-        "There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made."
+        "There is no sandbox named {name} here. /sandbox-list shows those that there are; a task with `sandbox:{name}` and a `provider` makes one."
     )
 }
 
@@ -269,9 +270,18 @@ pub fn not_deleted(trouble: &str) -> String {
 #[must_use]
 pub fn model_failed(reason: &str) -> String {
     format!(
-        "The agent could not finish: {}. The sandbox is kept; reply to try again.",
+        "The agent could not finish. {}. The sandbox is kept.",
         reason.trim_end_matches('.')
     )
+}
+
+/// Nobody decided before the time was over.
+#[must_use]
+pub const fn unanswered(about: &About) -> &'static str {
+    match about {
+        About::Permission { .. } => "Nobody decided in time, so it counts as no.",
+        About::Question { .. } => "Nobody answered in time, so the agent got no answer.",
+    }
 }
 
 /// The turn's bound is over.
@@ -369,6 +379,14 @@ pub fn other_runtime(wanted: &str, there: &str) -> String {
     )
 }
 
+/// An agent that another way to run agents has, in a living sandbox or one that is to be of a certain way.
+#[must_use]
+pub fn other_agent(agent: &str, needed: &str, there: &str) -> String {
+    format!(
+        "{agent} runs in the way {needed}, and this thread's sandbox runs its agents in the way {there}. Use reset for a fresh sandbox and choose {agent} again without a runtime, or choose it in another thread."
+    )
+}
+
 /// A sandbox that was made to be worked in by tools alone.
 pub const NO_AGENT_THERE: &str = "No agent runs in this sandbox: it is worked in by tools. Disconnect the thread from it, or take another one.";
 
@@ -399,6 +417,18 @@ pub fn unknown_agent(agent: &str, agents: &[String]) -> String {
     format!(
         "{agent} is not an agent that can be used here. There are {}.",
         listed(agents, "")
+    )
+}
+
+/// What cannot be used was not chosen by who asked.
+#[must_use]
+pub fn a_default(by: &str) -> String {
+    let by = match by {
+        "" => String::new(),
+        by => format!(", set by {by}"),
+    };
+    format!(
+        "It is the default here{by}: who manages the place changes that with the command config, and a task can name another one."
     )
 }
 

@@ -755,6 +755,9 @@ async fn who_is_no_full_member_is_known_as_such_and_a_look_that_fails_admits_nob
     }
     fake.refuses("users.info", "missing_scope");
     assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Unread)));
+    let foreign = json!({"ok": true, "user": {"id": "U1", "team_id": "T9"}});
+    fake.will_answer("users.info", 200, foreign);
+    assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Outsider)));
     // Who is a full member is not asked about with each word.
     fake.will_answer("users.info", 200, user(json!({})));
     assert_eq!(slack.outside("U1").await, Ok(None));

@@ -299,7 +299,7 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
     assert_eq!(buttons, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
     assert!(
         read(&shown).contains("covers `rm *`")
-            && read(&shown).contains("outside of its directory: `/tmp/*`")
+            && read(&shown).contains("outside of its folder: `/tmp/*`")
     );
     let settled = render::post(&Post::Ask {
         ask: ask(about),

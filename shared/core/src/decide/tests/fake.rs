@@ -99,6 +99,8 @@ pub(super) struct State {
     pub(super) clones: BTreeMap<u32, String>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
+    /// The next conversation that is wanted of the agent is refused in these words.
+    pub(super) no_session: Option<String>,
     /// What the agent says that it offers.
     pub(super) offer: AgentOptions,
     /// What turns were said to use.
@@ -434,8 +436,11 @@ impl Fake {
                         seen: "no answer".to_owned(),
                     }),
                 },
-                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => Event::AgentSession {
-                    id: format!("ses_{generation}").into(),
+                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => match s.no_session.take() {
+                    Some(reason) => Event::Failed(Failure::TurnFailed { reason }),
+                    None => Event::AgentSession {
+                        id: format!("ses_{generation}").into(),
+                    },
                 },
                 Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
