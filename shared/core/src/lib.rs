@@ -13,6 +13,7 @@ pub mod bearer;
 pub mod breaker;
 pub mod card;
 pub mod changes;
+pub mod commands;
 pub mod credentials;
 pub mod decide;
 pub mod delivery;

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::commands::Command;
 use crate::credentials::redact;
 use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
@@ -361,10 +362,16 @@ impl Page {
     #[must_use]
     pub fn heading(&self) -> String {
         match (self.total, self.pages) {
-            (0, _) => "There is no sandbox with a name here. `/sandbox-name` in a thread (on Slack: `sandbox name NAME`) gives its sandbox one, so that other threads can work in it.".to_owned(),
+            (0, _) => format!(
+                "There is no sandbox with a name here. `{}` in a thread gives its sandbox one, so that other threads can work in it.",
+                self.thread.command(Command::Name)
+            ),
             (1, _) => "One sandbox has a name here.".to_owned(),
             (n, 1) => format!("{n} sandboxes have a name here."),
-            (n, pages) => format!("{n} sandboxes have a name here. Page {} of {pages}.", self.page + 1),
+            (n, pages) => format!(
+                "{n} sandboxes have a name here. Page {} of {pages}.",
+                self.page + 1
+            ),
         }
     }
 }
@@ -433,7 +440,8 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
 
 /// What happens next to an operation that has been asked for, in words for who asked.
 #[must_use]
-pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
+pub fn asked_for(sandbox: &Listed, want: Operation, thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
     let called = sandbox.called();
     let stopped = match sandbox.in_use.len() {
         0 => String::new(),
@@ -442,16 +450,16 @@ pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
     };
     match want {
         Operation::Pause => format!(
-            "Stopping {called} has been asked for.{stopped} Its files are kept, and the next message starts it again. /sandbox-list shows what came of it."
+            "Stopping {called} has been asked for.{stopped} Its files are kept, and the next message starts it again. {list} shows what came of it."
         ),
         Operation::Resume => {
-            format!("Starting {called} has been asked for. /sandbox-list shows when it runs.")
+            format!("Starting {called} has been asked for. {list} shows when it runs.")
         }
         Operation::Snapshot if sandbox.in_use.is_empty() => format!(
-            "A snapshot of {called} has been asked for. Nothing begins in it meanwhile. /sandbox-list shows what came of it."
+            "A snapshot of {called} has been asked for. Nothing begins in it meanwhile. {list} shows what came of it."
         ),
         Operation::Snapshot => format!(
-            "A snapshot of {called} has been asked for. It is made when nobody works in it; if that takes too long, none is made. /sandbox-list shows what came of it."
+            "A snapshot of {called} has been asked for. It is made when nobody works in it; if that takes too long, none is made. {list} shows what came of it."
         ),
         _ => format!(
             "Destroying {called} has been asked for.{stopped} Every thread that works in it is told when it is gone."
@@ -489,7 +497,7 @@ impl SandboxOption {
         let (usable, what) = match self {
             Self::Provider => (
                 Kind::Provider.usable(typed).ok(),
-                "a provider: take one of those that /sandbox-list shows",
+                "a provider: take one that stands beside a sandbox in the list of them",
             ),
             Self::Runtime => (
                 Kind::Runtime.usable(typed).ok(),
@@ -701,7 +709,7 @@ mod tests {
         let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),
-            "\"a b\" cannot be a provider: take one of those that /sandbox-list shows"
+            "\"a b\" cannot be a provider: take one that stands beside a sandbox in the list of them"
         );
         assert!(SandboxOption::Snapshot.usable("").is_err());
     }

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use bobbin_core::commands::Command;
 use bobbin_core::decide::words;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
 use bobbin_core::message::{Body, Control, Message, Operation, Which, Work};
 use bobbin_core::outside;
 use bobbin_core::ports::Loaded;
@@ -21,9 +22,13 @@ use super::Lane;
 
 /// Sandboxes whose records are read for one list.
 const LISTED_MAX: usize = 200;
-/// Said where a button is of a sandbox that is not there any more.
-const GONE: &str = "That sandbox does not exist any more. /sandbox-list shows those that do.";
 const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
+
+/// Said where a button is of a sandbox that is not there any more.
+fn gone(thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
+    format!("That sandbox does not exist any more. {list} shows those that do.")
+}
 
 /// The sandbox that somebody means, or words for them.
 type Meant = Result<(SandboxKey, SandboxRecord), String>;
@@ -155,7 +160,7 @@ impl Lane<'_> {
         self.send(control, work, Some(&key), now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was asked for in the chat");
         self.chat
-            .tell(&control.reply, &asked_for(&listed, want))
+            .tell(&control.reply, &asked_for(&listed, want, &control.thread))
             .await
     }
 
@@ -203,11 +208,11 @@ impl Lane<'_> {
                 let found = self.store.name(&tenant, name).await;
                 match found.map_err(|e| e.failure())? {
                     Some(key) => key,
-                    None => return Ok(Err(words::no_sandbox(name))),
+                    None => return Ok(Err(words::no_sandbox(name, &control.thread))),
                 }
             }
             Which::Exactly(key) if key.tenant() == tenant => key.clone(),
-            Which::Exactly(_) => return Ok(Err(GONE.to_owned())),
+            Which::Exactly(_) => return Ok(Err(gone(&control.thread))),
         };
         let keys = BTreeSet::from([key.clone()]);
         let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
@@ -221,8 +226,8 @@ impl Lane<'_> {
         Ok(record
             .map(|record| (key, record))
             .ok_or_else(|| match which {
-                Which::Named(name) => words::no_sandbox(name),
-                Which::Here | Which::Exactly(_) => GONE.to_owned(),
+                Which::Named(name) => words::no_sandbox(name, &control.thread),
+                Which::Here | Which::Exactly(_) => gone(&control.thread),
             }))
     }
 }

@@ -428,6 +428,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn commands_that_sentences_name_are_registered() {
+        let tenant = bobbin_core::ids::Tenant::discord("1");
+        let (all, of_guilds) = (commands(), guild_commands());
+        let sets = [&all, &of_guilds].map(|set| set.as_array().cloned().unwrap_or_default());
+        for named in bobbin_core::commands::Command::ALL {
+            let text = tenant.command(named);
+            let is_there = sets
+                .iter()
+                .flatten()
+                .any(|one| one["name"].as_str() == text.strip_prefix('/'));
+            assert!(is_there, "{text}");
+        }
+    }
+
+    #[test]
     fn the_registered_set_obeys_discords_rules_for_commands() {
         super::super::check::assert_fits(
             "/applications/{application_id}/commands",

@@ -10,7 +10,7 @@ use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
 use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::session::Session;
-use bobbin_core::text;
+use bobbin_core::text::{self, Dialect};
 
 use super::client::Slack;
 use super::render::{self, Status};
@@ -28,7 +28,7 @@ pub(crate) fn off() -> Failure {
 
 /// An answer in parts that each fit into a message.
 pub(crate) fn split(answer: &str) -> Vec<String> {
-    text::split(answer, CHUNK_UNITS)
+    text::parts(answer, Dialect::Entities, CHUNK_UNITS)
 }
 
 impl Slack {

@@ -59,10 +59,10 @@ pub(super) fn arrive(
 pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     let name = prompt.wants.sandbox.as_ref()?;
     if session.sandbox.name.as_ref() != Some(name) {
-        return Some(words::no_sandbox(name));
+        return Some(words::no_sandbox(name, &session.thread));
     }
     let is_in = session.link.is_none() || session.sandbox.threads.contains(&session.thread);
-    (!is_in).then(|| words::too_many_threads(name))
+    (!is_in).then(|| words::too_many_threads(name, &session.thread))
 }
 
 /// The thread is one of those that work here, if there is room.
@@ -193,7 +193,7 @@ pub(super) fn name(
     }
     if record::has_ended(session, &context.delivery.message.id) {
         let word = match &session.sandbox.name {
-            Some(there) if there == name => words::named(name),
+            Some(there) if there == name => words::named(name, &session.thread),
             _ => words::name_taken(name),
         };
         return notice::once(session, &word, context);
@@ -202,7 +202,8 @@ pub(super) fn name(
         return end(session, words::NOTHING_TO_NAME, context);
     }
     if session.sandbox.name.as_ref() == Some(name) {
-        return end(session, &words::named(name), context);
+        let word = words::named(name, &session.thread);
+        return end(session, &word, context);
     }
     match session.observed.name_found.clone() {
         None => return Next::Do(Effect::FindName { name: name.clone() }),
@@ -215,7 +216,8 @@ pub(super) fn name(
     give_name(session, name);
     join(session, context);
     record::arm(session, context);
-    end(session, &words::named(name), context)
+    let word = words::named(name, &session.thread);
+    end(session, &word, context)
 }
 
 /// A person wants the thread to work in another sandbox.
@@ -235,12 +237,13 @@ pub(super) fn connect(
         let word = match (&session.sandbox.name, is_there) {
             (Some(name), true) => words::connected(name, session.works_in_common()),
             (_, true) => words::CONNECTED_OWN.to_owned(),
-            (_, false) => words::CONNECT_GONE.to_owned(),
+            (_, false) => words::connect_gone(&session.thread),
         };
         return notice::once(session, &word, context);
     }
     if target.tenant() != session.thread.tenant() {
-        return end(session, words::CONNECT_GONE, context);
+        let word = words::connect_gone(&session.thread);
+        return end(session, &word, context);
     }
     if !is_there {
         return go_to(session, Some(target.clone()), context);
@@ -256,7 +259,7 @@ pub(super) fn connect(
         Some(name) if session.sandbox.threads.contains(&session.thread) => {
             words::connected(name, session.works_in_common())
         }
-        Some(name) => words::too_many_threads(name),
+        Some(name) => words::too_many_threads(name, &session.thread),
         None => words::CONNECTED_OWN.to_owned(),
     };
     end(session, &word, context)
@@ -264,7 +267,8 @@ pub(super) fn connect(
 
 /// A sandbox that others may work in is not deleted for a fresh start of one thread.
 pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
-    end(session, words::RESET_SHARED, context)
+    let word = words::reset_shared(&session.thread);
+    end(session, &word, context)
 }
 
 fn remember(session: &mut Session, context: &Context<'_>) {

@@ -1,8 +1,9 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
 use crate::ask::About;
+use crate::commands::Command;
 use crate::event::NotCloned;
-use crate::ids::SandboxName;
+use crate::ids::{SandboxName, ThreadKey};
 use crate::message::Quote;
 use crate::text::{one_line, shorten, units};
 
@@ -68,8 +69,6 @@ pub const DESTROYED: &str = "The operator has deleted this thread's sandbox with
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
-/// A fresh start is wanted in a thread whose sandbox has a name.
-pub const RESET_SHARED: &str = "This thread works in a sandbox that has a name and that others may share, so it is kept. /sandbox-connect takes the thread to a sandbox of its own; /sandbox-destroy deletes this one for everybody.";
 /// A named sandbox ended by its time to live.
 pub const EXPIRED_SHARED: &str = "The sandbox that this thread shares was idle for days and has been deleted with its files. Its name stays: the next message makes a fresh one.";
 /// A name is wanted where there is no sandbox.
@@ -77,8 +76,27 @@ pub const NOTHING_TO_NAME: &str =
     "This thread has no sandbox that could have a name yet. Send it a task first.";
 /// The thread is in a sandbox of its own again.
 pub const CONNECTED_OWN: &str = "From now on this thread works in a sandbox of its own.";
+
+/// A fresh start is wanted in a thread whose sandbox has a name.
+#[must_use]
+pub fn reset_shared(thread: &ThreadKey) -> String {
+    let (connect, destroy) = (
+        thread.command(Command::Connect),
+        thread.command(Command::Destroy),
+    );
+    format!(
+        "This thread works in a sandbox that has a name and that others may share, so it is kept. {connect} takes the thread to a sandbox of its own; {destroy} deletes this one for everybody."
+    )
+}
+
 /// The sandbox that the thread was to go to is not there.
-pub const CONNECT_GONE: &str = "That sandbox does not exist any more, so nothing has changed. /sandbox-list shows those that do.";
+#[must_use]
+pub fn connect_gone(thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
+    format!(
+        "That sandbox does not exist any more, so nothing has changed. {list} shows those that do."
+    )
+}
 
 /// A sandbox has been deleted, in the words of a thread that shared it.
 #[must_use]
@@ -91,17 +109,19 @@ pub fn destroyed_by(by: &str) -> String {
 
 /// There is no sandbox of that name.
 #[must_use]
-pub fn no_sandbox(name: &SandboxName) -> String {
+pub fn no_sandbox(name: &SandboxName, thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
     format!(
-        "There is no sandbox named {name} here. /sandbox-list shows those that there are; a task with `sandbox:{name}` and a `provider` makes one."
+        "There is no sandbox named {name} here. {list} shows those that there are; a task with `sandbox:{name}` and a `provider` makes one."
     )
 }
 
 /// More threads than may share a sandbox want to.
 #[must_use]
-pub fn too_many_threads(name: &SandboxName) -> String {
+pub fn too_many_threads(name: &SandboxName, thread: &ThreadKey) -> String {
+    let connect = thread.command(Command::Connect);
     format!(
-        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with /sandbox-connect, or work in one of your own."
+        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with {connect}, or work in one of your own."
     )
 }
 
@@ -116,9 +136,10 @@ pub fn waited_for_workspace(waited_ms: u64) -> String {
 
 /// The sandbox has a name.
 #[must_use]
-pub fn named(name: &SandboxName) -> String {
+pub fn named(name: &SandboxName, thread: &ThreadKey) -> String {
+    let connect = thread.command(Command::Connect);
     format!(
-        "This sandbox is called {name} now. Other threads can work in it: /sandbox with sandbox: {name}, or /sandbox-connect."
+        "This sandbox is called {name} now. Other threads can work in it: a task there can choose sandbox:{name}, and {connect} takes a whole thread to it."
     )
 }
 
