@@ -346,6 +346,8 @@ pub struct Follow {
     pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
+    /// When the turn's own bound ends it: what would come later is not waited for.
+    pub ends_ms: Ms,
     /// Give it back before that where other work waits for which nobody has room.
     pub gives_way: bool,
     /// What was seen of it before.

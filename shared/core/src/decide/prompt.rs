@@ -535,6 +535,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(expiry)
             .min(aborted)
             .min(card),
+        ends_ms: deadline,
         gives_way: limits.gives_way() && !turn.is_wanted_over(),
         seen: session.observed.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Context, Next, aside, provision, record, results, stray, untold, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
-use crate::ids::PostKind;
+use crate::ids::{Ms, PostKind};
 use crate::outcome::Outcome;
 use crate::parked::Seen;
 use crate::run::{Answer, RunEnd};
@@ -133,6 +133,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         cancel_known: true,
         steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        ends_ms: Ms::MAX,
         gives_way: false,
         seen: Seen::default(),
         seen_at_ms: None,
