@@ -55,5 +55,6 @@ pub mod stage;
 pub mod status;
 pub mod text;
 pub mod tools;
+pub mod untold;
 pub mod usage;
 pub mod workspace;

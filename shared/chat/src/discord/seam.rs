@@ -61,6 +61,17 @@ impl Chat for Discord {
         Self::tell(self, reply, text).await.map_err(|e| e.failure())
     }
 
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure> {
+        let told = Self::tell_beside(self, thread, turn, people, word).await;
+        told.map_err(|e| e.failure())
+    }
+
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
         Chat::tell(self, &control.reply, text).await
     }

@@ -72,6 +72,38 @@ impl Chat for Slack {
         Self::tell(self, reply, text).await.map_err(|e| e.failure())
     }
 
+    /// In their direct messages. Of those themselves there is nothing beside.
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure> {
+        let ThreadKey::Slack {
+            team,
+            channel,
+            root_ts,
+        } = thread
+        else {
+            return Ok(());
+        };
+        let link = self.thread_link(channel, root_ts).await.ok().flatten();
+        let word = match link {
+            Some(link) => format!("{word}\n{link}"),
+            None => word.to_owned(),
+        };
+        let notice = Post::Notice(word);
+        for person in people {
+            let direct = ThreadKey::slack_direct(team, person);
+            let direct = direct.map_err(|bad| Failure::NonRecoverable {
+                advice: bad.to_string(),
+            })?;
+            Chat::post(self, &direct, turn, &PostKind::Notice, None, &notice).await?;
+        }
+        Ok(())
+    }
+
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
         let notice = Post::Notice(text.to_owned());
         let (thread, kind) = (&control.thread, PostKind::Notice);

@@ -14,6 +14,7 @@ mod outside;
 mod runs;
 mod share;
 mod steering;
+mod untold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -47,6 +47,15 @@ pub fn not_carried_out(what: &str, seen: &str) -> String {
     format!("{what} could not be carried out: {seen}. Try it again.")
 }
 
+/// The end of a task cannot be said in its thread, to who asked, beside it.
+#[must_use]
+pub fn told_beside(seen: &str) -> String {
+    let seen = seen.trim_end_matches('.');
+    format!(
+        "Your task has ended, and its thread could not be told: {seen}. What was to be said is kept, and said there once the thread can be written in again."
+    )
+}
+
 /// Ingress does not know whether the queue took a task.
 pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a minute: if it shows up in the thread, it runs. Only if it does not, send it again";
 /// The run is over, without words, and the agent does not say how it ended.
@@ -57,6 +66,8 @@ pub const MAYBE_INCOMPLETE: &str =
 /// Under an answer that the output limit cut off.
 pub const CUT_OFF: &str =
     "(This answer was cut off at the model's output limit. Reply to let it go on.)";
+/// Under what is left of an answer that was kept while its thread could not be written in.
+pub const REST_NOT_KEPT: &str = "(The rest of this answer could not be kept while this thread could not be written in. Ask for it again.)";
 /// The agent ended without words.
 pub const NO_TEXT: &str =
     "The agent finished without a written answer. Its steps are in the card above.";
