@@ -4,16 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Logical id in the template, and the binary that it runs.
-const FUNCTIONS: [(&str, &str); 4] = [
-    ("Ingress", "ingress"),
-    ("Worker", "worker"),
-    ("Sweeper", "sweeper"),
-    ("Tools", "tools"),
-];
-
-/// The daemon that runs agents in a sandbox.
-const DAEMON: &str = "bobbin-agentd";
+use bobbin_launch::{DAEMON, FUNCTIONS};
 
 /// The folder of the state folder that it is put into.
 const TOOLS: &str = "tools";

@@ -1,6 +1,18 @@
-//! Cargo, run from a program that cargo itself has started.
+//! The programs of a laptop stack, and cargo, run from a program that cargo itself has started.
 
 use std::process::Command;
+
+/// The stack.
+pub const STACK: &str = "bobbin-local";
+/// The functions: logical id in the template, and binary. A package is named `bobbin-` and the binary.
+pub const FUNCTIONS: [(&str, &str); 4] = [
+    ("Ingress", "ingress"),
+    ("Worker", "worker"),
+    ("Sweeper", "sweeper"),
+    ("Tools", "tools"),
+];
+/// The daemon that runs agents in a sandbox: package and binary.
+pub const DAEMON: &str = "bobbin-agentd";
 
 /// Cargo tells a program that it runs which package it is of. Build scripts look at these variables, so a cargo that
 /// inherits them builds `ring` and everything above it anew, and the next cargo of the shell does it once more.

@@ -8,14 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const STACK: &str = "bobbin-local";
-const BUILT_WITH_IT: [&str; 5] = [
-    "bobbin-ingress",
-    "bobbin-worker",
-    "bobbin-sweeper",
-    "bobbin-tools",
-    "bobbin-agentd",
-];
+use bobbin_launch::{DAEMON, FUNCTIONS, STACK};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -33,27 +26,34 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
         .map_err(|error| format!("this program's own path is not known: {error}"))?;
     let folder = own.parent().unwrap_or(Path::new("."));
     let is_there = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    if !is_there("--no-build") && !is_there("--help") {
-        build(folder)?;
-    }
     let stack = folder.join(STACK);
-    if !stack.is_file() {
+    if is_there("--help") {
         // Help is asked for before anything has been built.
-        build(folder)?;
+        if !stack.is_file() {
+            build(folder, false)?;
+        }
+    } else if !is_there("--no-build") {
+        build(folder, !is_there("--without-aws"))?;
+    } else if !stack.is_file() {
+        return Err(format!(
+            "{} is missing. Run without --no-build.",
+            stack.display()
+        ));
     }
     let error = Command::new(&stack).args(arguments).exec();
     Err(format!("{} could not be started: {error}", stack.display()))
 }
 
-fn build(folder: &Path) -> Result<(), String> {
+fn build(folder: &Path, with_functions: bool) -> Result<(), String> {
     let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."]
         .iter()
         .collect();
     println!("Building the stack and its functions (the first time takes minutes)");
     let mut command = bobbin_launch::cargo();
     command.current_dir(workspace).arg("build");
-    for package in std::iter::once(STACK).chain(BUILT_WITH_IT) {
-        command.args(["-p", package]);
+    command.args(["-p", STACK, "-p", DAEMON]);
+    for (_, name) in FUNCTIONS.iter().filter(|_| with_functions) {
+        command.args(["-p", &format!("bobbin-{name}")]);
     }
     if folder.file_name().is_some_and(|name| name == "release") {
         command.arg("--release");
