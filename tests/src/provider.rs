@@ -170,11 +170,7 @@ impl Provider {
                 status => Err(format!("HTTP {status}: {}", answer.text)),
             };
         }
-        let url = format!(
-            "{}/{}/files/download?path={PROJECT}/{path}",
-            sandbox.toolbox_proxy_url.trim_end_matches('/'),
-            sandbox.id
-        );
+        let url = toolbox(sandbox, &format!("files/download?path={PROJECT}/{path}"));
         let answer = self.call(Method::GET, &url, &Value::Null).await?;
         if answer.status == 200 {
             Ok(answer.text)
@@ -188,17 +184,12 @@ impl Provider {
     /// # Errors
     /// Status and body of a refusal.
     pub async fn make_folder(&self, sandbox: &Sandbox, name: &str) -> Result<(), String> {
-        let url = format!(
-            "{}/{}/files/folder?path={PROJECT}/{name}&mode=755",
-            sandbox.toolbox_proxy_url.trim_end_matches('/'),
-            sandbox.id
-        );
-        let answer = self.call(Method::POST, &url, &Value::Null).await?;
-        if (200..300).contains(&answer.status) {
-            Ok(())
-        } else {
-            Err(format!("HTTP {}: {}", answer.status, answer.text))
-        }
+        let path = format!("files/folder?path={PROJECT}/{name}&mode=755");
+        let url = toolbox(sandbox, &path);
+        self.call(Method::POST, &url, &Value::Null)
+            .await?
+            .ok()
+            .map(drop)
     }
 
     /// Arms a fault, such as `{"fault":"html","operation":"create","status":502}`.
@@ -307,6 +298,12 @@ impl Provider {
         .ok()
         .map(|_| ())
     }
+}
+
+/// An address of the toolbox in a sandbox.
+fn toolbox(sandbox: &Sandbox, call: &str) -> String {
+    let proxy = sandbox.toolbox_proxy_url.trim_end_matches('/');
+    format!("{proxy}/{}/{call}", sandbox.id)
 }
 
 /// What a host's registry says: a file a sandbox, `<slot>.<name>.<stage>`. One that runs is started, in the word that the first

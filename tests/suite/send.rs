@@ -199,11 +199,12 @@ async fn interrupted(world: World, platform: Platform) {
     let channel = channel(&world, platform);
     let words = ["send", "--channel", &channel, "--prompt", &text, "--follow"];
     let mut running = begun(&world, &words);
-    let id = running.first_line_of_err().await;
-    let talk = world.found(platform, &id, &mark).await;
+    let line = running.first_line_of_err().await;
+    let id = line.split(' ').next().unwrap_or_default();
+    let talk = world.found(platform, id, &mark).await;
     // The words are there before their turn is over.
     running.says("before").await;
-    assert!(!talk.has_ended(&id).await);
+    assert!(!talk.has_ended(id).await);
     running.interrupt();
     let ran = running.ended().await;
     let thread = talk.thread.key.to_string();
@@ -222,7 +223,7 @@ async fn interrupted(world: World, platform: Platform) {
         followed.out.contains("before") && followed.out.ends_with("and after\n"),
         "{followed:?}"
     );
-    assert_eq!(talk.ended(&id).await.outcome, Outcome::Answered);
+    assert_eq!(talk.ended(id).await.outcome, Outcome::Answered);
     talk.finish().await;
 }
 
@@ -253,11 +254,15 @@ async fn in_a_terminal(world: World) {
         first.starts_with("send-") && last.starts_with("Answered after "),
         "{left:?}"
     );
+    // A look between two words draws the line of progress between them.
     assert!(
-        left.iter().any(|line| line.contains("two more words")),
+        left[1..left.len() - 1]
+            .join(" ")
+            .contains("two more words"),
         "{left:?}"
     );
-    let talk = world.found(Platform::Discord, first, &mark).await;
+    let id = first.split(' ').next().unwrap_or_default();
+    let talk = world.found(Platform::Discord, id, &mark).await;
 
     for (columns, environment, coloured) in [
         (50, [].as_slice(), true),
