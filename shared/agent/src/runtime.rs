@@ -24,6 +24,8 @@ use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 use futures::future::BoxFuture;
 
+use crate::retrying::Retrying;
+
 /// What went wrong, as far as a caller does something of its own about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentErrorKind {
@@ -323,4 +325,7 @@ pub trait RunWatch: Send {
 
     /// The last thing that failed, for people; not by itself the end.
     fn trouble(&self) -> Option<&str>;
+
+    /// The model that did not answer and is asked again, while that is so.
+    fn retrying(&self) -> Option<Retrying>;
 }

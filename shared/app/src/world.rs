@@ -376,6 +376,18 @@ impl World for Live {
                     Err(failure) => Event::Failed(failure),
                 }
             }
+            Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
+                let chat = &self.parts.chat;
+                match chat.tell_beside(thread, turn, people, word).await {
+                    Ok(()) => Event::Told {
+                        thread: thread.clone(),
+                    },
+                    Err(failure) => {
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        Event::Failed(failure)
+                    }
+                }
+            }
             Effect::FindName { name } => {
                 match self.parts.store.name(&thread.tenant(), name).await {
                     Ok(whose) => Event::NameFound(whose),

@@ -245,6 +245,7 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            ends_ms: u64::MAX,
             gives_way: false,
             seen: Seen::default(),
             seen_at_ms: None,
@@ -394,6 +395,7 @@ async fn one_sandbox(tools: &Path, mirror: &Path) {
         a_run_with_two_prompts_can_be_stopped,
         a_run_that_nobody_holds_is_looked_at,
         a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room,
+        a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for,
         attachments_are_brought_and_the_missing_ones_named,
         what_a_run_leaves_behind_is_read,
         images_go_to_the_model_and_a_broken_one_swallows_no_prompt,
@@ -994,6 +996,35 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         assert_eq!(scene.finished(both).await.text, wanted);
         *scene.desk.flags.lock().unwrap() = ControlFlags::default();
     }
+}
+
+async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(scene: &mut Scene) {
+    let ids = scene.send("s7", "fail: 429", FIRST).await;
+    let follow = Follow {
+        ends_ms: now_ms(),
+        ..scene.follow(&ids)
+    };
+    let seen = scene
+        .perform(Effect::Agent(AgentEffect::Follow(follow)))
+        .await;
+    let Event::Failed(Failure::TurnFailed { reason }) = seen else {
+        panic!("it was waited for: {seen:?}");
+    };
+    assert!(
+        reason.starts_with(
+            "The model did not answer: scripted error 429. It would be asked again at "
+        ),
+        "{reason}"
+    );
+    let abort = Effect::Agent(AgentEffect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone().into(),
+        message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
+    });
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    let ended = scene.finished(scene.follow(&ids)).await;
+    assert_ne!(ended.end, RunEnd::Completed);
 }
 
 /// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that waits

@@ -154,6 +154,7 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            ends_ms: u64::MAX,
             messages_max: 200,
         };
         match self

@@ -7,8 +7,10 @@
 //! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
 //! beside it. What a delivery leaves for the next one of its message is in [`parked`]. What belongs to a tenant and to no
-//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`].
+//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`], calls
+//! of tools that go on in [`calls`].
 
+mod calls;
 mod due;
 mod flags;
 mod items;
@@ -19,6 +21,7 @@ mod setup;
 mod tenant;
 mod whole;
 
+pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use parked::Left;
 pub use whole::Page;

@@ -280,6 +280,15 @@ pub enum ChatEffect {
         /// Nothing is left to be done there: the thread is put away where the chat can.
         archive: bool,
     },
+    /// Tell who asked, beside the thread, which cannot be written in, once. Answers `Told`.
+    TellBeside {
+        /// The turn whose end could not be said: with the thread it is the nonce.
+        turn: TurnId,
+        /// The platform's ids of who is told.
+        people: Vec<String>,
+        /// The words.
+        word: String,
+    },
     /// Post, or edit what stands. Answers `Posted`.
     Post {
         /// The turn (or message) that the post belongs to.
@@ -337,6 +346,8 @@ pub struct Follow {
     pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
+    /// When the turn's own bound ends it: what would come later is not waited for.
+    pub ends_ms: Ms,
     /// Give it back before that where other work waits for which nobody has room.
     pub gives_way: bool,
     /// What was seen of it before.
@@ -396,6 +407,7 @@ impl Effect {
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
+            Self::Chat(ChatEffect::TellBeside { .. }) => "tell_beside",
             Self::FindName { .. } => "find_name",
             Self::EndTools { .. } => "end_tools",
             Self::FindAgent { .. } => "find_agent",

@@ -74,6 +74,10 @@ pub struct Limits {
     pub owed_ms: u64,
     /// Times that the chat may ask to wait before it is told the end of a turn.
     pub refusals: u32,
+    /// Times that a thread may be found closed, when it is told the end of a turn, before the end is kept for later.
+    pub closed_tries: u32,
+    /// Bytes of what is kept in a record because its thread could not be told; the oldest makes room.
+    pub untold_bytes: usize,
     /// Sandboxes that one tenant may have; 0 is no bound.
     pub tenant_sandboxes: u32,
     /// Prompts that may wait in one thread.
@@ -260,6 +264,8 @@ impl Limits {
         control_ms: DISCORD_TOKEN_MS,
         owed_ms: 12 * 60 * MINUTE_MS,
         refusals: 15,
+        closed_tries: 4,
+        untold_bytes: 64 * 1024,
         tenant_sandboxes: 100,
         thread_queue: 20,
         reconcile_ms: 10 * MINUTE_MS,
@@ -450,6 +456,10 @@ impl Limits {
                 "steers times steer_bytes, and queued_bytes, must be at most 131072",
             ),
             (
+                self.untold_bytes <= KEPT_BYTES_MAX,
+                "untold_bytes must be at most 131072",
+            ),
+            (
                 self.breaker_failures > 0 && self.breaker_open_ms > 0,
                 "breaker_failures and breaker_open_ms must be above 0",
             ),
@@ -513,6 +523,7 @@ const _: () = {
     assert!(l.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX);
     assert!(l.attachment_bytes <= HELD_BYTES_MAX && l.artifact_bytes <= HELD_BYTES_MAX);
     assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
+    assert!(l.untold_bytes <= KEPT_BYTES_MAX && l.closed_tries <= l.refusals);
     // A file of the folder that is listed again must still be known as shown.
 };
 

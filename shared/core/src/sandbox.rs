@@ -185,6 +185,12 @@ impl SandboxRecord {
         self.name.is_some()
     }
 
+    /// Whether threads can come to it: not to an agent's second one, which has a name that nobody gave it.
+    #[must_use]
+    pub const fn takes_threads(&self) -> bool {
+        self.is_shared() && self.agent.is_none()
+    }
+
     /// Whether a turn of this thread has its workspace.
     #[must_use]
     pub fn is_in_use_by(&self, thread: &ThreadKey, turn: &TurnId) -> bool {

@@ -234,13 +234,21 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
         });
-        if after.observed.untold.as_ref() == Some(&ended.id) {
-            told.push(Signal {
-                kind: Kind::TurnUntold,
-                turn: Some(ended.id.clone()),
-                took_ms: None,
-            });
-        }
+    }
+    let is_new = |id: &TurnId| {
+        let is_kept = |session: &Session| session.untold.iter().any(|one| one.turn == *id);
+        let has_ended = after
+            .ended
+            .iter()
+            .any(|ended| ended.id == *id && !known(ended));
+        has_ended || before.is_some_and(is_kept)
+    };
+    if let Some(turn) = after.observed.untold.as_ref().filter(|id| is_new(id)) {
+        told.push(Signal {
+            kind: Kind::TurnUntold,
+            turn: Some(turn.clone()),
+            took_ms: None,
+        });
     }
     told
 }

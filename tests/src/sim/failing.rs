@@ -1,6 +1,6 @@
 //! How calls fail.
 
-use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 
@@ -28,7 +28,10 @@ fn wait() -> Failure {
 /// What an effect needs that may be away.
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
-        Effect::Chat(_) => &[Out::Chat, Out::Token],
+        Effect::Chat(ChatEffect::TellBeside { .. } | ChatEffect::Tell { .. }) => {
+            &[Out::Chat, Out::Token]
+        }
+        Effect::Chat(_) => &[Out::Chat, Out::Token, Out::Access],
         Effect::Recall { .. }
         | Effect::FindName { .. }
         | Effect::EndTools { .. }
@@ -39,6 +42,11 @@ pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
 }
 
 pub(super) fn away_for_now(what: Out) -> Failure {
+    if what == Out::Access {
+        return Failure::ThreadClosed {
+            seen: "the app may not write here".to_owned(),
+        };
+    }
     Failure::Outage {
         after_ms: 0,
         seen: format!("{what:?} is away"),

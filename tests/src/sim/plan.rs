@@ -42,17 +42,21 @@ pub enum Out {
     Chat,
     /// The chat does not take the bot's token.
     Token,
+    /// The threads cannot be written in: a right is missing, or they are locked.
+    Access,
     /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
     Provider,
 }
 
 impl Out {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Table,
         Self::Writes,
         Self::Chat,
         Self::Token,
         Self::Provider,
+        // Last: everything else of a seed's history stays as it is.
+        Self::Access,
     ];
 }
 

@@ -65,6 +65,8 @@ pub struct Inner {
     pub counts_once: bool,
     /// The planted fault: a token that is not taken is taken for one that never will be.
     pub gives_tokens_up: bool,
+    /// The planted fault: what a closed thread could not be told is forgotten.
+    pub forgets_untold: bool,
     /// The planted fault: a dead letter is taken away once its notice has been sent.
     pub letters_go_unread: bool,
     /// The planted fault: a second sandbox is made whatever has become of its agent's.
@@ -137,6 +139,7 @@ impl Inner {
             names: BTreeMap::new(),
             counts_once: false,
             gives_tokens_up: false,
+            forgets_untold: false,
             letters_go_unread: false,
             makes_unwanted: false,
             pauses_used: false,
@@ -370,6 +373,7 @@ impl Inner {
             Out::Writes => "writes out",
             Out::Chat => "chat out",
             Out::Token => "token refused",
+            Out::Access => "threads closed",
             Out::Provider => "provider out",
         });
         self.outages.push((what, until_ms));
@@ -626,12 +630,17 @@ pub fn settled(inner: &Inner) -> bool {
         let record = place.record.as_ref();
         record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
     };
+    // What a thread could not be told is tried until it can be.
+    let untold = |place: &SimThread| {
+        let record = place.record.as_ref();
+        record.is_some_and(|session| !session.untold.is_empty())
+    };
     !inner.troubled()
         && !inner.places.iter().any(has_orphan)
         && !inner
             .places
             .iter()
-            .any(|place| passing(place) || astray(place))
+            .any(|place| passing(place) || astray(place) || untold(place))
 }
 
 fn has_orphan(place: &SimThread) -> bool {

@@ -115,6 +115,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::Outage { .. } => "failed: outage",
             Failure::Wait { .. } => "failed: wait",
             Failure::Newer { .. } => "failed: newer",
+            Failure::ThreadClosed { .. } => "failed: thread closed",
             Failure::ThreadGone { .. } => "failed: thread gone",
             Failure::TurnFailed { .. } => "failed: turn failed",
         },
@@ -122,7 +123,7 @@ pub fn kind(event: &Event) -> &'static str {
 }
 
 /// The classes of failure, in the document's words.
-pub const FAILURES: [&str; 10] = [
+pub const FAILURES: [&str; 11] = [
     "session missing",
     "sandbox down",
     "sandbox gone",
@@ -131,6 +132,7 @@ pub const FAILURES: [&str; 10] = [
     "outage",
     "wait",
     "newer",
+    "thread closed",
     "thread gone",
     "turn failed",
 ];

@@ -34,7 +34,7 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 57] = [
+const MET: [&str; 59] = [
     "hidden",
     "asked to take back",
     "table out",
@@ -42,6 +42,8 @@ const MET: [&str; 57] = [
     "chat out",
     "token refused",
     "provider out",
+    "threads closed",
+    "told beside",
     "Answered",
     "Failed",
     "Cancelled",

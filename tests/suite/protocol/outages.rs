@@ -47,7 +47,8 @@ fn judge(world: &World) -> Result<(), String> {
     promises::check(&place.history).map_err(told)
 }
 
-/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away.
+/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away or nobody could
+/// be told that it began.
 fn is_answered(world: &World, of: Out) -> Result<(), String> {
     let inner = world.lock();
     let facts = &inner.places[0].history.facts;
@@ -56,8 +57,8 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
         let begun = facts
             .iter()
             .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
-        let is_well =
-            ended(Ending::Answered) || of == Out::Provider && ended(Ending::Failed) && !begun;
+        let may_not_begin = matches!(of, Out::Provider | Out::Access);
+        let is_well = ended(Ending::Answered) || may_not_begin && ended(Ending::Failed) && !begun;
         if !is_well {
             return Err(format!("turn {turn} is not answered: {facts:?}"));
         }
@@ -159,6 +160,13 @@ pub fn trials() -> Vec<Trial> {
             || {
                 let plant: Fault = |inner| inner.gives_tokens_up = true;
                 caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
+            },
+        ),
+        proof(
+            "protocol::outages::forgetting_what_a_closed_thread_was_not_told_is_caught",
+            || {
+                let plant: Fault = |inner| inner.forgets_untold = true;
+                caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
             },
         ),
         proof(

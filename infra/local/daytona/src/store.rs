@@ -39,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) stale_token: Option<(String, i64)>,
     /// Connections through previews that are open now.
     pub(crate) open: usize,
+    /// It was stopped because this machine had little memory left.
+    pub(crate) relieved: bool,
 }
 
 impl Entry {
@@ -51,6 +53,7 @@ impl Entry {
             signed: BTreeMap::new(),
             stale_token: None,
             open: 0,
+            relieved: false,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, record,
-    results, steer, words,
+    results, steer, untold, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -383,6 +383,9 @@ fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
     outage::chat_answered(session);
+    if untold::is_about(session, of) {
+        return untold::told(session, at, context);
+    }
     if let Some(aside) = aside::kind(session, of) {
         return aside::posted(session, aside, at);
     }

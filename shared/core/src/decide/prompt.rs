@@ -7,7 +7,7 @@ use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::message::Prompt;
 use crate::sandbox::Phase;
 use crate::selection::Selection;
-use crate::session::{EndedTurn, Session, Turn};
+use crate::session::{Aside, EndedTurn, Session, Turn};
 use crate::stage::{Prompted, Stage};
 
 /// What a prompt needs next.
@@ -383,7 +383,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(list) = choose::list_options(session) {
         return Some(Next::Do(list));
     }
-    if let Some(words) = choose::unavailable(session) {
+    if let Some(words) = choose::refusal(session, context) {
         record::fail(session, &words);
         return tell::step(session, context);
     }
@@ -535,6 +535,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(expiry)
             .min(aborted)
             .min(card),
+        ends_ms: deadline,
         gives_way: limits.gives_way() && !turn.is_wanted_over(),
         seen: session.observed.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
@@ -555,7 +556,8 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
         let decision = session.observed.closed_asks.get(&ask.id);
         let closed = decision.is_some();
-        if !closed && ask.post.is_some() && context.now_ms < ask.expires_at_ms {
+        let stands = ask.post.is_some() || aside::is_over(session, &Aside::Ask(ask.id.clone()));
+        if !closed && stands && context.now_ms < ask.expires_at_ms {
             continue;
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
@@ -567,9 +569,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         }
         let settled = decision.map(|decision| match decision {
             Some(settlement) => crate::asks::settled(ask, settlement),
-            None if context.now_ms >= ask.expires_at_ms => {
-                "Nobody answered in time, so it counts as no.".to_owned()
-            }
+            None if context.now_ms >= ask.expires_at_ms => words::unanswered(&ask.about).to_owned(),
             None => "No longer open.".to_owned(),
         });
         let kind = PostKind::Ask(ask.id.clone());

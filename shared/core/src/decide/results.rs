@@ -153,7 +153,10 @@ pub(super) fn gives_up_showing(
         return false;
     };
     if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
-        || matches!(failure, Failure::ThreadGone { .. })
+        || matches!(
+            failure,
+            Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }
+        )
     {
         return false;
     }

@@ -14,6 +14,7 @@ mod outside;
 mod runs;
 mod share;
 mod steering;
+mod untold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -392,7 +393,7 @@ fn an_ask_is_posted_once_and_nobody_answering_means_no() {
     assert_eq!(
         asks,
         [Some(
-            "Nobody answered in time, so it counts as no.".to_owned()
+            "Nobody decided in time, so it counts as no.".to_owned()
         )]
     );
 }

@@ -103,6 +103,12 @@ impl Worker {
                 let key = (inner.places[self.place].thread.tenant(), name.clone());
                 Event::NameFound(inner.names.get(&key).cloned())
             }
+            Effect::Chat(ChatEffect::TellBeside { .. }) => {
+                inner.met.insert("told beside");
+                Event::Told {
+                    thread: inner.places[self.place].thread.clone(),
+                }
+            }
             Effect::Chat(ChatEffect::Tell { thread, .. }) => {
                 inner.met.insert("told");
                 Event::Told {

@@ -291,7 +291,10 @@ impl ports::World for Worker {
                 same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
             if stands && inner.names_are_free(names) {
                 inner.write_names(names);
-                let written = expected.followed_by(session.clone());
+                let mut written = expected.followed_by(session.clone());
+                if inner.forgets_untold {
+                    written.untold.clear();
+                }
                 if expected.sandbox.is_some() {
                     let home = &mut inner.places[at].home;
                     if self.is_asked_to_delete() && written.sandbox.phase == Phase::Destroying {
@@ -423,6 +426,9 @@ impl ports::World for Worker {
             }
             let here = &mut inner.places[self.place];
             match effect {
+                Effect::Chat(
+                    ChatEffect::Post { turn, .. } | ChatEffect::PostArtifact { turn, .. },
+                ) if matches!(failure, Failure::ThreadClosed { .. }) => here.closed(turn),
                 // What is away comes back: nobody goes without for it.
                 _ if is_away => {}
                 Effect::Chat(ChatEffect::Post { turn, .. }) => here.refused(turn),

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) names_of: BTreeMap<SandboxName, SandboxKey>,
     /// What threads were told past their own group.
     pub(super) told_threads: Vec<(ThreadKey, String)>,
+    /// Who was told what beside the thread.
+    pub(super) told_beside: Vec<(Vec<String>, String)>,
     /// Workspaces that were made, by thread.
     pub(super) workspaces: Vec<ThreadKey>,
     /// What becomes of a snapshot that is looked at.
@@ -85,6 +87,8 @@ pub(super) struct State {
     pub(super) sent_again: Vec<String>,
     /// So many posts of a card that takes the place of another are refused.
     pub(super) fail_roll: u32,
+    /// So many posts find the thread closed, those of cards that look alive aside.
+    pub(super) closed: u32,
     /// What edits of a card to an end meet.
     pub(super) fail_ends: Vec<Failure>,
     /// What the agents were told, in order.
@@ -99,6 +103,8 @@ pub(super) struct State {
     pub(super) clones: BTreeMap<u32, String>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
+    /// The next conversation that is wanted of the agent is refused in these words.
+    pub(super) no_session: Option<String>,
     /// What the agent says that it offers.
     pub(super) offer: AgentOptions,
     /// What turns were said to use.
@@ -331,6 +337,12 @@ impl Fake {
                 Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
                 Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(s.older_sandboxes),
                 Effect::FindName { name } => Event::NameFound(s.names_of.get(name).cloned()),
+                Effect::Chat(ChatEffect::TellBeside { people, word, .. }) => {
+                    s.told_beside.push((people.clone(), word.clone()));
+                    Event::Told {
+                        thread: thread.clone(),
+                    }
+                }
                 Effect::Chat(ChatEffect::Tell { thread, word, .. }) => {
                     s.told_threads.push((thread.clone(), word.clone()));
                     Event::Told {
@@ -434,8 +446,11 @@ impl Fake {
                         seen: "no answer".to_owned(),
                     }),
                 },
-                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => Event::AgentSession {
-                    id: format!("ses_{generation}").into(),
+                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => match s.no_session.take() {
+                    Some(reason) => Event::Failed(Failure::TurnFailed { reason }),
+                    None => Event::AgentSession {
+                        id: format!("ses_{generation}").into(),
+                    },
                 },
                 Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
@@ -656,6 +671,11 @@ impl Fake {
                         return Event::Failed(wait());
                     }
                     let is_end = matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }));
+                    let is_alive = !is_end && matches!(post, Post::Card(_));
+                    if !is_alive && s.closed > 0 {
+                        s.closed -= 1;
+                        return Event::Failed(closed());
+                    }
                     if is_end && !s.fail_ends.is_empty() {
                         return Event::Failed(s.fail_ends.remove(0));
                     }
@@ -1020,6 +1040,13 @@ pub(super) fn active() -> Fake {
     let world = Fake::new();
     deliver_until_done(&world, &prompt("m1"), 1);
     world
+}
+
+/// What a thread that cannot be written in answers.
+pub(super) fn closed() -> Failure {
+    Failure::ThreadClosed {
+        seen: "the thread is locked".to_owned(),
+    }
 }
 
 pub(super) fn later(world: &Fake, ms: u64) {

@@ -74,6 +74,8 @@ impl Shared {
                     thread: told.clone(),
                 }
             }
+            // Their chat can always be written in.
+            Effect::Chat(ChatEffect::TellBeside { .. }) => down(),
             Effect::Chat(ChatEffect::PostArtifact { .. }) => Event::Unshown {
                 why: "is not there".to_owned(),
             },

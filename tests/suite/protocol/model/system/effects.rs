@@ -145,6 +145,10 @@ impl System {
             Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told {
                 thread: thread.clone(),
             },
+            // Its chat can always be written in: histories and outages are about one that cannot.
+            Effect::Chat(ChatEffect::TellBeside { .. }) => Event::Failed(Failure::ThreadClosed {
+                seen: "closed".to_owned(),
+            }),
             Effect::Sandbox(
                 SandboxEffect::MakeWorkspace { .. }
                 | SandboxEffect::Snapshot { .. }
