@@ -91,6 +91,8 @@ pub struct ModelKey {
     pub value: String,
     /// The only hosts that it is for; none where it is no secret.
     pub hosts: Vec<String>,
+    /// The base of the operator's own endpoint that it is for; none: a provider's that hosts name.
+    pub endpoint: Option<String>,
 }
 
 /// How a server is to be started.

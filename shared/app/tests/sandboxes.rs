@@ -180,8 +180,13 @@ impl Scene {
     }
 
     async fn ensure_server(&self, restart: bool) -> Event {
+        self.ensure_server_of(restart, false).await
+    }
+
+    async fn ensure_server_of(&self, restart: bool, is_new: bool) -> Event {
         self.perform(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation: GENERATION,
+            is_new,
             restart,
             within_ms: 60_000,
             watch: None,
@@ -430,6 +435,7 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
     steps!(scene: what_is_performed_for_a_thread_happens_in_its_workspace);
     scene.in_a_new_thread();
     steps!(scene: model_keys_stay_outside_and_reach_the_model_all_the_same);
+    steps!(scene: a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes);
     scene.in_a_new_thread();
     steps!(scene:
         a_provider_that_limits_or_talks_html_is_waited_for,
@@ -496,6 +502,7 @@ fn settings(discord: &str) -> SandboxSettings {
         limits: Limits {
             card_edit_ms: 200,
             poll_ms: 200,
+            put_in_ms: 5_000,
             ..Limits::DEFAULT
         },
     }
@@ -775,6 +782,31 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     assert!(scene.faults_happened().await);
     scene.sandboxes = own;
     scene.model_name = own_name;
+}
+
+async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes(scene: &mut Scene) {
+    if scene.provider.confinement() != &Confinement::Bubblewrap {
+        eprintln!("SKIPPED: {:?}", scene.provider.confinement());
+        return;
+    }
+    let far = format!("https://{FAR}/v1");
+    let own = std::mem::replace(&mut scene.sandboxes, with_key(scene, &far, "sk-fourth"));
+    let fault = json!({"faults": [{"fault": "leave_secrets"}]});
+    scene.control("faults", fault).await;
+    // Of two that are made alike the first is the odd one.
+    for seen in [Event::SecretsNotPutIn, Event::Healthy] {
+        scene.in_a_new_thread();
+        scene
+            .perform(Effect::Sandbox(SandboxEffect::Create {
+                generation: GENERATION,
+                snapshot: None,
+            }))
+            .await;
+        scene.until(SandboxState::Running).await;
+        assert_eq!(scene.ensure_server_of(false, true).await, seen);
+    }
+    assert!(scene.faults_happened().await);
+    scene.sandboxes = own;
 }
 
 async fn a_thread_keeps_its_session(scene: &mut Scene) {
@@ -1696,6 +1728,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     // The server was started anew with the model that nobody knows.
     let ensure = Effect::Sandbox(SandboxEffect::EnsureServer {
         generation: GENERATION,
+        is_new: false,
         restart: true,
         within_ms: 30_000,
         watch: None,

@@ -101,6 +101,7 @@ impl Scene {
     async fn serve(&self) {
         let served = self.sandbox(SandboxEffect::EnsureServer {
             generation: GENERATION,
+            is_new: false,
             restart: false,
             within_ms: 60_000,
             watch: None,

@@ -8,8 +8,9 @@
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
 //! beside it. What a delivery leaves for the next one of its message is in [`parked`]. What belongs to a tenant and to no
 //! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`], calls
-//! of tools that go on in [`calls`].
+//! of tools that go on in [`calls`], accounts of providers in [`accounts`].
 
+mod accounts;
 mod calls;
 mod due;
 mod flags;
@@ -21,6 +22,7 @@ mod setup;
 mod tenant;
 mod whole;
 
+pub use accounts::KeptAccount;
 pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use parked::Left;

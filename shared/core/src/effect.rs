@@ -138,10 +138,13 @@ pub enum SandboxEffect {
         /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
-    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
+    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `SecretsNotPutIn`, `CancelSeen`
+    /// or `Failed`.
     EnsureServer {
         /// Which of the provider's sandboxes that ours has had.
         generation: u32,
+        /// It was just made: whether secrets are put into its requests is looked at, where they are kept outside.
+        is_new: bool,
         /// End a server that runs but does not answer first.
         restart: bool,
         /// How long it may take.
@@ -356,6 +359,21 @@ pub struct Follow {
     pub seen_at_ms: Option<Ms>,
     /// More assistant messages than this mean a loop.
     pub messages_max: u32,
+}
+
+impl SandboxEffect {
+    /// Whether it makes something in the account behind the present key, or takes what that does not show for gone: only
+    /// where the account is the one on record.
+    #[must_use]
+    pub const fn rests_on_account(&self) -> bool {
+        matches!(
+            self,
+            Self::Create { .. }
+                | Self::Delete { .. }
+                | Self::Confirm { .. }
+                | Self::DeleteSnapshot { .. }
+        )
+    }
 }
 
 impl Effect {

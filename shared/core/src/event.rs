@@ -93,6 +93,8 @@ pub enum Event {
     },
     /// The server answered as healthy.
     Healthy,
+    /// What stands for its secrets leaves the new sandbox as it is, and always will.
+    SecretsNotPutIn,
     /// The OpenCode session to use.
     AgentSession {
         /// The session's id at the agent.

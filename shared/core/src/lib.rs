@@ -6,6 +6,7 @@
 //! and the shape of anything that one says.
 
 pub mod access;
+pub mod account;
 pub mod artifacts;
 pub mod ask;
 pub mod asks;

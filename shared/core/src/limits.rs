@@ -145,6 +145,8 @@ pub struct Limits {
     pub gone_apart_ms: u64,
     /// A sandbox that was made may not be found for so long (milliseconds): it is on its way.
     pub appear_ms: u64,
+    /// A new sandbox has so long (milliseconds) until the provider puts its secrets into its requests, where it keeps them.
+    pub put_in_ms: u64,
     /// A sandbox that its record gave up as vanished, and that is seen alive beside its next generation, is kept for so long
     /// (milliseconds): its files may be wanted.
     pub vanished_grace_ms: u64,
@@ -299,6 +301,7 @@ impl Limits {
         breaker_cache_ms: 5_000,
         gone_apart_ms: 5_000,
         appear_ms: MINUTE_MS,
+        put_in_ms: 30_000,
         vanished_grace_ms: 24 * 60 * MINUTE_MS,
         secrets_ms: MINUTE_MS,
         direct_switch_ms: 20_000,

@@ -135,6 +135,9 @@ pub struct SandboxRecord {
     /// The generation that was last given up because the provider did not know it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Vanished>,
+    /// Generations in a row whose secrets were not put into their requests: the first of them is made anew.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_secrets: u32,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -147,6 +150,11 @@ pub struct SandboxRecord {
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub unknown: UnknownFields,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl SandboxRecord {

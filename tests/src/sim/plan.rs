@@ -46,10 +46,12 @@ pub enum Out {
     Access,
     /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
     Provider,
+    /// The stack's key is of another account, in which there is nothing; what runs in the one before goes on.
+    Account,
 }
 
 impl Out {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Table,
         Self::Writes,
         Self::Chat,
@@ -57,6 +59,7 @@ impl Out {
         Self::Provider,
         // Last: everything else of a seed's history stays as it is.
         Self::Access,
+        Self::Account,
     ];
 }
 

@@ -63,6 +63,8 @@ pub struct Inner {
     pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
     /// The planted fault: what was made is never counted again.
     pub counts_once: bool,
+    /// The planted fault: nobody compares the account behind the stack's key.
+    pub accounts_uncompared: bool,
     /// The planted fault: a token that is not taken is taken for one that never will be.
     pub gives_tokens_up: bool,
     /// The planted fault: what a closed thread could not be told is forgotten.
@@ -138,6 +140,7 @@ impl Inner {
             hunts_crash: false,
             names: BTreeMap::new(),
             counts_once: false,
+            accounts_uncompared: false,
             gives_tokens_up: false,
             forgets_untold: false,
             letters_go_unread: false,
@@ -375,6 +378,7 @@ impl Inner {
             Out::Token => "token refused",
             Out::Access => "threads closed",
             Out::Provider => "provider out",
+            Out::Account => "account out",
         });
         self.outages.push((what, until_ms));
         if what == Out::Provider {

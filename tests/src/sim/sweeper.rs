@@ -8,7 +8,7 @@ use bobbin_core::ids::Ms;
 use bobbin_core::message::{Message, Work};
 
 use super::home::Caller;
-use super::plan::{Late, Trouble};
+use super::plan::{Late, Out, Trouble};
 use super::queue::Group;
 use super::state::Inner;
 use super::task::{FUNCTION_MS, Task, Tasks};
@@ -96,7 +96,8 @@ impl World {
         for place in 0..inner.places.len() {
             inner.tell_dead(place);
             inner.places[place].home.shows_again(now_ms);
-            if inner.places[place].home.sandboxes.is_empty() {
+            // Of another account nothing is listed that is here.
+            if inner.places[place].home.sandboxes.is_empty() || inner.is_out(Out::Account) {
                 self.look(&mut inner, place);
                 continue;
             }

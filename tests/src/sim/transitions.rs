@@ -85,6 +85,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Cloned => "cloned",
         Event::NotCloned { .. } => "not cloned",
         Event::Healthy => "healthy",
+        Event::SecretsNotPutIn => "secrets not put in",
         Event::OptionsListed(_) => "surveyed",
         Event::AgentSession { .. } => "agent session",
         Event::Attached { .. } => "attached",

@@ -1,4 +1,4 @@
-//! An hour without table, chat, token or provider, beginning at every call of a conversation: nothing is lost and nothing
+//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
 //! done twice, and what the agent has begun is answered.
 
 use bobbin_core::limits::Limits;
@@ -57,7 +57,7 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
         let begun = facts
             .iter()
             .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
-        let may_not_begin = matches!(of, Out::Provider | Out::Access);
+        let may_not_begin = matches!(of, Out::Provider | Out::Access | Out::Account);
         let is_well = ended(Ending::Answered) || may_not_begin && ended(Ending::Failed) && !begun;
         if !is_well {
             return Err(format!("turn {turn} is not answered: {facts:?}"));
@@ -167,6 +167,13 @@ pub fn trials() -> Vec<Trial> {
             || {
                 let plant: Fault = |inner| inner.forgets_untold = true;
                 caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
+            },
+        ),
+        proof(
+            "protocol::outages::an_account_that_is_not_compared_is_caught",
+            || {
+                let plant: Fault = |inner| inner.accounts_uncompared = true;
+                caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
             },
         ),
         proof(

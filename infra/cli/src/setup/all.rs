@@ -82,7 +82,7 @@ async fn store_keys(target: &Target, report: &mut Report, options: &All, is_ther
         let keys = secrets::Secrets {
             from_env: options.from_env,
             dry_run: options.dry_run,
-            forget: Vec::new(),
+            ..secrets::Secrets::default()
         };
         let done = secrets::run(target, report, &keys).await;
         or_wrong(report, done);

@@ -237,7 +237,11 @@ impl Store {
         let is_for = |one: &&Secret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         let secrets = inner.secrets.values().filter(named).filter(is_for);
         secrets
-            .map(|one| (one.placeholder.clone(), one.value.clone()))
+            .map(|one| {
+                let is_left = entry.record.leaves_secrets;
+                let put_in = if is_left { &one.placeholder } else { &one.value };
+                (one.placeholder.clone(), put_in.clone())
+            })
             .collect()
     }
 

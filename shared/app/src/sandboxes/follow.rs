@@ -449,7 +449,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             let restarted = self.sandboxes.ensure_server(
                 self.target.sandbox,
                 self.what.generation,
-                true,
+                (false, true),
                 within_ms,
             );
             return Event::Failed(match restarted.await {

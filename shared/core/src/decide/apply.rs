@@ -80,6 +80,10 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.healthy = true;
             session.observed.restart_server = false;
         }
+        Event::SecretsNotPutIn => {
+            outage::provider_answered(session);
+            provision::secrets_not_put_in(session, context);
+        }
         Event::AgentSession { id } => {
             session.agent_session = Some(id);
             session.agent_generation = Some(session.sandbox.generation);

@@ -350,6 +350,9 @@ pub fn not_ready(bound_ms: u64) -> String {
     )
 }
 
+/// Two new sandboxes in a row put no secrets in.
+pub const SECRETS_NOT_PUT_IN: &str = "Two new sandboxes in a row did not get the model key put into their requests, which the sandbox provider does from outside. Nothing was run. Try again; if it stays so, the operator has to tell the provider.";
+
 /// The provider gave up on the sandbox.
 #[must_use]
 pub fn broken(reason: &str) -> String {

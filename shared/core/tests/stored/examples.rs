@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin_core::account::{Account, AccountRecord};
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::breaker::Breaker;
@@ -73,6 +74,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         ],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
+        Shape::Account => vec![("account", stored(shape, &account()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
         Shape::Parked => vec![("parked", stored(shape, &parked()))],
         Shape::Body => bodies(),
@@ -425,6 +427,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         wake_at_ms: Some(T + 1_800_000),
         vanished: None,
         repo: Some("https://github.com/acme/shop".to_owned()),
+        without_secrets: 1,
         timeline: vec![TimelineEntry {
             at_ms: T,
             phase,
@@ -708,6 +711,13 @@ fn breaker() -> Breaker {
         open_until_ms: Some(T + 30_000),
         open_ms: 30_000,
         probing: Some(T + 90_000),
+    }
+}
+
+fn account() -> AccountRecord {
+    AccountRecord {
+        account: Account::of("00000000-0000-4000-8000-000000000001"),
+        confirmed_at_ms: Some(T),
     }
 }
 

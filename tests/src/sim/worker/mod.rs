@@ -16,7 +16,7 @@ use bobbin_core::ports::{self, Loaded, Saved, Versions};
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, Session};
 
-use super::failing::{Luck, away_for_now, fails, stands_on};
+use super::failing::{Luck, away_for_now, fails, not_there, stands_on};
 use super::plan::{Out, Trouble};
 use super::queue::Group;
 use super::transitions::{Before, Transition};
@@ -46,7 +46,10 @@ impl Worker {
     /// How an effect fails while what it needs is away.
     fn out(&self, effect: &Effect) -> Option<Failure> {
         let inner = self.world.lock();
-        let away = stands_on(effect).iter().find(|what| inner.is_out(**what))?;
+        let is_out = |what: &Out| {
+            inner.is_out(*what) && !(*what == Out::Account && inner.accounts_uncompared)
+        };
+        let away = stands_on(effect).iter().find(|what| is_out(what))?;
         Some(match away {
             Out::Token if inner.gives_tokens_up => Failure::NonRecoverable {
                 advice: "the token is refused".to_owned(),
@@ -392,9 +395,11 @@ impl ports::World for Worker {
             fails(effect, at, luck == Luck::ReplyLost)
         };
         let away = self.out(effect);
+        let is_elsewhere = away.is_none() && self.world.lock().is_out(Out::Account);
+        let elsewhere = not_there(effect).filter(|_| is_elsewhere);
         let is_away = away.is_some();
-        let event = match (away, luck) {
-            (Some(failure), _) => Event::Failed(failure),
+        let event = match (away.map(Event::Failed).or(elsewhere), luck) {
+            (Some(event), _) => event,
             (None, Luck::Good) => self.done(effect).await,
             (None, Luck::Fails) => failed,
             (None, Luck::ReplyLost) => {

@@ -593,6 +593,35 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
 }
 
 #[test]
+fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() {
+    let missed = |world: &Fake| {
+        world.with(|s| s.signalled.iter().filter(|one| **one == "sandbox.secrets.missed").count())
+    };
+    let world = Fake::new();
+    world.with(|s| s.without_secrets = 1);
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.generation, sandbox.without_secrets), (2, 0));
+    world.with(|s| assert_eq!(s.sandboxes.keys().collect::<Vec<_>>(), [&2]));
+    assert_eq!(missed(&world), 1);
+
+    let world = Fake::new();
+    world.with(|s| s.without_secrets = 2);
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    let words = reason(&world);
+    assert!(words.starts_with("Two new sandboxes in a row"), "{words}");
+    nothing_ran(&world);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    assert_eq!(missed(&world), 2);
+    // The next prompt begins to count anew.
+    world.with(|s| s.without_secrets = 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    assert_eq!(record(&world).sandbox.generation, 4);
+}
+
+#[test]
 fn a_stop_while_the_repository_is_cloned_ends_the_turn_and_the_next_one_clones_it() {
     let world = Fake::new();
     let message = asked("m1", wants(Some("acme/api"), None, None));

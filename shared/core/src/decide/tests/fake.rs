@@ -105,6 +105,8 @@ pub(super) struct State {
     pub(super) not_cloned: Option<NotCloned>,
     /// The next conversation that is wanted of the agent is refused in these words.
     pub(super) no_session: Option<String>,
+    /// So many new sandboxes do not get their secrets put in.
+    pub(super) without_secrets: u32,
     /// What the agent says that it offers.
     pub(super) offer: AgentOptions,
     /// What turns were said to use.
@@ -438,6 +440,10 @@ impl Fake {
                 Effect::ListOptions { used, .. } => {
                     s.used.push(used.clone());
                     Event::OptionsListed(s.offer.clone())
+                }
+                Effect::Sandbox(SandboxEffect::EnsureServer { is_new: true, .. }) if s.without_secrets > 0 => {
+                    s.without_secrets -= 1;
+                    Event::SecretsNotPutIn
                 }
                 Effect::Agent(AgentEffect::CheckServer { generation, .. })
                 | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {
