@@ -281,6 +281,11 @@ impl World for Live {
         })
     }
 
+    async fn swept(&self, thread: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let done = self.parts.store.sweep_is_done(thread, sweep).await;
+        done.map_err(|e| self.counted(&e))
+    }
+
     async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
         let mark = self.parts.sandboxes.nudge_mark(thread, &parked.turn);
         let left = self

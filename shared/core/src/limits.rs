@@ -216,6 +216,12 @@ const OUTAGE_DELAYS_GROWING: u64 = 60;
 const OUTAGE_DOUBLING: u32 = 4;
 /// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
 const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
+/// A sweep that the queue has taken is not said again for so long: until then it is done, or an outage longer than any keeps it, or
+/// it was lost with its queue.
+pub const SWEEP_OUT_MS: u64 = WEEKEND_MS;
+/// The sweeper tries again after this to send a sweep of which it does not know whether the queue has it: soon enough for the
+/// queue to know it by its id.
+pub const SWEEP_UNSENT_MS: u64 = 2 * MINUTE_MS;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
 /// Reading secrets more often would let whoever sends bad signatures have it done for each.

@@ -90,6 +90,8 @@ pub enum Deed {
     StopsByItself,
     /// For so long there is more work than executions.
     Crowded(u64),
+    /// No worker works for so long: nothing is delivered.
+    Idle(u64),
     /// What all threads stand on is away for so long.
     Out(Out, u64),
     /// The stack is deployed with this mode.

@@ -13,6 +13,7 @@ use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
 use super::announcer::Announcing;
+use super::due::Due;
 use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
@@ -61,6 +62,8 @@ pub struct Inner {
     pub hunts_crash: bool,
     /// Who has which name.
     pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
+    /// The planted fault: what is due is sent a sweep each time that it is seen.
+    pub sweeps_each_time: bool,
     /// The planted fault: what was made is never counted again.
     pub counts_once: bool,
     /// The planted fault: nobody compares the account behind the stack's key.
@@ -105,6 +108,13 @@ pub struct Inner {
     /// By time, and in the order in which they were planned.
     pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,
     pub(super) planned: usize,
+    pub sweeps_sent: u64,
+    /// No worker works before this time.
+    pub(super) idle_until_ms: Ms,
+    /// What becomes of the sweeper while it sends.
+    pub(super) of_sweeper: Dice,
+    /// Which transactions meet another of the same item, time and again.
+    pub(super) of_transactions: Dice,
     /// Executions of the worker at the most; none: as many as there is work for.
     pub executions: Option<usize>,
     /// How the looks at runs that nobody holds came, before and after this time.
@@ -139,6 +149,7 @@ impl Inner {
             sweeps: true,
             hunts_crash: false,
             names: BTreeMap::new(),
+            sweeps_each_time: false,
             counts_once: false,
             accounts_uncompared: false,
             gives_tokens_up: false,
@@ -164,6 +175,10 @@ impl Inner {
             wake_ups: BinaryHeap::new(),
             deeds: BTreeMap::new(),
             planned: 0,
+            sweeps_sent: 0,
+            idle_until_ms: 0,
+            of_sweeper: Dice::new(seed ^ 0x5357_4545_5045_5253),
+            of_transactions: Dice::new(seed ^ 0x4D45_4554),
             executions: None,
             crowded_until_ms: 0,
             at_work_ms: 0,
@@ -392,6 +407,7 @@ impl Inner {
         let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
         if let Some(dead) = self.queue(group).pop_front_if(spent) {
             self.met.insert("dead letter");
+            self.sweep_is_done(group, &dead.message);
             // The letter of the message that a notice is about is still there; sweeps come again by themselves.
             if matches!(
                 dead.message.work,
@@ -399,6 +415,24 @@ impl Inner {
             ) {
                 self.places[group.place].letters.push(dead.message);
             }
+        }
+    }
+
+    /// When what a group's sweeps are about is due.
+    pub(super) fn due(&mut self, group: Group) -> &mut Due {
+        let here = &mut self.places[group.place];
+        if group.of_sandbox {
+            &mut here.home.due
+        } else {
+            &mut here.due
+        }
+    }
+
+    /// The sweeper may say the next one.
+    pub(super) fn sweep_is_done(&mut self, group: Group, sweep: &Message) {
+        let now_ms = self.now_ms;
+        if sweep.is_marked() {
+            self.due(group).is_done(&sweep.id, now_ms);
         }
     }
 

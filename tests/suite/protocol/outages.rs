@@ -117,6 +117,61 @@ fn given_up(letters_go_unread: bool) -> Result<(), String> {
     }
 }
 
+/// Threads of a weekend.
+const THREADS: usize = 6;
+/// Friday evening to Monday morning.
+const WEEKEND_MS: u64 = 60 * HOUR_MS;
+
+/// What is away over a weekend.
+#[derive(Debug, Clone, Copy)]
+enum Away {
+    /// Every worker, while idle sandboxes and a turn wait.
+    Workers,
+    Chat,
+}
+
+/// A weekend that begins in the midst of turns and idle sandboxes. How many sweeps the sweeper sent meanwhile.
+fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
+    let world = World::new(THREADS, 7, Trouble::None, Limits::DEFAULT);
+    {
+        let mut inner = world.lock();
+        inner.call_ms = Some(50);
+        plant(&mut inner);
+    }
+    for place in 0..THREADS {
+        let id = format!("t{place}");
+        let message = world.message(place, &id, prompt(&id));
+        // The last of them has just begun when it goes away.
+        let at_ms = if place + 1 < THREADS { 0 } else { HOUR_MS / 4 };
+        world.plan(at_ms, place, Deed::Send(message));
+    }
+    let deed = match away {
+        Away::Workers => Deed::Idle(WEEKEND_MS),
+        Away::Chat => Deed::Out(Out::Chat, WEEKEND_MS),
+    };
+    world.plan(HOUR_MS / 4 + 2_000, 0, deed);
+    world.plan(WEEKEND_MS + HOUR_MS, 0, Deed::Rest);
+    world.run(settled)?;
+    world.settle();
+    let inner = world.lock();
+    for place in &inner.places {
+        promises::check(&place.history)?;
+    }
+    Ok(inner.sweeps_sent)
+}
+
+/// A group whose head does not move is sent one sweep, and when it moves again all comes to its end.
+fn weekends() -> Result<(), Failed> {
+    for away in [Away::Workers, Away::Chat] {
+        let sent = weekend(away, |_| {}).map_err(|why| format!("{away:?}: {why}"))?;
+        if sent == 0 {
+            return Err(format!("{away:?}: nothing was due").into());
+        }
+        println!("{away:?} for a weekend: {sent} sweeps in {THREADS} threads");
+    }
+    Ok(())
+}
+
 fn caught(what: Result<u32, String>) -> Result<(), Failed> {
     match what {
         Err(_) => Ok(()),
@@ -136,6 +191,19 @@ pub fn trials() -> Vec<Trial> {
         })
         .collect();
     trials.extend([
+        proof(
+            "protocol::outages::a_group_that_is_blocked_for_a_weekend_gets_one_sweep",
+            weekends,
+        ),
+        proof("protocol::outages::a_sweep_each_time_is_caught", || {
+            for away in [Away::Workers, Away::Chat] {
+                match weekend(away, |inner| inner.sweeps_each_time = true) {
+                    Err(why) if why.contains("sweeps that wait") => {}
+                    other => return Err(format!("{away:?}: not caught: {other:?}").into()),
+                }
+            }
+            Ok(())
+        }),
         proof(
             "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
             || given_up(false).map_err(Failed::from),

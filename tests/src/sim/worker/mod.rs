@@ -292,7 +292,12 @@ impl ports::World for Worker {
             let same = |expected: Option<u64>, stored| expected.is_none() || expected == stored;
             let stands =
                 same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
-            if stands && inner.names_are_free(names) {
+            let is_transaction = expected.sandbox.is_some() || !entries.is_empty();
+            let meets = is_transaction && inner.troubled() && inner.of_transactions.falls(30);
+            if meets {
+                inner.met.insert("contended");
+                Saved::Conflict
+            } else if stands && inner.names_are_free(names) {
                 inner.write_names(names);
                 let mut written = expected.followed_by(session.clone());
                 if inner.forgets_untold {
@@ -342,6 +347,27 @@ impl ports::World for Worker {
             Err(away_for_now(Out::Writes))
         } else {
             Ok(saved)
+        }
+    }
+
+    async fn swept(&self, _: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let (call, luck) = self.begin("swept").await;
+        let away = {
+            let inner = self.world.lock();
+            inner.is_out(Out::Table) || inner.is_out(Out::Writes)
+        };
+        if luck == Luck::Fails || away {
+            return Err(away_for_now(Out::Writes));
+        }
+        {
+            let mut inner = self.world.lock();
+            let now_ms = inner.now_ms;
+            inner.due(self.group).is_done(sweep, now_ms);
+        }
+        self.end(call).await;
+        match luck {
+            Luck::ReplyLost => Err(away_for_now(Out::Writes)),
+            _ => Ok(()),
         }
     }
 

@@ -136,6 +136,8 @@ pub(super) struct State {
     pub(super) out: Option<(Out, Ms)>,
     /// What was left for the next delivery.
     pub(super) parked: Option<Parked>,
+    /// Sweeps of the sweeper's that are done.
+    pub(super) swept: Vec<TurnId>,
     /// A person speaks right after a delivery has left its word.
     pub(super) speaks_at_park: Option<ControlFlags>,
     /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
@@ -812,6 +814,18 @@ impl World for Fake {
             self.crash();
         }
         Some(flags)
+    }
+
+    async fn swept(&self, _: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let after = self.call();
+        if self.is_out(&[Out::Table, Out::Writes]) {
+            return Err(outage(Out::Writes));
+        }
+        self.with(|s| s.swept.push(sweep.clone()));
+        if after {
+            self.crash();
+        }
+        Ok(())
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
