@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use bobbin_launch::{DAEMON, FUNCTIONS};
+use tokio::process::Command;
 
 /// The folder of the state folder that it is put into.
 const TOOLS: &str = "tools";

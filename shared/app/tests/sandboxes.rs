@@ -790,7 +790,8 @@ async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes
         return;
     }
     let far = format!("https://{FAR}/v1");
-    let own = std::mem::replace(&mut scene.sandboxes, with_key(scene, &far, "sk-fourth"));
+    let sandboxes = with_key(scene, &far, "sk-fourth");
+    let own = std::mem::replace(&mut scene.sandboxes, sandboxes);
     let fault = json!({"faults": [{"fault": "leave_secrets"}]});
     scene.control("faults", fault).await;
     // Of two that are made alike the first is the odd one.

@@ -16,7 +16,7 @@ use axum::{Json, Router};
 use bobbin_local_breakpoint::{ControlKey, own_only};
 use futures::StreamExt;
 use futures::stream;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -238,7 +238,7 @@ fn no_other_thread_comes_to_the_second_one() {
         assert_eq!(session.link, None, "{message:?}");
         assert!(second(&world).unwrap().threads.is_empty(), "{message:?}");
         if message.id == *"p1" {
-            let reason = words::no_sandbox(&name);
+            let reason = words::no_sandbox(&name, &other);
             let told = session.ended.last().unwrap().outcome.clone();
             assert_eq!(told, Outcome::Failed { reason });
         }
