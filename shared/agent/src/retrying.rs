@@ -25,10 +25,11 @@ impl Retrying {
     /// As the agent says it.
     #[must_use]
     pub fn new(said: &str, attempt: Option<u32>, next_ms: Option<Ms>) -> Self {
+        let said = redact(&first_line(said, SAID_CHARS_MAX));
+        // A sentence of ours goes on after it; what is left of a cut says so.
+        let whole = said.strip_suffix(".…").or_else(|| said.strip_suffix('.'));
         Self {
-            said: redact(&first_line(said, SAID_CHARS_MAX))
-                .trim_end_matches('.')
-                .to_owned(),
+            said: whole.unwrap_or(&said).to_owned(),
             attempt,
             next_ms: next_ms.filter(|at| *at > 0),
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::{CardStep, PlanItem};
-use bobbin_core::changes::Change;
+use bobbin_core::changes::Changes;
 use bobbin_core::effect::Sending;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
@@ -282,7 +282,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>>;
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes>;
 }
 
 /// One run, as it is followed.

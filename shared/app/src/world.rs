@@ -176,6 +176,7 @@ impl Live {
                 files,
                 added,
                 removed,
+                files_unknown: _,
             } = entry.usage;
             tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
         }

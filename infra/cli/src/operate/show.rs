@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ask::About;
 use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
+use bobbin_core::changes;
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{ControlFlags, Session, Turn};
@@ -287,9 +288,7 @@ fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
         if entry.usage.tokens > 0 {
             facts.push(format!("{} tokens", thousands(entry.usage.tokens)));
         }
-        if entry.usage.files > 0 {
-            facts.push(format!("{} files changed", entry.usage.files));
-        }
+        facts.extend(changes::in_short(&entry.usage));
     }
     facts.join(", ")
 }

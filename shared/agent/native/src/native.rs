@@ -12,7 +12,7 @@ use bobbin_agent_client::{
     SessionInfo, TurnState,
 };
 use bobbin_core::ask::{About, Choice as Said};
-use bobbin_core::changes::{Change, How};
+use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::Sending;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey, digest};
@@ -370,12 +370,15 @@ impl Agent for NativeAgent {
         }
     }
 
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes> {
         let turn = self.daemon.newest(session, message).await?.turn;
         let (session, turn) = (session.as_str(), turn.as_str());
         let call = |client: AgentClient| async move { client.changes(session, turn).await };
         let found = self.daemon.call(call).await?;
-        Ok(found.files.into_iter().map(change).collect())
+        Ok(Changes {
+            files: found.files.into_iter().map(change).collect(),
+            unknown: !found.known,
+        })
     }
 }
 

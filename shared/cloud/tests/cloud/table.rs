@@ -686,6 +686,7 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
 #[tokio::test]
 async fn threads_that_write_one_sandbox_at_once_meet_no_outage() {
     let cloud = Cloud::start().await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let address = format!("{}/_bobbin/transactions", cloud.engine.endpoint());
     let asked = reqwest::Client::new().post(address).body(r#"{"ms": 50}"#);
     assert!(asked.send().await.unwrap().status().is_success());

@@ -133,7 +133,7 @@ pub(super) fn dealt_with(session: &mut Session) {
 pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     match of {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
-            session.observed.changes = Some(Changes::default());
+            session.observed.changes = Some(Changes::unread());
         }
         Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.observed.nothing_to_show = true,
         _ => return false,

@@ -873,6 +873,7 @@ fn changes() -> Changes {
             removed: 0,
             patch: "--- a.txt\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".to_owned(),
         }],
+        unknown: false,
     }
 }
 

@@ -165,6 +165,7 @@ fn usage() -> Usage {
         files: 2,
         added: 10,
         removed: 3,
+        files_unknown: false,
     }
 }
 
