@@ -256,9 +256,7 @@ async fn in_a_terminal(world: World) {
     );
     // A look between two words draws the line of progress between them.
     assert!(
-        left[1..left.len() - 1]
-            .join(" ")
-            .contains("two more words"),
+        left[1..left.len() - 1].join(" ").contains("two more words"),
         "{left:?}"
     );
     let id = first.split(' ').next().unwrap_or_default();

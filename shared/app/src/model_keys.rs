@@ -103,7 +103,11 @@ impl Question {
     /// Where it is asked.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}/{}", self.base.trim_end_matches('/'), self.provider.path())
+        format!(
+            "{}/{}",
+            self.base.trim_end_matches('/'),
+            self.provider.path()
+        )
     }
 
     /// The header that holds the key, or what stands for it.

@@ -17,7 +17,7 @@ use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
-use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
@@ -784,7 +784,9 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     scene.model_name = own_name;
 }
 
-async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes(scene: &mut Scene) {
+async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes(
+    scene: &mut Scene,
+) {
     if scene.provider.confinement() != &Confinement::Bubblewrap {
         eprintln!("SKIPPED: {:?}", scene.provider.confinement());
         return;
@@ -1932,6 +1934,13 @@ async fn printed(scene: &Scene, command: &str) -> String {
     ran.await.unwrap().text
 }
 
+/// A clone that leaves nothing out.
+fn whole() -> Event {
+    Event::Cloned {
+        left_out: LeftOut::default(),
+    }
+}
+
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
@@ -1952,7 +1961,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(why(nowhere), NotCloned::Unreachable);
     // What a try that was cut off left.
     printed(scene, "mkdir -p .bobbin/clone.cutoff/project/.git").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.perform(clone("acme/api")).await, whole());
     let left = printed(
         scene,
         "cat project/README.md; ls -d .bobbin/clone.* 2>/dev/null; git -C project status --short",
@@ -1961,7 +1970,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(left, "The API of Acme.\n");
     // A repeat looks and does nothing: what stands there may have been worked on.
     printed(scene, "echo mine >project/README.md").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.perform(clone("acme/api")).await, whole());
     assert_eq!(printed(scene, "cat project/README.md").await, "mine\n");
     assert_eq!(
         printed(scene, "git -C project config remote.origin.url").await,

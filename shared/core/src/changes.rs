@@ -259,7 +259,10 @@ mod tests {
     fn what_could_not_be_found_out_is_not_nothing() {
         let short = |changes: &Changes| in_short(&changes.counted(Usage::default()));
         assert_eq!(short(&Changes::default()), None);
-        assert_eq!(short(&Changes::unread()).unwrap(), "changed files not known");
+        assert_eq!(
+            short(&Changes::unread()).unwrap(),
+            "changed files not known"
+        );
         let some = Changes {
             unknown: true,
             ..three()

@@ -132,6 +132,9 @@ pub struct SandboxRecord {
     /// a fresh start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// What of the repository this generation's clone left out, in words; none: nothing that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// The generation that was last given up because the provider did not know it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Vanished>,

@@ -352,6 +352,8 @@ pub struct Observations {
     pub closed_asks: BTreeMap<AskId, Option<Settlement>>,
     /// The repository is in the sandbox.
     pub cloned: bool,
+    /// The thread was told what the clone left out, where there was something.
+    pub left_out_told: bool,
     /// What the agent offers; empty where it did not say.
     pub options: Option<AgentOptions>,
     /// The attachments are in the sandbox; the words name them to the agent.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
 use bobbin_core::runtime_mode::RuntimeMode;
@@ -405,7 +405,9 @@ impl Home {
             },
             Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 sandbox.cloned = true;
-                Event::Cloned
+                Event::Cloned {
+                    left_out: LeftOut::default(),
+                }
             }
             Some(_) => down(),
         }

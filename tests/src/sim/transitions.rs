@@ -82,7 +82,7 @@ pub fn kind(event: &Event) -> &'static str {
         },
         Event::SnapshotDeleted { .. } => "snapshot deleted",
         Event::Woken => "woken",
-        Event::Cloned => "cloned",
+        Event::Cloned { .. } => "cloned",
         Event::NotCloned { .. } => "not cloned",
         Event::Healthy => "healthy",
         Event::SecretsNotPutIn => "secrets not put in",

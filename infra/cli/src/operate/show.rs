@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ask::About;
-use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::changes;
+use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::{ControlFlags, Session, Turn};

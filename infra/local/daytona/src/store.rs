@@ -239,7 +239,11 @@ impl Store {
         secrets
             .map(|one| {
                 let is_left = entry.record.leaves_secrets;
-                let put_in = if is_left { &one.placeholder } else { &one.value };
+                let put_in = if is_left {
+                    &one.placeholder
+                } else {
+                    &one.value
+                };
                 (one.placeholder.clone(), put_in.clone())
             })
             .collect()

@@ -25,11 +25,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn changes(
-        &self,
-        session: &str,
-        message: &str,
-    ) -> Result<Changes, OpenCodeError> {
+    pub async fn changes(&self, session: &str, message: &str) -> Result<Changes, OpenCodeError> {
         let messages = self.messages_since(session, message).await?;
         let told = told(&messages, message);
         // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.

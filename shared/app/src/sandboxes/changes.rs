@@ -158,10 +158,7 @@ mod tests {
         };
         let told = told(&shell(root, SCRIPT, turn));
         assert!(!told.unknown);
-        told.files
-            .into_iter()
-            .map(line)
-            .collect()
+        told.files.into_iter().map(line).collect()
     }
 
     fn project(root: &Path) {

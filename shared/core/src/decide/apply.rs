@@ -38,9 +38,10 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.tenant_sandboxes = Some(sandboxes);
         }
-        Event::Cloned => {
+        Event::Cloned { left_out } => {
             outage::provider_answered(session);
             session.observed.cloned = true;
+            session.sandbox.left_out = words::left_out(&left_out);
         }
         Event::NotCloned { why } => {
             outage::provider_answered(session);

@@ -153,6 +153,7 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
 /// Nothing of the sandbox before it counts for the next one.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
+    session.sandbox.left_out = None;
     if session.sandbox.without_secrets > REMADE_MAX {
         session.sandbox.without_secrets = 0;
     }

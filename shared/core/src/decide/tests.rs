@@ -30,7 +30,7 @@ use crate::card::{CardState, Post, ShownFile};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
-use crate::event::{Event, NotCloned};
+use crate::event::{Event, LeftOut, NotCloned};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
 use crate::images::Image;

@@ -2,13 +2,15 @@
 
 use crate::ask::About;
 use crate::commands::Command;
-use crate::event::NotCloned;
+use crate::event::{LeftOut, NotCloned};
 use crate::ids::{SandboxName, ThreadKey};
 use crate::message::Quote;
 use crate::text::{one_line, shorten, units};
 
 /// Names that a list of what there is shows.
 const NAMES_SHOWN: usize = 10;
+/// Characters (UTF-16 units) of the paths of a kind that a clone left out.
+const LEFT_OUT_UNITS_MAX: usize = 200;
 /// Messages that are passed on as quoted, the newest ones.
 const QUOTES_MAX: usize = 10;
 /// Characters (UTF-16 units) of one of them, and of all.
@@ -230,6 +232,36 @@ pub fn too_many_sandboxes(bound: u32) -> String {
     format!(
         "No more than {bound} sandboxes are allowed here at a time, and there are that many. Reset a thread that is done, or wait: idle ones are deleted by themselves."
     )
+}
+
+/// What a clone left out, as a part of a sentence: `submodules (lib) and files of Git LFS (model.bin)`.
+#[must_use]
+pub fn left_out(left_out: &LeftOut) -> Option<String> {
+    let part = |what: &str, paths: &[String]| {
+        let paths: Vec<String> = paths.iter().map(|path| one_line(path)).collect();
+        let paths = shorten(&paths.join(", "), LEFT_OUT_UNITS_MAX);
+        (!paths.is_empty()).then(|| format!("{what} ({paths})"))
+    };
+    let parts = [
+        part("submodules", &left_out.submodules),
+        part("files of Git LFS", &left_out.large),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+/// The same for people.
+#[must_use]
+pub fn not_there(left_out: &str) -> String {
+    format!(
+        "Not everything of the repository is in the sandbox: {left_out} are left out. The agent knows; where it needs them it can fetch them itself if their host lets everybody read."
+    )
+}
+
+/// The same for the agent.
+#[must_use]
+pub fn not_there_for_agent(left_out: &str) -> String {
+    format!("(The checkout was made without {left_out}. Fetch them if the task needs them.)")
 }
 
 /// Files that the agent goes without.

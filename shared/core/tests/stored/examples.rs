@@ -428,6 +428,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         wake_at_ms: Some(T + 1_800_000),
         vanished: None,
         repo: Some("https://github.com/acme/shop".to_owned()),
+        left_out: Some("submodules (lib)".to_owned()),
         without_secrets: 1,
         timeline: vec![TimelineEntry {
             at_ms: T,

@@ -100,7 +100,8 @@ fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
     };
     let folder = folder_for(engine, &name, &id);
     let leaves = |fault: &Fault| matches!(fault, Fault::LeaveSecrets).then_some(());
-    let leaves_secrets = !secrets.is_empty() && engine.faults.take(&[name.clone()], leaves).is_some();
+    let leaves_secrets =
+        !secrets.is_empty() && engine.faults.take(&[name.clone()], leaves).is_some();
     let record = Record {
         secrets,
         leaves_secrets,

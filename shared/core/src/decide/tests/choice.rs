@@ -595,7 +595,12 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
 #[test]
 fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() {
     let missed = |world: &Fake| {
-        world.with(|s| s.signalled.iter().filter(|one| **one == "sandbox.secrets.missed").count())
+        world.with(|s| {
+            s.signalled
+                .iter()
+                .filter(|one| **one == "sandbox.secrets.missed")
+                .count()
+        })
     };
     let world = Fake::new();
     world.with(|s| s.without_secrets = 1);
@@ -619,6 +624,37 @@ fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() 
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     assert_eq!(record(&world).sandbox.generation, 4);
+}
+
+#[test]
+fn what_a_clone_leaves_out_is_told_once_to_people_and_agent() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.left_out = LeftOut {
+            submodules: vec!["lib".to_owned(), "vendor/x".to_owned()],
+            large: vec!["model.bin".to_owned()],
+        };
+    });
+    deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    world.with(|s| {
+        assert_eq!(
+            s.told,
+            [
+                "(The checkout was made without submodules (lib, vendor/x) and files of Git LFS (model.bin). Fetch them if the task needs them.)\n\ndo it",
+                "do it"
+            ]
+        );
+        let notices = s.posts.values().filter_map(|post| match post {
+            Post::Notice(word) => Some(word.as_str()),
+            _ => None,
+        });
+        assert_eq!(
+            notices.collect::<Vec<_>>(),
+            ["Not everything of the repository is in the sandbox: submodules (lib, vendor/x) and files of Git LFS (model.bin) are left out. The agent knows; where it needs them it can fetch them itself if their host lets everybody read."]
+        );
+    });
 }
 
 #[test]

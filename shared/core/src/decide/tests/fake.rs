@@ -103,6 +103,8 @@ pub(super) struct State {
     pub(super) clones: BTreeMap<u32, String>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
+    /// What clones do not bring along.
+    pub(super) left_out: LeftOut,
     /// The next conversation that is wanted of the agent is refused in these words.
     pub(super) no_session: Option<String>,
     /// So many new sandboxes do not get their secrets put in.
@@ -437,7 +439,9 @@ impl Fake {
                         return Event::NotCloned { why };
                     }
                     s.clones.insert(*generation, repo.clone());
-                    Event::Cloned
+                    Event::Cloned {
+                        left_out: s.left_out.clone(),
+                    }
                 }
                 Effect::ListOptions { used, .. } => {
                     s.used.push(used.clone());

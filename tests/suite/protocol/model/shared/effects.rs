@@ -3,7 +3,7 @@
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
-use bobbin_core::event::Event;
+use bobbin_core::event::{Event, LeftOut};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef};
 use bobbin_core::message::Operation;
@@ -133,7 +133,9 @@ impl Shared {
             }
             SandboxEffect::Clone { generation, .. } => match s.provided[home][at(*generation)] {
                 Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                Provided { running: true, .. } => Event::Cloned,
+                Provided { running: true, .. } => Event::Cloned {
+                    left_out: LeftOut::default(),
+                },
                 Provided { .. } => down(),
             },
             SandboxEffect::EnsureServer { generation, .. } => {

@@ -2,6 +2,7 @@
 
 use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
+use bobbin_core::event::LeftOut;
 use bobbin_core::outside::AgentSeen;
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
@@ -111,7 +112,9 @@ impl System {
                     Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
                     sandbox if sandbox.running => {
                         sandbox.cloned = true;
-                        Event::Cloned
+                        Event::Cloned {
+                            left_out: LeftOut::default(),
+                        }
                     }
                     _ => down(),
                 }
