@@ -17,12 +17,15 @@ use crate::lane::{Worker, within};
 
 /// Batches, of at most ten letters each, that are taken out of a queue at one look; the next look takes more.
 const BATCHES_MAX: usize = 10;
+/// One look takes no longer: it has a slot of the lane in which people's Stops come.
+const LOOK_MS_MAX: u64 = 30_000;
 /// A batch is begun with so much of the function's time left. What it does not come to comes back by itself.
 const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {
     /// Tells about the dead letters of both queues.
     pub(crate) async fn bury(&self, parts: &Parts, deadline_ms: Ms) -> Verdict {
+        let deadline_ms = deadline_ms.min(now_ms() + LOOK_MS_MAX);
         for pair in self.dead_letters.pairs() {
             for _ in 0..BATCHES_MAX {
                 if now_ms() + BATCH_MS_MAX > deadline_ms {

@@ -5,6 +5,7 @@ mod own_keys;
 mod sandboxes;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bobbin_chat::Chats;
 use bobbin_cloud::clock::now_ms;
@@ -40,6 +41,9 @@ use crate::tenants::Tenants;
 
 /// So long after a message was deleted the announcement of its prompt may still be under way.
 const ANNOUNCED_MS: u64 = 5_000;
+/// A silent sandbox has a slot of the control lane, in which other threads' Stops come, no longer than this: the mark stands, and
+/// whoever follows the run aborts it.
+const ABORT_MS_MAX: u64 = 5_000;
 
 /// What the control lane works with.
 pub struct Lane<'a> {
@@ -412,8 +416,15 @@ impl Lane<'_> {
                 .abort_answering(target, prompted.generation, agent_session, &messages)
                 .await
         };
-        if let Err(failure) = aborted.await {
-            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+        let thread = &control.thread;
+        match tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::info!(event = "run.abort.failed", %thread, ?failure, "the abort did not get through; the worker will see the mark");
+            }
+            Err(_) => {
+                tracing::info!(event = "run.abort.failed", %thread, "the sandbox was silent; the worker will see the mark");
+            }
         }
         self.look_now(control, turn).await;
         Ok(())
