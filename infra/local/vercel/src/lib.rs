@@ -6,7 +6,7 @@
 //! requests outside the sandbox; real processes, which end with the provider or at the latest with its next start; state that
 //! survives a restart; faults that a test arms.
 //!
-//! Deliberately absent: images, runtimes and sources other than snapshots, users and `sudo`, drives, forks, regions, the
+//! Deliberately absent: images, runtimes and sources other than snapshots, users and `sudo`, drives, regions, the
 //! interactive terminal, subnets and the rules of a policy that no header is changed by. Policies are in memory only, because
 //! they hold keys. The API listens on loopback only.
 //!

@@ -46,6 +46,7 @@ pub(crate) fn router(engine: &SharedEngine) -> Router {
                 .patch(sandboxes::update)
                 .delete(sandboxes::delete),
         )
+        .route("/v2/sandboxes/{name}/fork", post(sandboxes::fork))
         .route("/v2/sandboxes/snapshots", get(snapshots::list))
         .route(
             "/v2/sandboxes/snapshots/{id}",
@@ -122,6 +123,7 @@ fn operation<'a>(method: &Method, path: &'a str) -> (&'a str, Option<&'a str>) {
         ("POST", [_, "sandboxes"]) => ("create", None),
         ("GET", [_, "sandboxes"]) => ("list", None),
         ("PATCH", [_, "sandboxes", name]) => ("update", Some(name)),
+        ("POST", [_, "sandboxes", name, "fork"]) => ("fork", Some(name)),
         ("DELETE", [_, "sandboxes", name]) => ("delete", Some(name)),
         (_, [_, "sandboxes", name]) => ("get", Some(name)),
         _ => ("get", None),

@@ -91,9 +91,6 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     asked.check()?;
     let policy = asked.policy()?;
     let now = engine.clock.now_ms();
-    let name = asked
-        .name
-        .unwrap_or_else(|| format!("sandbox-{}", token(12)));
     let source = match asked.source {
         None => None,
         Some(Source {
@@ -106,9 +103,8 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     };
     let timeout_ms = asked.timeout.unwrap_or(SESSION_MS);
     let session = Session::new(timeout_ms, source.clone(), now);
-    let id = session.id.clone();
     let record = Record {
-        name: name.clone(),
+        name: named(asked.name),
         folder: uuid(),
         persistent: asked.persistent.unwrap_or(true),
         created_at: now,
@@ -120,11 +116,18 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
         tags: asked.tags.unwrap_or_default(),
         snapshot_expiration: asked.snapshot_expiration,
         keep_last: asked.keep_last_snapshots,
-        current_snapshot: source.clone(),
+        current_snapshot: source,
         disk_is_left: false,
         agent_port: 0,
         sessions: vec![session],
     };
+    made(&engine, record, policy).await
+}
+
+/// Puts a new sandbox on record and begins its first session.
+async fn made(engine: &SharedEngine, record: Record, policy: Option<Policy>) -> Answer {
+    let (name, now) = (record.name.clone(), record.created_at);
+    let first = record.session().map(|one| one.id.clone());
     engine.change(|inner| {
         if inner.sandboxes.contains_key(&name) {
             return Err(ApiError::bad(format!(
@@ -136,16 +139,63 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
                 "More than {SANDBOXES_MAX} sandboxes"
             )));
         }
-        if let Some(id) = &source {
+        if let Some(id) = &record.current_snapshot {
             inner.snapshot(id, now)?;
         }
         let entry = Entry::new(record, policy);
         inner.sandboxes.insert(name.clone(), entry);
         Ok(())
     })?;
-    life::begin(&engine, &name, &id);
-    life::settled(&engine, &name).await;
-    answer(&engine, &name, false)
+    life::begin(engine, &name, &first.unwrap_or_default());
+    life::settled(engine, &name).await;
+    answer(engine, &name, false)
+}
+
+/// A new sandbox with the disk of another's current snapshot, and as that is where nothing else is asked for.
+pub(super) async fn fork(
+    State(engine): EngineState,
+    Path(source): Path<String>,
+    Query(query): Query<Named>,
+    body: Bytes,
+) -> Answer {
+    check_project(&engine, query.project_id.as_ref())?;
+    let asked: Asked = parse(&body)?;
+    asked.check()?;
+    let asked_policy = asked.policy()?;
+    let now = engine.clock.now_ms();
+    let (of, policy) = {
+        let inner = engine.lock();
+        let entry = inner.entry(&source)?;
+        (entry.record.clone(), entry.policy.clone())
+    };
+    let timeout_ms = asked.timeout.unwrap_or(of.timeout_ms);
+    let record = Record {
+        name: named(asked.name),
+        folder: uuid(),
+        persistent: asked.persistent.unwrap_or(of.persistent),
+        created_at: now,
+        updated_at: now,
+        timeout_ms,
+        vcpus: asked
+            .resources
+            .and_then(|one| one.vcpus)
+            .unwrap_or(of.vcpus),
+        ports: asked.ports.unwrap_or(of.ports),
+        env: asked.env.unwrap_or(of.env),
+        tags: asked.tags.unwrap_or(of.tags),
+        snapshot_expiration: asked.snapshot_expiration.or(of.snapshot_expiration),
+        keep_last: asked.keep_last_snapshots.or(of.keep_last),
+        sessions: vec![Session::new(timeout_ms, of.current_snapshot.clone(), now)],
+        current_snapshot: of.current_snapshot,
+        disk_is_left: false,
+        agent_port: 0,
+    };
+    made(&engine, record, asked_policy.or(policy)).await
+}
+
+/// The name that was asked for, else one of its own.
+fn named(asked: Option<String>) -> String {
+    asked.unwrap_or_else(|| format!("sandbox-{}", token(12)))
 }
 
 /// A sandbox with its session and routes.

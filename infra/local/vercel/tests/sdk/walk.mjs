@@ -105,6 +105,11 @@ found.files = [
   (await one.readFileToBuffer({ path: 'deep/er/file.txt' })).toString(), await one.readFileToBuffer({ path: 'nothing' }),
   await (await one.runCommand('./run.sh')).stdout(),
 ]
+await one.writeFiles([{ path: '/tmp/walked.txt', content: 'outside', mode: 0o640 }])
+found.absolute = [
+  (await one.readFileToBuffer({ path: '/tmp/walked.txt' })).toString(),
+  await (await one.runCommand('stat', ['-c', '%a', '/tmp/walked.txt'])).stdout(),
+]
 await one.mkDir('folder')
 found.folder_again = (await refused(() => one.mkDir('folder'))).status
 found.folder_deep = (await refused(() => one.mkDir('a/b/c'))).status
@@ -149,6 +154,14 @@ found.kept = (await Snapshot.list({ ...account, name: 'walk-one' })).snapshots.m
 found.got = (await Snapshot.get({ ...account, snapshotId: snapshot.snapshotId })).status
 const two = await Sandbox.create({ ...account, name: 'walk-two', source: { type: 'snapshot', snapshotId: snapshot.snapshotId } })
 found.from_snapshot = [(await two.readFileToBuffer({ path: 'deep/er/file.txt' })).toString(), two.sourceSnapshotId === snapshot.snapshotId]
+const twin = await Sandbox.fork({ ...account, sourceSandbox: 'walk-one', name: 'walk-twin', tags: { team: 'blue' } })
+found.forked = {
+  file: (await twin.readFileToBuffer({ path: 'deep/er/file.txt' })).toString(), timeout: twin.timeout, tags: twin.tags,
+  ports: twin.routes.map((route) => route.port), env: await (await twin.runCommand('sh', ['-c', 'echo $FROM_CREATE'])).stdout(),
+}
+found.fork_taken = (await refused(() => Sandbox.fork({ ...account, sourceSandbox: 'walk-one', name: 'walk-twin' }))).status
+found.fork_unknown = (await refused(() => Sandbox.fork({ ...account, sourceSandbox: 'nobody' }))).status
+await twin.delete()
 await snapshot.delete()
 found.deleted_snapshot = snapshot.status
 const gone = { ...account, name: 'walk-three', source: { type: 'snapshot', snapshotId: snapshot.snapshotId } }
