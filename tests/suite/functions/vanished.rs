@@ -100,6 +100,9 @@ pub async fn held() {
         json!({"items": [foreign], "nextCursor": null}),
     );
 
+    // What is armed is due as well here, and a sweep of it is on its way.
+    let out = json!({"Attributes": {"sweep": {"S": "sweep-1"}}});
+    sweeper.answer("DynamoDB_20120810.UpdateItem", 200, out);
     sweeper.answer("DynamoDB_20120810.Query", 200, index(1));
     sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table(OURS, None, 1));
     let (told, looks) = tick(&mut sweeper).await;
