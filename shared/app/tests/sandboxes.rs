@@ -1047,7 +1047,7 @@ async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(
     };
     assert!(
         reason.starts_with(
-            "The model did not answer: scripted error 429. It would be asked again at "
+            "The model did not answer: Rate limit reached. Try again later. It would be asked again at "
         ),
         "{reason}"
     );

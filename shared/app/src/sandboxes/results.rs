@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bobbin_core::artifacts::{Artifact, listed};
-use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::AgentSessionId;

@@ -203,6 +203,7 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
     let changes = worker.agent.changes(&worker.session, &ids.message).await;
     changes
         .unwrap()
+        .files
         .into_iter()
         .map(|change| change.file)
         .collect()

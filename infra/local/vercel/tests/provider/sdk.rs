@@ -53,7 +53,6 @@ async fn vercels_own_client_finds_what_its_user_expects() {
         "logs": [["stderr", "two\n"], ["stdout", "one\n"]],
         "killed": 143,
         "files": ["kept", null, "ran\n"],
-        "absolute": ["outside", "640\n"],
         "folder_again": 400,
         "folder_deep": 400,
         "route": "kept",

@@ -365,6 +365,7 @@ fn an_ended_card_says_what_it_took() {
         files: 3,
         added: 12,
         removed: 4,
+        files_unknown: false,
     };
     let body = card(&a_card(CardState::Ended {
         outcome: Outcome::Answered,

@@ -536,6 +536,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 files,
                 added: tokens,
                 removed: tokens,
+                files_unknown: false,
             }
         });
     let state = prop_oneof![
