@@ -27,14 +27,16 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
     let folder = own.parent().unwrap_or(Path::new("."));
     let is_there = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let stack = folder.join(STACK);
-    if is_there("--help") {
+    let builds = if is_there("--help") {
         // Help is asked for before anything has been built.
-        if !stack.is_file() {
-            build(folder, false)?;
-        }
-    } else if !is_there("--no-build") {
-        build(folder, !is_there("--without-aws"))?;
-    } else if !stack.is_file() {
+        !stack.is_file()
+    } else {
+        !is_there("--no-build")
+    };
+    if builds {
+        build(folder)?;
+    }
+    if !stack.is_file() {
         return Err(format!(
             "{} is missing. Run without --no-build.",
             stack.display()
@@ -44,7 +46,7 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
     Err(format!("{} could not be started: {error}", stack.display()))
 }
 
-fn build(folder: &Path, with_functions: bool) -> Result<(), String> {
+fn build(folder: &Path) -> Result<(), String> {
     let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."]
         .iter()
         .collect();
@@ -52,7 +54,7 @@ fn build(folder: &Path, with_functions: bool) -> Result<(), String> {
     let mut command = bobbin_launch::cargo();
     command.current_dir(workspace).arg("build");
     command.args(["-p", STACK, "-p", DAEMON]);
-    for (_, name) in FUNCTIONS.iter().filter(|_| with_functions) {
+    for (_, name) in FUNCTIONS {
         command.args(["-p", &format!("bobbin-{name}")]);
     }
     if folder.file_name().is_some_and(|name| name == "release") {
