@@ -83,6 +83,41 @@ impl Asked {
     fn policy(&self) -> Result<Option<Policy>, ApiError> {
         self.network_policy.as_ref().map(Policy::parse).transpose()
     }
+
+    /// What a call about a sandbox that is there asks for.
+    fn of(
+        engine: &SharedEngine,
+        query: &Named,
+        body: &Bytes,
+    ) -> Result<(Self, Option<Policy>), ApiError> {
+        check_project(engine, query.project_id.as_ref())?;
+        let asked: Self = parse(body)?;
+        asked.check()?;
+        let policy = asked.policy()?;
+        Ok((asked, policy))
+    }
+
+    /// Changes what it says something about. A timeout counts for the next session.
+    fn change(&self, record: &mut Record) {
+        record.persistent = self.persistent.unwrap_or(record.persistent);
+        record.timeout_ms = self.timeout.unwrap_or(record.timeout_ms);
+        let vcpus = self.resources.as_ref().and_then(|one| one.vcpus);
+        record.vcpus = vcpus.unwrap_or(record.vcpus);
+        if let Some(ports) = &self.ports {
+            record.ports.clone_from(ports);
+        }
+        if let Some(tags) = &self.tags {
+            record.tags.clone_from(tags);
+        }
+        record.snapshot_expiration = self.snapshot_expiration.or(record.snapshot_expiration);
+        record.keep_last = self.keep_last_snapshots.or(record.keep_last);
+    }
+
+    /// The name that is asked for, or one of the provider's own.
+    fn name(&self) -> String {
+        let own = || format!("sandbox-{}", token(12));
+        self.name.clone().unwrap_or_else(own)
+    }
 }
 
 pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
@@ -91,43 +126,44 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     asked.check()?;
     let policy = asked.policy()?;
     let now = engine.clock.now_ms();
-    let source = match asked.source {
+    let source = match &asked.source {
         None => None,
         Some(Source {
             r#type,
             snapshot_id: Some(id),
-        }) if r#type == "snapshot" => Some(id),
+        }) if r#type == "snapshot" => Some(id.clone()),
         Some(_) => {
             return Err(ApiError::bad("Only the source \"snapshot\" is known here"));
         }
     };
-    let timeout_ms = asked.timeout.unwrap_or(SESSION_MS);
-    let session = Session::new(timeout_ms, source.clone(), now);
-    let record = Record {
-        name: named(asked.name),
+    let mut record = Record {
+        name: asked.name(),
         folder: uuid(),
-        persistent: asked.persistent.unwrap_or(true),
+        persistent: true,
         created_at: now,
         updated_at: now,
-        timeout_ms,
-        vcpus: asked.resources.and_then(|one| one.vcpus).unwrap_or(2),
-        ports: asked.ports.unwrap_or_default(),
-        env: asked.env.unwrap_or_default(),
-        tags: asked.tags.unwrap_or_default(),
-        snapshot_expiration: asked.snapshot_expiration,
-        keep_last: asked.keep_last_snapshots,
+        timeout_ms: SESSION_MS,
+        vcpus: 2,
+        ports: Vec::new(),
+        env: asked.env.clone().unwrap_or_default(),
+        tags: BTreeMap::new(),
+        snapshot_expiration: None,
+        keep_last: None,
         current_snapshot: source,
         disk_is_left: false,
         agent_port: 0,
-        sessions: vec![session],
+        sessions: Vec::new(),
     };
-    made(&engine, record, policy).await
+    asked.change(&mut record);
+    make(&engine, record, policy).await
 }
 
 /// Puts a new sandbox on record and begins its first session.
-async fn made(engine: &SharedEngine, record: Record, policy: Option<Policy>) -> Answer {
+async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>) -> Answer {
     let (name, now) = (record.name.clone(), record.created_at);
-    let first = record.session().map(|one| one.id.clone());
+    let session = Session::new(record.timeout_ms, record.current_snapshot.clone(), now);
+    let first = session.id.clone();
+    record.sessions.push(session);
     engine.change(|inner| {
         if inner.sandboxes.contains_key(&name) {
             return Err(ApiError::bad(format!(
@@ -146,56 +182,38 @@ async fn made(engine: &SharedEngine, record: Record, policy: Option<Policy>) -> 
         inner.sandboxes.insert(name.clone(), entry);
         Ok(())
     })?;
-    life::begin(engine, &name, &first.unwrap_or_default());
+    life::begin(engine, &name, &first);
     life::settled(engine, &name).await;
     answer(engine, &name, false)
 }
 
-/// A new sandbox with the disk of another's current snapshot, and as that is where nothing else is asked for.
+/// A new sandbox with the disk of another one's current snapshot. What the call does not ask for is as it is there.
 pub(super) async fn fork(
     State(engine): EngineState,
     Path(source): Path<String>,
     Query(query): Query<Named>,
     body: Bytes,
 ) -> Answer {
-    check_project(&engine, query.project_id.as_ref())?;
-    let asked: Asked = parse(&body)?;
-    asked.check()?;
-    let asked_policy = asked.policy()?;
+    let (asked, policy) = Asked::of(&engine, &query, &body)?;
     let now = engine.clock.now_ms();
-    let (of, policy) = {
+    let (of, own_policy) = {
         let inner = engine.lock();
         let entry = inner.entry(&source)?;
         (entry.record.clone(), entry.policy.clone())
     };
-    let timeout_ms = asked.timeout.unwrap_or(of.timeout_ms);
-    let record = Record {
-        name: named(asked.name),
+    let mut record = Record {
+        name: asked.name(),
         folder: uuid(),
-        persistent: asked.persistent.unwrap_or(of.persistent),
         created_at: now,
         updated_at: now,
-        timeout_ms,
-        vcpus: asked
-            .resources
-            .and_then(|one| one.vcpus)
-            .unwrap_or(of.vcpus),
-        ports: asked.ports.unwrap_or(of.ports),
-        env: asked.env.unwrap_or(of.env),
-        tags: asked.tags.unwrap_or(of.tags),
-        snapshot_expiration: asked.snapshot_expiration.or(of.snapshot_expiration),
-        keep_last: asked.keep_last_snapshots.or(of.keep_last),
-        sessions: vec![Session::new(timeout_ms, of.current_snapshot.clone(), now)],
-        current_snapshot: of.current_snapshot,
+        env: asked.env.clone().unwrap_or(of.env),
         disk_is_left: false,
         agent_port: 0,
+        sessions: Vec::new(),
+        ..of
     };
-    made(&engine, record, asked_policy.or(policy)).await
-}
-
-/// The name that was asked for, else one of its own.
-fn named(asked: Option<String>) -> String {
-    asked.unwrap_or_else(|| format!("sandbox-{}", token(12)))
+    asked.change(&mut record);
+    make(&engine, record, policy.or(own_policy)).await
 }
 
 /// A sandbox with its session and routes.
@@ -274,10 +292,7 @@ pub(super) async fn update(
     Query(query): Query<Named>,
     body: Bytes,
 ) -> Answer {
-    check_project(&engine, query.project_id.as_ref())?;
-    let asked: Asked = parse(&body)?;
-    asked.check()?;
-    let policy = asked.policy()?;
+    let (asked, policy) = Asked::of(&engine, &query, &body)?;
     let now = engine.clock.now_ms();
     let ports = asked.ports.clone();
     let session = engine.change(|inner| {
@@ -288,15 +303,7 @@ pub(super) async fn update(
         let entry = entry.ok_or_else(|| ApiError::no_sandbox(&name))?;
         let record = &mut entry.record;
         record.updated_at = now;
-        record.persistent = asked.persistent.unwrap_or(record.persistent);
-        // Counts for the next session.
-        record.timeout_ms = asked.timeout.unwrap_or(record.timeout_ms);
-        let vcpus = asked.resources.and_then(|one| one.vcpus);
-        record.vcpus = vcpus.unwrap_or(record.vcpus);
-        record.ports = asked.ports.unwrap_or_else(|| record.ports.clone());
-        record.tags = asked.tags.unwrap_or_else(|| record.tags.clone());
-        record.snapshot_expiration = asked.snapshot_expiration.or(record.snapshot_expiration);
-        record.keep_last = asked.keep_last_snapshots.or(record.keep_last);
+        asked.change(record);
         if asked.current_snapshot_id.is_some() {
             record.current_snapshot = asked.current_snapshot_id;
         }
