@@ -17,9 +17,9 @@ use crate::lane::{Worker, within};
 
 /// Batches, of at most ten letters each, that are taken out of a queue at one look; the next look takes more.
 const BATCHES_MAX: usize = 10;
-/// One look takes no longer: it has a slot of the lane in which people's Stops come.
+/// Time of one look: people's Stops need the slot of the control lane that it has.
 const LOOK_MS_MAX: u64 = 30_000;
-/// A batch is begun with so much of the function's time left. What it does not come to comes back by itself.
+/// A batch is begun with so much left of the look's time and the function's. What it does not come to comes back by itself.
 const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {

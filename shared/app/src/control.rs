@@ -41,8 +41,8 @@ use crate::tenants::Tenants;
 
 /// So long after a message was deleted the announcement of its prompt may still be under way.
 const ANNOUNCED_MS: u64 = 5_000;
-/// A silent sandbox has a slot of the control lane, in which other threads' Stops come, no longer than this: the mark stands, and
-/// whoever follows the run aborts it.
+/// The control lane waits no longer than this for an abort: other threads' Stops need its slots. The cancel flag stays, and the
+/// worker that follows the run sees it and aborts.
 const ABORT_MS_MAX: u64 = 5_000;
 
 /// What the control lane works with.
@@ -412,15 +412,14 @@ impl Lane<'_> {
                 .abort_answering(target, prompted.generation, agent_session, &messages)
                 .await
         };
-        let thread = &control.thread;
-        match tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted).await {
-            Ok(Ok(())) => {}
-            Ok(Err(failure)) => {
-                tracing::info!(event = "run.abort.failed", %thread, ?failure, "the abort did not get through; the worker will see the mark");
-            }
-            Err(_) => {
-                tracing::info!(event = "run.abort.failed", %thread, "the sandbox was silent; the worker will see the mark");
-            }
+        let silent = |_| {
+            Err(Failure::SandboxDown {
+                seen: "the agent did not answer in time".to_owned(),
+            })
+        };
+        let aborted = tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted);
+        if let Err(failure) = aborted.await.unwrap_or_else(silent) {
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
         }
         self.look_now(control, turn).await;
         Ok(())

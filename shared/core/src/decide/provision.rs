@@ -240,7 +240,7 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
 }
 
 /// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
-/// Where another delivery has brought this generation up meanwhile it has its repository, and the folder that was in the way.
+/// A clone that failed because another delivery had already brought this generation up changes nothing.
 pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Context<'_>) {
     if session.sandbox.phase != Phase::Creating {
         return;
