@@ -72,3 +72,5 @@ pub const MAPPINGS: usize = 6;
 pub const FUNCTION_START_MS_MAX: u64 = 60_000;
 /// A function answers an event that needs no sandbox.
 pub const FUNCTION_ANSWER_MS_MAX: u64 = 60_000;
+/// A function reads a secret that can be used again.
+pub const SECRET_READ_MS_MAX: u64 = 20_000;

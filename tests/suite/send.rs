@@ -53,9 +53,9 @@ fn channel(world: &World, platform: Platform) -> String {
     }
 }
 
-/// The id that the program has shown first.
-fn id_of(ran: &Ran) -> String {
-    ran.err.split(' ').next().unwrap_or_default().to_owned()
+/// The id of the task, with which the program begins its first line.
+fn id_of(said: &str) -> &str {
+    said.split(' ').next().unwrap_or_default()
 }
 
 async fn send(world: &World, platform: Platform, text: &str, more: &[&str]) -> Ran {
@@ -89,7 +89,7 @@ async fn answered(world: World, platform: Platform) {
         ran.err
     );
 
-    let id = id_of(&ran);
+    let id = id_of(&ran.err).to_owned();
     let talk = world.found(platform, &id, &mark).await;
     let thread = talk.thread.key.to_string();
     assert!(ran.err.contains(&thread), "{}", ran.err);
@@ -155,7 +155,7 @@ async fn otherwise(world: World, platform: Platform) {
     assert!(why.contains("nobody"), "{turn}");
     assert!(failed.err.contains(why), "{}", failed.err);
     world
-        .found(platform, &id_of(&failed), &mark)
+        .found(platform, id_of(&failed.err), &mark)
         .await
         .finish()
         .await;
@@ -163,7 +163,7 @@ async fn otherwise(world: World, platform: Platform) {
     let (text, mark) = marked("run: sleep 100");
     let sent = send(&world, platform, &text, &[]).await;
     assert_eq!(sent.code, 0, "{sent:?}");
-    let id = id_of(&sent);
+    let id = id_of(&sent.err).to_owned();
     let talk = world.found(platform, &id, &mark).await;
     let thread = talk.thread.key.to_string();
     assert!(
@@ -200,7 +200,7 @@ async fn interrupted(world: World, platform: Platform) {
     let words = ["send", "--channel", &channel, "--prompt", &text, "--follow"];
     let mut running = begun(&world, &words);
     let line = running.first_line_of_err().await;
-    let id = line.split(' ').next().unwrap_or_default();
+    let id = id_of(&line);
     let talk = world.found(platform, id, &mark).await;
     // The words are there before their turn is over.
     running.says("before").await;
@@ -256,13 +256,10 @@ async fn in_a_terminal(world: World) {
     );
     // A look between two words draws the line of progress between them.
     assert!(
-        left[1..left.len() - 1]
-            .join(" ")
-            .contains("two more words"),
+        left[1..left.len() - 1].join(" ").contains("two more words"),
         "{left:?}"
     );
-    let id = first.split(' ').next().unwrap_or_default();
-    let talk = world.found(Platform::Discord, id, &mark).await;
+    let talk = world.found(Platform::Discord, id_of(first), &mark).await;
 
     for (columns, environment, coloured) in [
         (50, [].as_slice(), true),
@@ -325,7 +322,7 @@ async fn unseen(world: World, platform: Platform) {
     assert_eq!(empty.code, 1);
     assert_eq!(empty.err, "The prompt is empty: say what is to be done.\n");
     let after = threads(&world).await;
-    let id = ran.err.split(' ').next().unwrap_or_default();
+    let id = id_of(&ran.err);
     assert!(
         !after.iter().any(|line| line.to_string().contains(id)),
         "{after:?}"

@@ -1,6 +1,7 @@
 //! Configuration errors fail at the start, with one clear line.
 
 use bobbin_tests::function::{Function, Refused, Started};
+use bobbin_tests::limits::SECRET_READ_MS_MAX;
 use bobbin_tests::wait::eventually;
 use serde_json::{Value, json};
 
@@ -14,9 +15,6 @@ struct Row(
     Option<&'static str>,
     &'static [&'static str],
 );
-
-/// A secret that is right again is read within this.
-const READ_WITHIN_MS: u64 = 20_000;
 
 const NOT_SET: &[&str] = &[
     "is not set: template.yaml sets it where it is deployed",
@@ -120,7 +118,7 @@ pub async fn without_keys() {
             json!({"ARN": "arn", "Name": "everything", "SecretString": secret().to_string()});
         function.answer(READ, 200, mended);
         // As the message comes again and again: a secret that could not be read is not read for each.
-        eventually(READ_WITHIN_MS, what, async || {
+        eventually(SECRET_READ_MS_MAX, what, async || {
             let answer = function.invoke(&named("stop").1).await.unwrap();
             let is_done = answer == json!({"batchItemFailures": []});
             is_done.then_some(()).ok_or(answer)
