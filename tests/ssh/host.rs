@@ -31,7 +31,14 @@ fn unshare() -> Command {
     if !rustix::process::geteuid().is_root() {
         command.args(["--map-root-user", "--map-auto"]);
     }
-    command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command.args([
+        "--mount",
+        "--pid",
+        "--ipc",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]);
     command
 }
 
@@ -205,7 +212,7 @@ impl Host {
         let children = format!("/proc/{outer}/task/{outer}/children");
         let first = std::fs::read_to_string(children).unwrap();
         let mut child = Command::new("nsenter")
-            .args(["--target", first.trim(), "--mount", "--pid", "sh"])
+            .args(["--target", first.trim(), "--mount", "--pid", "--ipc", "sh"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

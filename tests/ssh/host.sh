@@ -28,6 +28,8 @@ mount -t tmpfs tmpfs /run
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 mkdir -p /run/sshd
+mkdir -m 1777 /run/lock
+[ ! -d /dev/mqueue ] || mount -t mqueue mqueue /dev/mqueue
 getent passwd sshd >/dev/null || useradd --system --no-create-home --home-dir /run/sshd --shell /usr/sbin/nologin sshd
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 if [ -n "$setup" ]; then

@@ -12,13 +12,17 @@ use serde_json::json;
 use crate::run::{COMMON, on};
 use crate::scenarios::Scenario;
 
-const ALL: [Scenario; 4] = [
+const ALL: [Scenario; 5] = [
     ("files_to_be_shown_are_posted_once_each", |world, on| {
         Box::pin(shown(world, on))
     }),
     (
         "the_card_says_what_was_changed_and_shows_it_on_demand",
         |world, on| Box::pin(changed(world, on)),
+    ),
+    (
+        "an_odd_file_name_makes_changes_unknown_not_none",
+        |world, on| Box::pin(odd_name(world, on)),
     ),
     ("images_reach_the_model_and_stay_files_too", |world, on| {
         Box::pin(images(world, on))
@@ -195,6 +199,28 @@ fn applies(patch: &str, b: &str) -> bool {
     git.is_ok_and(|status| status.success())
         && !folder.path().join("b.txt").exists()
         && folder.path().join("long.txt").exists()
+}
+
+/// OpenCode sums nothing up where one name is no UTF-8.
+async fn odd_name(world: World, platform: Platform) {
+    let lines = r#"run: echo x >> README.md; printf n > "$(printf 'bad\377n.txt')""#;
+    let (talk, first) = world.begin(platform, lines).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let card = talk.card(&first).await;
+    assert!(
+        card.text.contains("changed files not known"),
+        "{}",
+        card.text
+    );
+    // Slack has the button alone.
+    if platform == Platform::Discord {
+        let told = talk.told("diff").await;
+        assert!(
+            told.contains("What the last task changed in the files could not be found out."),
+            "{told}"
+        );
+    }
+    talk.finish().await;
 }
 
 /// What only the person is told, with these words in it.

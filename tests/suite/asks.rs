@@ -307,7 +307,7 @@ async fn expired() {
         settled(
             &talk,
             &ask,
-            &["Nobody answered in time, so it counts as no."],
+            &["Nobody decided in time, so it counts as no."],
         )
         .await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);

@@ -13,7 +13,7 @@ use serde_yaml_ng::Value;
 
 /// Where what an alarm of Bobbin's own counts is driven: event, file, test.
 #[rustfmt::skip]
-const COUNTED: [(&str, Alarm, &str, &str); 9] = [
+const COUNTED: [(&str, Alarm, &str, &str); 10] = [
     ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
     ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
@@ -22,6 +22,7 @@ const COUNTED: [(&str, Alarm, &str, &str); 9] = [
     ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("chat.outage.began", Alarm::ServiceAway, "shared/core/src/decide/tests/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
     ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
+    ("account.other", Alarm::ServiceAway, "tests/suite/security/keys.rs", "a_key_of_another_account_ends_no_sandbox_and_makes_none_until_a_person_gives_them_up"),
     ("turn.failed", Alarm::TurnFailed, "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
 ];
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::run::{on, trial};
 use crate::scenarios::Scenario;
-use crate::{artifacts, asks};
+use crate::{artifacts, asks, share};
 
 /// A command of the tools needs a person's leave.
 pub static ASKING: Shared = Shared::with_options(|| Options {
@@ -28,7 +28,7 @@ pub static ASKING: Shared = Shared::with_options(|| Options {
     ..Options::limits(quick())
 });
 
-const ALL: [Scenario; 2] = [
+const ALL: [Scenario; 3] = [
     (
         "the_agent_has_the_tools_alone_and_what_it_makes_is_in_the_other_sandbox",
         |world, on| Box::pin(worked(world, on)),
@@ -36,6 +36,10 @@ const ALL: [Scenario; 2] = [
     ("a_command_is_asked_for_with_its_words", |world, on| {
         Box::pin(asked(world, on))
     }),
+    (
+        "no_other_thread_sees_the_sandbox_with_the_code_or_ends_it",
+        |world, on| Box::pin(unseen(world, on)),
+    ),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -255,6 +259,35 @@ async fn asked(world: World, platform: Platform) {
     let made = world.provider.download(&code, "no.txt").await;
     assert!(made.is_err(), "it ran: {made:?}");
     talk.finish().await;
+}
+
+async fn unseen(world: World, platform: Platform) {
+    let (mut talk, _) = begun(&world, platform, &[]).await;
+    let (other, turn) = world.begin(platform, "echo: elsewhere").await;
+    assert_eq!(other.ended(&turn).await.outcome, Outcome::Answered);
+    let name = Code::of(&talk).name;
+
+    for (talk, sees) in [(&talk, true), (&other, false)] {
+        share::wants(talk, "sandbox-list", &json!({}), "sandbox list").await;
+        let list = share::whispered(talk, "a name here").await;
+        assert_eq!(list.text.contains(&name), sees, "{}", list.text);
+    }
+    let named = json!({"name": name});
+    let said = format!("sandbox destroy {name}");
+    share::wants(&other, "sandbox-destroy", &named, &said).await;
+    share::whispered(&other, "There is no sandbox named").await;
+    if platform == Platform::Discord {
+        let typing = json!({"type": "autocomplete", "name": "sandbox-destroy", "options": {"name": "tools-"}, "focused": "name"});
+        let acted = world.discord.act(&typing).await.unwrap();
+        let offered = acted.outcome["choices"].to_string();
+        assert!(!offered.contains(&name), "{offered}");
+    }
+    let turn = talk
+        .say("call: sandbox_write_file {\"path\": \"still.txt\", \"content\": \"here\"}")
+        .await;
+    asks::answered(&talk, &turn, &["project/still.txt is written"]).await;
+    talk.finish().await;
+    other.finish().await;
 }
 
 async fn lost(world: World) {

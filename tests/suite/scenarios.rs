@@ -321,7 +321,7 @@ async fn refused(world: World, platform: Platform) {
         panic!("{:?}", ended.outcome)
     };
     assert!(
-        reason.starts_with("The agent could not finish: "),
+        reason.starts_with("The agent could not finish. "),
         "{reason}"
     );
     assert!(

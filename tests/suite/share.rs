@@ -36,7 +36,7 @@ fn frontend() -> SandboxName {
 }
 
 /// A command on Discord, the same in words on Slack; answers its id.
-async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
+pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str) -> String {
     let World { discord, slack, .. } = talk.world;
     let sent = match talk.platform {
         Platform::Discord => {
@@ -61,7 +61,7 @@ async fn told(talk: &Talk<'_>, id: &str) -> String {
 }
 
 /// What one person alone was told in the thread, with these words in it.
-async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
+pub async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
     eventually(VISIBLE_MS_MAX, &format!("{words:?} is told"), async || {
         let seen = talk.whispers().await?;
         let found = seen.iter().rfind(|one| one.text.contains(words)).cloned();

@@ -157,7 +157,7 @@ async fn decided(world: World) {
     status(&talk, "active").await;
     let seen = page(&world, &talk.thread).await;
     assert!(
-        seen.contains("The agent wants to work outside of its directory. Allow it?"),
+        seen.contains("The agent wants to use a place outside of its folder. Allow it?"),
         "{seen}"
     );
     assert!(

@@ -42,8 +42,13 @@ pub fn trials() -> Vec<Trial> {
         ),
         on(
             &CHAT,
-            "embedded::surface::a_turn_whose_thread_was_locked_ends_on_record",
+            "embedded::surface::what_a_locked_thread_was_not_told_is_said_once_it_is_unlocked",
             locked,
+        ),
+        on(
+            &CHAT,
+            "embedded::surface::one_refused_write_at_the_end_costs_nobody_the_answer",
+            refused_once,
         ),
         trial(
             "embedded::surface::settings_and_suggestions_of_a_server_are_for_those_who_may",
@@ -243,17 +248,45 @@ async fn archived(world: World) {
 }
 
 async fn locked(world: World) {
-    let (talk, turn) = world
-        .begin(Platform::Discord, "slow: 4 nobody can read this")
+    let (mut talk, turn) = world
+        .begin(Platform::Discord, "slow: 4 nobody can read this yet")
         .await;
     talk.running(&turn).await;
-    let lock = json!({"channel_id": talk.thread.channel, "archived": true, "locked": true});
-    world
-        .discord
-        .control(Method::POST, "thread", &lock)
-        .await
-        .unwrap();
+    let lock = async |locked: bool| {
+        let lock = json!({"channel_id": talk.thread.channel, "archived": locked, "locked": locked});
+        let set = world.discord.control(Method::POST, "thread", &lock);
+        set.await.unwrap()
+    };
+    lock(true).await;
     ends_on_record(&world, &talk.thread, &turn).await;
+    assert!(!talk.answer(&turn).await.contains("yet"));
+    let channel = world.discord.page(&world.ready.discord_channel_id).await;
+    let beside = format!("<#{}>", talk.thread.channel);
+    let is_told = |line: &str| line.contains(&beside) && line.contains("the thread is locked");
+    assert!(channel.unwrap().lines().any(is_told));
+    lock(false).await;
+    let next = talk.say("echo: the next one").await;
+    assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
+    assert!(
+        talk.answer(&turn)
+            .await
+            .contains("nobody can read this yet")
+    );
+    talk.finish().await;
+}
+
+async fn refused_once(world: World) {
+    let (talk, turn) = world
+        .begin(Platform::Discord, "slow: 4 a role was edited")
+        .await;
+    talk.running(&turn).await;
+    let route = format!("POST /api/v10/channels/{}/messages", talk.thread.channel);
+    let fault = json!({"route": route, "status": 403, "code": 50_001});
+    let set = world.discord.control(Method::POST, "faults", &fault).await;
+    set.unwrap();
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&turn).await.contains("a role was edited"));
+    talk.finish().await;
 }
 
 /// Nothing can be shown any more: the turn ends all the same, and its message leaves the queue.

@@ -6,6 +6,7 @@ use bobbin_chat::{Chats, HttpAnswer, Known, Lookup, Sought};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::{Store, StoreError};
+use bobbin_core::outside;
 use bobbin_core::settings::Settings;
 
 /// How long the reads may take together: the platform waits three seconds, and a process that has just been started
@@ -54,7 +55,11 @@ impl Suggestions {
             tokio::try_join!(self.0.settings(tenant), self.0.catalogue(tenant), names)?;
         let known = Known {
             catalogue,
-            names: names.into_iter().map(|(name, _)| name).collect(),
+            names: names
+                .into_iter()
+                .filter(|(name, key)| outside::is_seen_from(None, (name, key)))
+                .map(|(name, _)| name)
+                .collect(),
             now_ms: now_ms(),
         };
         Ok((settings, known))

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bobbin_app::accounts;
 use bobbin_app::keyed::{KeyedProviders, Named};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
@@ -18,6 +19,8 @@ use bobbin_cloud::events::Raw;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
 use bobbin_cloud::{startup, telemetry};
+use bobbin_core::account::of_another_account;
+use bobbin_core::signals::ACCOUNT_OTHER;
 use bobbin_sandbox::{Provider, Sandbox};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
@@ -152,8 +155,7 @@ impl Sweeper {
             match trouble {
                 None => {
                     let all = lists.iter().flat_map(|(_, listed)| listed);
-                    vanished::reconcile(store, queues, &config.limits, (all, is_whole), now_ms())
-                        .await
+                    vanished::reconcile(config, (store, queues), (all, is_whole), now_ms()).await
                 }
                 Some(seen) => Err(seen),
             }
@@ -168,15 +170,21 @@ impl Sweeper {
     async fn list(&self, providers: Named) -> Listings {
         let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
         for (name, provider) in providers {
-            match provider.list(None).await {
+            let listed = match provider.list(None).await {
+                Ok(listed) => self
+                    .is_same_account(name, &*provider)
+                    .await
+                    .map(|()| listed),
+                Err(error) => Err(format!("the sandboxes could not be listed: {error}")),
+            };
+            match listed {
                 Ok(mut listed) => {
                     is_whole &= listed.len() < provider.listed_max();
                     // Another stack of this name may share the organisation: its sandboxes are none of ours.
                     listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
                     lists.push((provider, listed));
                 }
-                Err(error) => {
-                    let seen = format!("the sandboxes could not be listed: {error}");
+                Err(seen) => {
                     tracing::warn!(event = "sweep.unlisted", provider = name, "{seen}");
                     trouble = Some(seen);
                 }
@@ -186,6 +194,23 @@ impl Sweeper {
             lists,
             trouble,
             is_whole,
+        }
+    }
+
+    /// What another account lists says nothing of what is on record.
+    async fn is_same_account(&self, name: &str, provider: &dyn Provider) -> Result<(), String> {
+        match accounts::is_same(&self.store, name, provider).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let seen = of_another_account(name);
+                tracing::error!(
+                    event = ACCOUNT_OTHER,
+                    provider = name,
+                    "{seen}: nothing of it is looked at until somebody has looked (docs/RUNBOOK.md)"
+                );
+                Err(format!("{seen} (docs/RUNBOOK.md, SweeperFails)"))
+            }
+            Err(error) => Err(format!("the account could not be compared: {error}")),
         }
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! What it takes grows with what is due: a shard answers with what is due alone. It is bounded all the same
 //! ([`DUE_PAGE`] threads a shard, [`TICK_MS_MAX`] for sending): what it leaves is still due at the next tick.
+//!
+//! Before a sweep is sent its record is marked, and the mark stays until the sweep is done: behind a head that does not move,
+//! or while no worker works, a group has one sweep and no second. What cannot be marked is not sent.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
@@ -11,7 +15,8 @@ use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::DUE_PAGE;
 use bobbin_cloud::store::{DUE_SHARDS, Store};
 use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Message, Work};
+use bobbin_core::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
+use bobbin_core::message::Message;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -48,7 +53,7 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
     // Batches are made as they are sent, so that this is asked before each.
     let in_time = |_: &&[(ThreadKey, Ms)]| began.elapsed() < Duration::from_millis(TICK_MS_MAX);
     let mut batches = stream::iter(due.chunks(BATCH_MAX).take_while(in_time))
-        .map(|batch| send(queues, batch, now_ms))
+        .map(|batch| send((store, queues), batch, now_ms))
         .buffer_unordered(BATCHES_AT_ONCE);
     while let Some((taken, failed)) = batches.next().await {
         sent += taken;
@@ -66,46 +71,54 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
     }
 }
 
-/// Sends a batch of sweeps; how many were taken, and what the last was not taken for.
-async fn send(queues: &Queues, due: &[(ThreadKey, Ms)], now_ms: Ms) -> (usize, Option<String>) {
-    let sweeps = due
-        .iter()
-        .map(|(thread, due_at_ms)| sweep(thread, *due_at_ms, now_ms));
-    let answers = queues.send_messages(sweeps.collect()).await;
-    let (mut sent, mut trouble) = (0, None);
-    for ((thread, due_at_ms), answer) in due.iter().zip(answers) {
-        let (correlation_id, group) = (id(thread, *due_at_ms), thread.to_string());
-        match answer {
-            Ok(()) => {
-                tracing::info!(
-                    event = "sweep.sent",
-                    correlation_id,
-                    group,
-                    due_at_ms,
-                    "a thread is due"
-                );
-                sent += 1;
-            }
-            Err(error) => {
-                tracing::error!(event = "sweep.failed", correlation_id, group, %error, "a sweep could not be sent");
-                trouble = Some(error.to_string());
-            }
+/// Marks and sends a batch of sweeps; how many were taken, and what went wrong last.
+async fn send(
+    (store, queues): (&Store, &Queues),
+    due: &[(ThreadKey, Ms)],
+    now_ms: Ms,
+) -> (usize, Option<String>) {
+    let mut trouble = None;
+    let mut failed = |sweep: &Message, error: &dyn Display| {
+        let group = sweep.thread.to_string();
+        tracing::error!(event = "sweep.failed", correlation_id = %sweep.id, group, %error, "a sweep could not be sent");
+        trouble = Some(error.to_string());
+    };
+    let mut marked = Vec::new();
+    for (thread, due_at_ms) in due {
+        let sweep = Message::sweep(thread.clone(), now_ms);
+        let again_at_ms = now_ms + SWEEP_UNSENT_MS;
+        let meant = store.means_sweep((thread, *due_at_ms), &sweep.id, again_at_ms);
+        match meant.await {
+            Ok(Some(id)) => marked.push((Message { id, ..sweep }, *due_at_ms)),
+            // The index lags behind its records.
+            Ok(None) => {}
+            Err(error) => failed(&sweep, &error),
+        }
+    }
+    if marked.is_empty() {
+        return (0, trouble);
+    }
+    let sweeps = marked.iter().map(|(sweep, _)| sweep.clone()).collect();
+    let answers = queues.send_messages(sweeps).await;
+    let mut sent = 0;
+    for ((sweep, due_at_ms), answer) in marked.iter().zip(answers) {
+        if let Err(error) = answer {
+            failed(sweep, &error);
+            continue;
+        }
+        tracing::info!(
+            event = "sweep.sent",
+            correlation_id = %sweep.id,
+            group = %sweep.thread,
+            due_at_ms,
+            "a thread is due"
+        );
+        sent += 1;
+        let until_ms = now_ms + SWEEP_OUT_MS;
+        let noted = store.sweep_is_out(&sweep.thread, &sweep.id, until_ms);
+        if let Err(error) = noted.await {
+            failed(sweep, &error);
         }
     }
     (sent, trouble)
-}
-
-fn sweep(thread: &ThreadKey, due_at_ms: Ms, now_ms: Ms) -> Message {
-    Message {
-        id: id(thread, due_at_ms).into(),
-        thread: thread.clone(),
-        accepted_at_ms: now_ms,
-        work: Work::Sweep,
-    }
-}
-
-/// The due time is part of the id: while a thread stays due for the same reason, the queue holds one sweep of it
-/// (within its five minutes), and a thread that is due anew gets a new one.
-fn id(thread: &ThreadKey, due_at_ms: Ms) -> String {
-    format!("sweep-{}-{due_at_ms}", thread.short_hash())
 }

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use bobbin_app::providers::PROVIDERS;
+use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX, Store};
 use bobbin_core::decide::orphan::is_unbelievable;
 use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::limits::Limits;
 use bobbin_core::message::{Message, Work};
 use bobbin_core::signals::VANISHED_HELD;
 use bobbin_sandbox::Sandbox;
@@ -23,20 +24,22 @@ const TICK_MS: u64 = 60_000;
 /// Sandboxes that are asked in one tick; the next tick that compares asks the rest.
 const ASKED_MAX: usize = 200;
 
+/// What a person gave up with an account is asked about for so long, however much it is.
+const GIVEN_UP_MS: u64 = 24 * 60 * 60_000;
+
 /// Asks the sandboxes whose records say that they are there and that are not `listed` to reconcile, when it is time
-/// for that. Where that is most of them nobody is asked: so it looks when a key is of another account, or a host is taken out
-/// of the settings.
+/// for that. Where that is most of them nobody is asked: so it looks when a provider has lost what it lists. What a person gave
+/// up at a provider, whose account is another one now, is asked all the same.
 ///
 /// # Errors
 /// That it is most of them; the last thing that went wrong, after everything else was tried.
 pub async fn reconcile<'a>(
-    store: &Store,
-    queues: &Queues,
-    limits: &Limits,
+    config: &Config,
+    (store, queues): (&Store, &Queues),
     (listed, is_whole): (impl Iterator<Item = &'a Sandbox>, bool),
     now_ms: Ms,
 ) -> Result<Value, String> {
-    if now_ms % limits.reconcile_ms.max(TICK_MS) >= TICK_MS {
+    if now_ms % config.limits.reconcile_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
     // Of a list that is not whole it cannot be told what is missing from it.
@@ -53,10 +56,9 @@ pub async fn reconcile<'a>(
     let (armed, mut missing, unread) = missing(store, &there).await;
     let mut held = 0;
     if is_unbelievable(missing.len(), armed) {
-        // An account of a tenant's own is not listed: its sandboxes are always missing, and say nothing of the stack's.
-        let own = of_own_accounts(store, &missing).await?;
+        let known = missing_for_a_reason(config, store, &missing, now_ms).await?;
         let (elsewhere, ours): (Vec<_>, Vec<_>) =
-            missing.into_iter().partition(|key| own.contains(key));
+            missing.into_iter().partition(|key| known.contains(key));
         let is_held = is_unbelievable(ours.len(), armed - elsewhere.len());
         missing = elsewhere;
         if is_held {
@@ -88,22 +90,35 @@ pub async fn reconcile<'a>(
     }
 }
 
-/// Those of them that live in an account of their tenant's own.
-async fn of_own_accounts(
+/// Those of them that say nothing of the others: an account of a tenant's own is not listed, so its sandboxes are always
+/// missing; and those that a person gave up are.
+async fn missing_for_a_reason(
+    config: &Config,
     store: &Store,
     keys: &[SandboxKey],
+    now_ms: Ms,
 ) -> Result<BTreeSet<SandboxKey>, String> {
-    let mut own = BTreeSet::new();
+    let mut given_up = BTreeSet::new();
+    for name in PROVIDERS {
+        let kept = store.account(name).await.map_err(|e| e.to_string())?;
+        let confirmed_at_ms = kept.and_then(|kept| kept.record.confirmed_at_ms);
+        if confirmed_at_ms.is_some_and(|at_ms| now_ms < at_ms + GIVEN_UP_MS) {
+            given_up.insert(name);
+        }
+    }
+    let mut known = BTreeSet::new();
     for some in keys.chunks(RECORDS_MAX) {
         let read = store.sandboxes(&some.iter().cloned().collect()).await;
         for (key, record) in read.map_err(|e| e.to_string())? {
             // One that cannot be read says nothing.
-            if matches!(record, Ok(Some(record)) if record.credentials.is_some()) {
-                own.insert(key);
+            let Ok(Some(record)) = record else { continue };
+            let name = record.provider.as_deref().unwrap_or(&config.provider);
+            if record.credentials.is_some() || given_up.contains(name) {
+                known.insert(key);
             }
         }
     }
-    Ok(own)
+    Ok(known)
 }
 
 /// How many sandboxes there are by the records, those of them that are not `there`, and the last thing that went wrong in

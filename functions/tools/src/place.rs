@@ -18,6 +18,8 @@ use bobbin_mcp::{Opened, Place};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
 const AGAIN: &str = "Wait 20 s and call this again";
+/// A stack of the same name may share the account.
+const FOREIGN: &str = "A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.";
 
 /// A sandbox, as its record stood when the request came.
 pub struct Recorded<'a> {
@@ -43,10 +45,7 @@ impl Place for Recorded<'_> {
         }
         let (provider, name) = self.provider_of(&self.key, &self.record).await?;
         match provider.find(&name).await {
-            // A stack of the same name may share the account.
-            Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => {
-                Err("A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.".to_owned())
-            }
+            Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => Err(FOREIGN.to_owned()),
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&name, &*provider).await;
                 Ok(Opened { provider, sandbox })
@@ -87,6 +86,9 @@ impl Place for Recorded<'_> {
         }
         let (provider, name) = self.provider_of(key, record).await?;
         let sandbox = provider.find(&name).await.map_err(|error| away(&error))?;
+        if sandbox.is_foreign(&self.config.stack_id) {
+            return Err(FOREIGN.to_owned());
+        }
         let path = format!("{COMMON_FOLDER}/{path}");
         let read = provider.get_file(&sandbox, &path).await;
         read.map_err(|error| match error.kind {

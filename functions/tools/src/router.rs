@@ -11,6 +11,7 @@ use bobbin_core::bearer::Bearer;
 use bobbin_core::ids::SandboxKey;
 use bobbin_core::outside;
 use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::tools::CALLS_MAX;
 use bobbin_mcp::Answer;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use serde_json::json;
@@ -54,6 +55,13 @@ impl Router {
 
     /// Always an answer.
     pub async fn answer(&self, request: &Request) -> Response<Body> {
+        // A page of a browser has no business here (Model Context Protocol, "Streamable HTTP", security warning).
+        if request.headers().contains_key("origin") {
+            return self.refuse(&Refused {
+                status: 403,
+                why: "Requests of web pages are not taken.".to_owned(),
+            });
+        }
         match (request.method().as_str(), request.raw_http_path()) {
             ("GET" | "HEAD", "/health") => {
                 let health = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});
@@ -76,16 +84,31 @@ impl Router {
     }
 
     async fn spoken(&self, request: &Request) -> Result<Answer, Refused> {
-        // A page of a browser has no business here (Model Context Protocol, "Streamable HTTP", security warning).
-        if request.headers().contains_key("origin") {
-            return Err(Refused {
-                status: 403,
-                why: "Requests of web pages are not taken.".to_owned(),
-            });
-        }
         let (bearer, record) = self.admitted(request).await?;
+        let begun = self.store.begin_call(&bearer.sandbox, now_ms()).await;
+        let Some(held) = begun.map_err(|error| later(error.to_string()))? else {
+            return Err(Refused {
+                status: 429,
+                why: format!(
+                    "{CALLS_MAX} calls with this bearer go on already: call again when one of them has ended."
+                ),
+            });
+        };
+        let answered = self.answered(request, bearer.sandbox, record).await;
+        if let Err(error) = self.store.end_call(&held).await {
+            tracing::warn!(event = "tools.held", %error, "the place of a call that is over could not be given back: it counts until its time is over");
+        }
+        answered
+    }
+
+    async fn answered(
+        &self,
+        request: &Request,
+        sandbox: SandboxKey,
+        record: SandboxRecord,
+    ) -> Result<Answer, Refused> {
         let context = request.lambda_context_ref();
-        let place = self.place(bearer.sandbox, record).await?;
+        let place = self.place(sandbox, record).await?;
         let asked = bobbin_mcp::Request {
             body: request.body().as_ref(),
             session: header(request, "mcp-session-id"),

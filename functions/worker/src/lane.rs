@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
+use bobbin_app::accounts::Accounts;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
@@ -180,12 +181,15 @@ impl Worker {
             queues: self.queues.clone(),
             wakes: self.wakes.clone(),
             breakers: self.breakers.clone(),
+            // Another key may open another account.
+            accounts: Accounts::default(),
             chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
             ledger_ms: config.limits.ledger_ms,
+            account_ms: config.limits.secrets_ms,
         })
     }
 

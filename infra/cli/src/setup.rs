@@ -1,6 +1,7 @@
 //! Setting up what is around a deployed stack. `bobbin setup` does every step, numbered and in order; each step is a command
 //! of its own too.
 
+mod account;
 mod all;
 mod check;
 mod discord;

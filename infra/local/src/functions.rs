@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use bobbin_launch::{DAEMON, FUNCTIONS};
+use tokio::process::Command;
 
 /// The folder of the state folder that it is put into.
 const TOOLS: &str = "tools";
@@ -30,6 +32,32 @@ pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
         std::fs::copy(&program, &own).map_err(unusable)?;
     }
     Ok(place)
+}
+
+/// Has the daemon fetch these agents, by the versions and hashes that it knows; the folders that sandboxes find them in.
+///
+/// # Errors
+/// A sentence with what to do.
+pub async fn fetch_agents(
+    daemon: &Path,
+    agents: &[String],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let mut install = Command::new(daemon.join(DAEMON));
+    install.arg("install").args(agents).arg("--pinned");
+    install.arg("--into").arg(folder);
+    let fetched = install.stdin(Stdio::null()).output().await;
+    let fetched = fetched.map_err(|e| format!("{DAEMON} could not be run: {e}"))?;
+    if !fetched.status.success() {
+        let said = String::from_utf8_lossy(&fetched.stderr);
+        return Err(format!(
+            "{} could not be fetched: {}. They come by npm: check the network and that npm works, or start without --agents.",
+            agents.join(", "),
+            said.trim()
+        ));
+    }
+    // The programs are links to what lies beside them.
+    Ok(vec![folder.join("bin"), folder.to_owned()])
 }
 
 fn own_folder(root: &Path) -> Result<PathBuf, String> {

@@ -97,7 +97,8 @@ fn shown_session(
         let name = sandbox_name(STACK, &key, session.sandbox.generation);
         shown["sandbox"]["at_provider"] = name.into();
     }
-    for ended in shown["ended"].as_array_mut()? {
+    let all = shown["ended"].as_array_mut()?;
+    for ended in &mut *all {
         let name = format!("turn#{}", ended["id"].as_str()?);
         let known = items.iter().find(|one| {
             one["thread"] == item["thread"] && text(one, "item") == Some(name.as_str())
@@ -108,6 +109,10 @@ fn shown_session(
             ended["tokens"] = entry.usage.tokens.into();
         }
     }
+    // A name, a connection or a fresh start is remembered like a turn, and took nothing.
+    all.retain(|ended| {
+        ended.get("took_ms").is_some() || ended["outcome"] != json!({"outcome": "answered"})
+    });
     Some(shown)
 }
 
@@ -169,7 +174,7 @@ impl Inspector for StackInspector {
         async {
             let listing = self.provider.sandboxes().into_iter();
             let mut at_provider: Vec<Value> = listing
-                .map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels}))
+                .map(|sandbox| json!({"id": sandbox.id, "name": sandbox.name, "state": sandbox.state, "why": sandbox.why, "labels": sandbox.labels}))
                 .collect();
             let others = self.vercel.sandboxes().into_iter();
             at_provider.extend(others.map(|sandbox| json!({"id": sandbox.name, "name": sandbox.name, "state": sandbox.state, "labels": sandbox.labels})));

@@ -16,6 +16,10 @@ Usage: cargo run -- [OPTIONS]
 
   --port N            port of the chat page (default: the first free one from 4100; 0: any free one)
   --state-dir DIR     where it keeps its things (default: .bobbin/state in the project)
+  --memory-left MB    stop the longest unused sandbox while this machine has less memory left (default: 1024; 0: never);
+                      its next message starts it again
+  --agents LIST       put agents into the sandboxes beside OpenCode: claude (proprietary: Anthropic's commercial terms),
+                      codex (Apache-2.0); naming one accepts its licence, and npm fetches it once
   --fresh             start empty: what the state folder holds is deleted first
   --no-build          use the function binaries that are there
   --ready-file FILE   write one JSON object with every address and key when everything is up
@@ -35,6 +39,9 @@ platforms, BOBBIN_AGENT_DIR for folders with agents' programs (`opencode` among 
 SANDBOX_RUNTIME_MODE for how agents are run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
 of repositories (owner/name) that stand in for those of github.com, BOBBIN_LOG for more words.";
 
+/// Agents that the daemon of sandboxes fetches.
+const AGENTS: [&str; 2] = ["claude", "codex"];
+
 /// How the stack is to be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
@@ -42,6 +49,10 @@ pub struct Options {
     pub port: Option<u16>,
     /// Where state is kept.
     pub state_dir: Option<PathBuf>,
+    /// Memory below which sandboxes are stopped, in megabytes; none: the default.
+    pub memory_left_mb: Option<u64>,
+    /// Agents of sandboxes beside OpenCode, as the daemon calls them.
+    pub agents: Vec<String>,
     /// Delete the state first.
     pub fresh: bool,
     /// Where to write the addresses.
@@ -95,6 +106,27 @@ impl Options {
                     options.port = Some(
                         port.map_err(|_| "--port needs a number from 0 to 65535.".to_owned())?,
                     );
+                }
+                "--memory-left" => {
+                    let left = value()?.parse();
+                    options.memory_left_mb =
+                        Some(left.map_err(|_| {
+                            "--memory-left needs a number of megabytes.".to_owned()
+                        })?);
+                }
+                "--agents" => {
+                    let named = value()?;
+                    options.agents = named.split(',').map(|one| one.trim().to_owned()).collect();
+                    let unknown = options
+                        .agents
+                        .iter()
+                        .find(|one| !AGENTS.contains(&one.as_str()));
+                    if let Some(name) = unknown {
+                        return Err(format!(
+                            "--agents: {name:?} cannot be fetched; there are {}.",
+                            AGENTS.join(" and ")
+                        ));
+                    }
                 }
                 "--state-dir" => options.state_dir = Some(value()?.into()),
                 "--ready-file" => options.ready_file = Some(value()?.into()),
@@ -152,6 +184,8 @@ mod tests {
         let options = Options {
             port: Some(8080),
             state_dir: Some("s".into()),
+            memory_left_mb: Some(500),
+            agents: vec!["claude".to_owned(), "codex".to_owned()],
             fresh: true,
             ready_file: Some("r".into()),
             limits: None,
@@ -163,7 +197,7 @@ mod tests {
         };
         assert_eq!(
             parse(
-                r#"--containers=10.1.2.3 --unhonoured --port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"} --keys {"openai_api_key":"k"}"#
+                r#"--containers=10.1.2.3 --memory-left 500 --agents claude,codex --unhonoured --port 8080 --state-dir=s --fresh --no-build --ready-file r --parameters {"Model":"a/b"} --keys {"openai_api_key":"k"}"#
             ),
             Ok(Parsed::Run(options))
         );
@@ -183,6 +217,10 @@ mod tests {
             Err("--prot is not an option.".to_owned())
         );
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
+        assert_eq!(
+            parse("--agents claude,vim"),
+            Err("--agents: \"vim\" cannot be fetched; there are claude and codex.".to_owned())
+        );
         assert!(
             parse("--containers=0.0.0.0")
                 .is_err_and(|e| e.starts_with("--containers=0.0.0.0 is no address"))

@@ -35,6 +35,8 @@ use crate::shutdown::Shutdown;
 
 /// Where the page is looked for: a bookmark of it holds after a restart.
 const PAGE_PORTS: RangeInclusive<u16> = 4100..=4199;
+/// Below so many megabytes of memory left a sandbox is stopped: an agent's server takes half of that.
+const MEMORY_LEFT_MB: u64 = 1_024;
 const REGION: &str = "us-east-1";
 /// The only team and project of the provider that is compatible with Vercel Sandbox.
 const VERCEL_TEAM: &str = "team_local";
@@ -103,7 +105,9 @@ pub async fn start(
     shutdown.check()?;
     let binaries = start.functions()?;
     if !binaries.is_empty() {
-        tools.push(functions::daemon(root, state_dir)?);
+        let daemon = functions::daemon(root, state_dir)?;
+        tools.extend(start.more_agents(&daemon).await?);
+        tools.push(daemon);
     }
     shutdown.check()?;
     // What others may read has been built and installed.
@@ -200,6 +204,20 @@ impl Start<'_> {
         Ok(vec![opencode.bin_dir])
     }
 
+    /// The folders with the agents that were asked for beside OpenCode, which the daemon fetches once.
+    async fn more_agents(&self, daemon: &Path) -> Result<Vec<PathBuf>, String> {
+        let agents = &self.options.agents;
+        if agents.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.print_step(&format!(
+            "agents: {} (fetched once, some hundred megabytes)",
+            agents.join(", ")
+        ));
+        let folder = self.root.join(".bobbin/cache/agents");
+        functions::fetch_agents(daemon, agents, &folder).await
+    }
+
     /// The functions' programs; none without AWS.
     fn functions(&self) -> Result<BTreeMap<String, PathBuf>, String> {
         if self.options.without_aws {
@@ -223,6 +241,7 @@ impl Start<'_> {
         RunSettings {
             tools,
             reachable: self.reachable.clone(),
+            memory_left_mb: self.options.memory_left_mb.unwrap_or(MEMORY_LEFT_MB),
             git_mirror: std::env::var_os("BOBBIN_GIT_MIRROR").map(PathBuf::from),
             breakpoints: self.breakpoints.clone(),
             also_on: self.containers.and_then(|it| it.address),

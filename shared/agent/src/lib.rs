@@ -3,9 +3,11 @@
 
 mod bare;
 pub mod opencode;
+mod retrying;
 mod runtime;
 
 pub use bare::Bare;
+pub use retrying::Retrying;
 pub use runtime::{
     Agent, AgentError, AgentErrorKind, AgentResult, InlineImage, Launch, LaunchInputs, Missed,
     ModelKey, Refresh, RunState, RunWatch, Runtime, Submission,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::{CardStep, PlanItem};
-use bobbin_core::changes::Change;
+use bobbin_core::changes::Changes;
 use bobbin_core::effect::Sending;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
@@ -23,6 +23,8 @@ use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
 use bobbin_http::{Http, HttpError};
 use futures::future::BoxFuture;
+
+use crate::retrying::Retrying;
 
 /// What went wrong, as far as a caller does something of its own about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,8 @@ pub struct ModelKey {
     pub value: String,
     /// The only hosts that it is for; none where it is no secret.
     pub hosts: Vec<String>,
+    /// The base of the operator's own endpoint that it is for; none: a provider's that hosts name.
+    pub endpoint: Option<String>,
 }
 
 /// How a server is to be started.
@@ -278,7 +282,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>>;
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes>;
 }
 
 /// One run, as it is followed.
@@ -323,4 +327,7 @@ pub trait RunWatch: Send {
 
     /// The last thing that failed, for people; not by itself the end.
     fn trouble(&self) -> Option<&str>;
+
+    /// The model that did not answer and is asked again, while that is so.
+    fn retrying(&self) -> Option<Retrying>;
 }

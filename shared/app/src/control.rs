@@ -245,7 +245,11 @@ impl Lane<'_> {
             Some(_) => None,
             None => self.changed_last(thread, found).await?,
         };
-        let Some(turn) = turn.or(last.as_ref()) else {
+        if last.as_ref().is_some_and(|last| last.usage.files == 0) {
+            const UNKNOWN: &str = "What the last task changed in the files could not be found out. Ask the agent for git status and git diff.";
+            return self.chat.tell(&control.reply, UNKNOWN).await;
+        }
+        let Some(turn) = turn.or(last.as_ref().map(|last| &last.turn)) else {
             const NOTHING: &str = "No task of this thread has changed files yet.";
             return self.chat.tell(&control.reply, NOTHING).await;
         };
@@ -267,18 +271,18 @@ impl Lane<'_> {
         }
     }
 
-    /// The last turn of the thread that changed files.
+    /// The last turn of the thread that changed files, or may have.
     async fn changed_last(
         &self,
         thread: &ThreadKey,
         found: &Loaded,
-    ) -> Result<Option<TurnId>, Failure> {
+    ) -> Result<Option<Entry>, Failure> {
         let ended = found.session.iter().flat_map(|session| &session.ended);
         let turns: Vec<TurnId> = ended.map(|ended| ended.id.clone()).collect();
         let entries = self.entries(thread, &turns).await?;
-        let changed = entries.into_iter().filter(|entry| entry.usage.files > 0);
-        let last = changed.max_by_key(|entry| entry.ended_at_ms);
-        Ok(last.map(|entry| entry.turn))
+        let may_have = |entry: &Entry| entry.usage.files > 0 || entry.usage.files_unknown;
+        let changed = entries.into_iter().filter(may_have);
+        Ok(changed.max_by_key(|entry| entry.ended_at_ms))
     }
 
     /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id

@@ -16,10 +16,18 @@ use crate::opening;
 /// Tells about one dead letter.
 pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
+        Body::Message(Message {
+            id,
+            thread,
+            work: Work::Sweep,
+            ..
+        }) => match lane.store.sweep_is_done(thread, id).await {
+            Ok(()) => Verdict::Done,
+            Err(error) => arrival.given_back(&error.failure(), lane.limits),
+        },
         // The letter of the message that it buries is still there, and sends it again. Who runs the stack reads the record.
         Body::Message(Message {
-            work:
-                Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
+            work: Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
             ..
         }) => Verdict::Done,
         Body::Message(Message {

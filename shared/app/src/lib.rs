@@ -1,5 +1,6 @@
 //! What the functions do with chats, sandboxes, agents and the cloud.
 
+pub mod accounts;
 pub mod agent_log;
 pub mod agents;
 pub mod announce;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bobbin_agent::ModelKey;
 use bobbin_core::keys::Key;
 use bobbin_core::secret::Secret;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
@@ -54,18 +55,87 @@ impl ModelProvider {
         }
     }
 
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Anthropic => "models?limit=1",
+            Self::OpenAi => "models",
+            // Its list of models is open to everybody; this one is about the key.
+            Self::OpenRouter => "key",
+        }
+    }
+
     fn asked(self, http: &Http, base: &str, key: &Secret) -> Result<RequestBuilder, HttpError> {
-        let base = base.trim_end_matches('/');
-        let get = |path: &str| http.request(Method::GET, &format!("{base}/{path}"));
+        let address = format!("{}/{}", base.trim_end_matches('/'), self.path());
+        let request = http.request(Method::GET, &address)?;
         Ok(match self {
-            Self::Anthropic => get("models?limit=1")?
+            Self::Anthropic => request
                 .header("x-api-key", key.expose())
                 .header("anthropic-version", "2023-06-01"),
-            Self::OpenAi => get("models")?.bearer_auth(key.expose()),
-            // Its list of models is open to everybody; this one is about the key.
-            Self::OpenRouter => get("key")?.bearer_auth(key.expose()),
+            Self::OpenAi | Self::OpenRouter => request.bearer_auth(key.expose()),
         })
     }
+}
+
+/// The question about a key, as it can be asked from another place than here.
+pub struct Question {
+    provider: ModelProvider,
+    base: String,
+}
+
+impl Question {
+    /// About this key of a server's; none where nobody is known who could be asked.
+    #[must_use]
+    pub fn about(key: &ModelKey) -> Option<Self> {
+        if let Some(base) = key.endpoint.clone() {
+            // Whoever speaks that protocol lists its models so.
+            let provider = ModelProvider::OpenAi;
+            return Some(Self { provider, base });
+        }
+        let is_for = |provider: &ModelProvider| {
+            let host = host_of(provider.base());
+            key.hosts.iter().any(|one| one == host)
+        };
+        let provider = ModelProvider::ALL.into_iter().find(is_for)?;
+        let base = provider.base().to_owned();
+        Some(Self { provider, base })
+    }
+
+    /// Where it is asked.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!(
+            "{}/{}",
+            self.base.trim_end_matches('/'),
+            self.provider.path()
+        )
+    }
+
+    /// The header that holds the key, or what stands for it.
+    #[must_use]
+    pub fn header(&self, key: &str) -> String {
+        match self.provider {
+            ModelProvider::Anthropic => format!("x-api-key: {key}"),
+            ModelProvider::OpenAi | ModelProvider::OpenRouter => {
+                format!("authorization: Bearer {key}")
+            }
+        }
+    }
+
+    /// Who is asked.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        host_of(&self.base)
+    }
+
+    /// Asks it from here.
+    pub async fn asked(&self, key: &Secret) -> KeyState {
+        look(self.provider, &self.base, key).await
+    }
+}
+
+fn host_of(base: &str) -> &str {
+    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
 }
 
 impl fmt::Display for ModelProvider {

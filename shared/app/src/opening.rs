@@ -54,7 +54,9 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
         Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
             format!("No thread could be started: {seen}. Send the task again.")
         }
-        Failure::ThreadGone { seen } => format!("No thread could be started here: {seen}"),
+        Failure::ThreadClosed { seen } | Failure::ThreadGone { seen } => {
+            format!("No thread could be started here: {seen}")
+        }
         Failure::TurnFailed { reason } => reason,
         Failure::NonRecoverable { advice } => format!("No thread could be started: {advice}"),
         other => format!("No thread could be started: {other}"),

@@ -9,6 +9,7 @@ mod changes;
 mod clone;
 mod follow;
 mod lifecycle;
+mod put_in;
 mod results;
 mod server;
 mod session;
@@ -241,11 +242,13 @@ impl Sandboxes {
             SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
             SandboxEffect::EnsureServer {
                 generation,
+                is_new,
                 restart,
                 within_ms,
                 watch,
             } => {
-                let ensure = self.ensure_server(sandbox, *generation, *restart, *within_ms);
+                let how = (*is_new, *restart);
+                let ensure = self.ensure_server(sandbox, *generation, how, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), ensure).await
             }
         };
@@ -389,7 +392,7 @@ impl Sandboxes {
             return Ok(());
         }
         let within_ms = self.settings.limits.health_start_ms;
-        self.ensure_server(target.sandbox, run.generation, true, within_ms)
+        self.ensure_server(target.sandbox, run.generation, (false, true), within_ms)
             .await
             .map(drop)
     }

@@ -13,6 +13,7 @@ use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::sealing::{Seal, SealError};
 use bobbin_cloud::secrets::Keys;
+use bobbin_core::commands::Command;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Tenant;
 use bobbin_core::keys::Key;
@@ -232,10 +233,10 @@ impl Tenants {
             let value = self.opened(tenant, *key, &own.sealed).await;
             value
                 .map(|value| (*key, value))
-                .map_err(|e| unopened(*key, &e))
+                .map_err(|e| unopened(*key, &e, tenant))
         });
         let opened = futures::future::try_join_all(opened).await?;
-        let sandboxes = Arc::new(self.made(&place, &opened)?);
+        let sandboxes = Arc::new(self.made(tenant, &place, &opened)?);
         let mut made = self.lock();
         if made.len() >= MADE_MAX {
             made.clear();
@@ -244,7 +245,12 @@ impl Tenants {
         Ok(sandboxes)
     }
 
-    fn made(&self, place: &ClientsFor, opened: &[(Key, Secret)]) -> Result<Sandboxes, Failure> {
+    fn made(
+        &self,
+        tenant: &Tenant,
+        place: &ClientsFor,
+        opened: &[(Key, Secret)],
+    ) -> Result<Sandboxes, Failure> {
         let own = place.own;
         let of = |key: Key| {
             opened
@@ -266,8 +272,9 @@ impl Tenants {
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(
-                        "This sandbox was made with a {} key of the server's or workspace's own, which was taken away since. {AGAIN}",
-                        Key::DaytonaApiKey.brand()
+                        "This sandbox was made with a {} key of the server's or workspace's own, which was taken away since. {}",
+                        Key::DaytonaApiKey.brand(),
+                        again(tenant)
                     ),
                 });
             }
@@ -296,14 +303,18 @@ fn model_keys(keys: &Keys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
 /// What is said where tenants cannot store keys.
 pub const NOT_ON: &str = "Keys of a server's or workspace's own are not switched on here. The operator switches them on with the parameter TenantCredentials of the template.";
 /// What to do about a key that is not there or does not open.
-pub const AGAIN: &str = "Somebody who manages the server or workspace stores it again with `/sandbox-setup` (on Slack: `/bobbin setup`).";
+fn again(tenant: &Tenant) -> String {
+    let setup = tenant.command(Command::Setup);
+    format!("Somebody who manages the server or workspace stores it again with `{setup}`.")
+}
 
-fn unopened(key: Key, error: &SealError) -> Failure {
+fn unopened(key: Key, error: &SealError, tenant: &Tenant) -> Failure {
     match error {
         SealError::Broken => Failure::NonRecoverable {
             advice: format!(
-                "The {} key of this server or workspace does not open: it is damaged, or was stored for another one. {AGAIN}",
-                key.brand()
+                "The {} key of this server or workspace does not open: it is damaged, or was stored for another one. {}",
+                key.brand(),
+                again(tenant)
             ),
         },
         other => other.failure(),

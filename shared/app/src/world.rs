@@ -12,6 +12,7 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Left, Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
+use bobbin_core::account::of_another_account;
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::breaker::Admission;
 use bobbin_core::card::{Card, Post, ShownFile};
@@ -28,12 +29,14 @@ use bobbin_core::sandboxes::Listed;
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_core::settings::{AgentOptions, Settings};
-use bobbin_core::signals::{Alarm, TABLE_FAILED, USED, signals};
+use bobbin_core::signals::{ACCOUNT_OTHER, Alarm, TABLE_FAILED, USED, signals};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 use tokio::time::timeout;
 
+use crate::accounts::{Accounts, NotCompared};
 use crate::catalogue;
+use crate::providers;
 use crate::sandboxes::{RunContext, Sandboxes, Target};
 use crate::tenants::Tenants;
 
@@ -91,12 +94,16 @@ pub struct Parts {
     pub wakes: Wakes,
     /// Breakers of the providers.
     pub breakers: Breakers,
+    /// In which accounts the stack's own keys have been seen to be.
+    pub accounts: Accounts,
     /// Where the counts of what happened go.
     pub metrics: Metrics,
     /// Where the parts of a turn's time go.
     pub spans: Spans,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
+    /// How long an account is believed to be the one on record: as long as a key that may have been replaced.
+    pub account_ms: u64,
 }
 
 impl Live {
@@ -169,6 +176,7 @@ impl Live {
                 files,
                 added,
                 removed,
+                files_unknown: _,
             } = entry.usage;
             tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
         }
@@ -274,6 +282,11 @@ impl World for Live {
         })
     }
 
+    async fn swept(&self, thread: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let done = self.parts.store.sweep_is_done(thread, sweep).await;
+        done.map_err(|e| self.counted(&e))
+    }
+
     async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
         let mark = self.parts.sandboxes.nudge_mark(thread, &parked.turn);
         let left = self
@@ -374,6 +387,18 @@ impl World for Live {
                         thread: told.clone(),
                     },
                     Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
+                let chat = &self.parts.chat;
+                match chat.tell_beside(thread, turn, people, word).await {
+                    Ok(()) => Event::Told {
+                        thread: thread.clone(),
+                    },
+                    Err(failure) => {
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        Event::Failed(failure)
+                    }
                 }
             }
             Effect::FindName { name } => {
@@ -565,9 +590,24 @@ impl Live {
                 seen: "the sandbox provider does not answer".to_owned(),
             });
         }
-        let event = match self.sandboxes(target.thread, is_new).await {
-            Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
-            Err(failure) => return Event::Failed(failure),
+        let compared = if effect.rests_on_account() {
+            self.is_same_account(named.as_deref()).await
+        } else {
+            Ok(true)
+        };
+        let event = match compared {
+            Err(failure) => Event::Failed(failure),
+            Ok(false) => {
+                self.parts.breakers.succeeded(provider, now_ms()).await;
+                self.parts.metrics.count(Alarm::ServiceAway, now_ms());
+                let seen = of_another_account(provider);
+                tracing::error!(event = ACCOUNT_OTHER, provider, "{seen} (docs/RUNBOOK.md)");
+                return Event::Failed(Failure::Outage { after_ms: 0, seen });
+            }
+            Ok(true) => match self.sandboxes(target.thread, is_new).await {
+                Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
+                Err(failure) => return Event::Failed(failure),
+            },
         };
         match &event {
             Event::Failed(Failure::Outage { seen, .. }) => {
@@ -578,6 +618,35 @@ impl Live {
             _ => self.parts.breakers.succeeded(provider, now_ms()).await,
         }
         event
+    }
+
+    /// Whether the stack's account at this provider is the one that the records speak of. One of a tenant's own is compared when
+    /// its key is stored.
+    async fn is_same_account(&self, named: Option<&str>) -> Result<bool, Failure> {
+        let is_own = {
+            let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = recorded.as_ref();
+            session.is_some_and(|session| session.sandbox.credentials.is_some())
+        };
+        if is_own && named.is_none_or(|name| name == providers::OF_TENANTS) {
+            return Ok(true);
+        }
+        let name = named.unwrap_or(self.parts.tenants.configured());
+        let provider = self.parts.tenants.set_up().named(Some(name))?;
+        let Parts {
+            accounts,
+            store,
+            account_ms,
+            ..
+        } = &self.parts;
+        let within = (now_ms(), *account_ms);
+        let compared = accounts.is_same(store, (name, &*provider), within).await;
+        compared.map_err(|error| {
+            if let NotCompared::Store(error) = &error {
+                count_failure(&self.parts.metrics, error);
+            }
+            error.failure()
+        })
     }
 
     /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.

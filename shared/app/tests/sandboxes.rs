@@ -17,7 +17,7 @@ use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
-use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
@@ -180,8 +180,13 @@ impl Scene {
     }
 
     async fn ensure_server(&self, restart: bool) -> Event {
+        self.ensure_server_of(restart, false).await
+    }
+
+    async fn ensure_server_of(&self, restart: bool, is_new: bool) -> Event {
         self.perform(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation: GENERATION,
+            is_new,
             restart,
             within_ms: 60_000,
             watch: None,
@@ -245,6 +250,7 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            ends_ms: u64::MAX,
             gives_way: false,
             seen: Seen::default(),
             seen_at_ms: None,
@@ -394,6 +400,7 @@ async fn one_sandbox(tools: &Path, mirror: &Path) {
         a_run_with_two_prompts_can_be_stopped,
         a_run_that_nobody_holds_is_looked_at,
         a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room,
+        a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for,
         attachments_are_brought_and_the_missing_ones_named,
         what_a_run_leaves_behind_is_read,
         images_go_to_the_model_and_a_broken_one_swallows_no_prompt,
@@ -428,6 +435,7 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
     steps!(scene: what_is_performed_for_a_thread_happens_in_its_workspace);
     scene.in_a_new_thread();
     steps!(scene: model_keys_stay_outside_and_reach_the_model_all_the_same);
+    steps!(scene: a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes);
     scene.in_a_new_thread();
     steps!(scene:
         a_provider_that_limits_or_talks_html_is_waited_for,
@@ -494,6 +502,7 @@ fn settings(discord: &str) -> SandboxSettings {
         limits: Limits {
             card_edit_ms: 200,
             poll_ms: 200,
+            put_in_ms: 5_000,
             ..Limits::DEFAULT
         },
     }
@@ -775,6 +784,34 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
     scene.model_name = own_name;
 }
 
+async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes(
+    scene: &mut Scene,
+) {
+    if scene.provider.confinement() != &Confinement::Bubblewrap {
+        eprintln!("SKIPPED: {:?}", scene.provider.confinement());
+        return;
+    }
+    let far = format!("https://{FAR}/v1");
+    let sandboxes = with_key(scene, &far, "sk-fourth");
+    let own = std::mem::replace(&mut scene.sandboxes, sandboxes);
+    let fault = json!({"faults": [{"fault": "leave_secrets"}]});
+    scene.control("faults", fault).await;
+    // Of two that are made alike the first is the odd one.
+    for seen in [Event::SecretsNotPutIn, Event::Healthy] {
+        scene.in_a_new_thread();
+        scene
+            .perform(Effect::Sandbox(SandboxEffect::Create {
+                generation: GENERATION,
+                snapshot: None,
+            }))
+            .await;
+        scene.until(SandboxState::Running).await;
+        assert_eq!(scene.ensure_server_of(false, true).await, seen);
+    }
+    assert!(scene.faults_happened().await);
+    scene.sandboxes = own;
+}
+
 async fn a_thread_keeps_its_session(scene: &mut Scene) {
     let find = |known: Option<AgentSessionId>| {
         Effect::Agent(AgentEffect::FindAgentSession {
@@ -994,6 +1031,35 @@ async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
         assert_eq!(scene.finished(both).await.text, wanted);
         *scene.desk.flags.lock().unwrap() = ControlFlags::default();
     }
+}
+
+async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(scene: &mut Scene) {
+    let ids = scene.send("s7", "fail: 429", FIRST).await;
+    let follow = Follow {
+        ends_ms: now_ms(),
+        ..scene.follow(&ids)
+    };
+    let seen = scene
+        .perform(Effect::Agent(AgentEffect::Follow(follow)))
+        .await;
+    let Event::Failed(Failure::TurnFailed { reason }) = seen else {
+        panic!("it was waited for: {seen:?}");
+    };
+    assert!(
+        reason.starts_with(
+            "The model did not answer: Rate limit reached. Try again later. It would be asked again at "
+        ),
+        "{reason}"
+    );
+    let abort = Effect::Agent(AgentEffect::Abort {
+        generation: GENERATION,
+        agent_session: scene.session.clone().into(),
+        message: ids.message.clone(),
+        messages: vec![ids.message.clone()],
+    });
+    assert_eq!(scene.perform(abort).await, Event::Aborted);
+    let ended = scene.finished(scene.follow(&ids)).await;
+    assert_ne!(ended.end, RunEnd::Completed);
 }
 
 /// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that waits
@@ -1665,6 +1731,7 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     // The server was started anew with the model that nobody knows.
     let ensure = Effect::Sandbox(SandboxEffect::EnsureServer {
         generation: GENERATION,
+        is_new: false,
         restart: true,
         within_ms: 30_000,
         watch: None,
@@ -1867,6 +1934,13 @@ async fn printed(scene: &Scene, command: &str) -> String {
     ran.await.unwrap().text
 }
 
+/// A clone that leaves nothing out.
+fn whole() -> Event {
+    Event::Cloned {
+        left_out: LeftOut::default(),
+    }
+}
+
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
     scene
         .perform(Effect::Sandbox(SandboxEffect::Create {
@@ -1887,7 +1961,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(why(nowhere), NotCloned::Unreachable);
     // What a try that was cut off left.
     printed(scene, "mkdir -p .bobbin/clone.cutoff/project/.git").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.perform(clone("acme/api")).await, whole());
     let left = printed(
         scene,
         "cat project/README.md; ls -d .bobbin/clone.* 2>/dev/null; git -C project status --short",
@@ -1896,7 +1970,7 @@ async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) 
     assert_eq!(left, "The API of Acme.\n");
     // A repeat looks and does nothing: what stands there may have been worked on.
     printed(scene, "echo mine >project/README.md").await;
-    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.perform(clone("acme/api")).await, whole());
     assert_eq!(printed(scene, "cat project/README.md").await, "mine\n");
     assert_eq!(
         printed(scene, "git -C project config remote.origin.url").await,

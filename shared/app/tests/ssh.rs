@@ -101,6 +101,7 @@ impl Scene {
     async fn serve(&self) {
         let served = self.sandbox(SandboxEffect::EnsureServer {
             generation: GENERATION,
+            is_new: false,
             restart: false,
             within_ms: 60_000,
             watch: None,
@@ -154,6 +155,7 @@ impl Scene {
             cancel_known: false,
             steers: Some(Vec::new()),
             until_ms: now_ms() + STEP_MS_MAX,
+            ends_ms: u64::MAX,
             messages_max: 200,
         };
         match self

@@ -53,6 +53,15 @@ pub trait Chat: fmt::Debug + Send + Sync {
     /// Tells one person something that only they see, where the platform allows it.
     async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure>;
 
+    /// Tells people something beside a thread that cannot be written in, once however often it is asked for.
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure>;
+
     /// Answers a question that a person asked in a thread: to them alone, or in the thread where the question stands in it.
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure>;
 

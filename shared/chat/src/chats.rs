@@ -102,8 +102,23 @@ impl Chats {
         }
     }
 
+    /// Tells who asked, beside a thread that cannot be written in, once however often it is asked for.
+    ///
+    /// # Errors
+    /// What the failure means.
+    pub async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure> {
+        let chat = self.of(thread)?;
+        chat.tell_beside(thread, turn, people, word).await
+    }
+
     /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and puts the
-    /// thread away where that is wanted and the platform can. A thread that is gone counts as told.
+    /// thread away where that is wanted and the platform can. A thread that is gone or closed counts as told.
     ///
     /// # Errors
     /// What the failure means, of one that passes or that somebody has to do something about.
@@ -126,7 +141,7 @@ impl Chats {
             Err(failure) => Err(failure),
         };
         match told {
-            Err(Failure::ThreadGone { .. }) => Ok(()),
+            Err(Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }) => Ok(()),
             told => told,
         }
     }

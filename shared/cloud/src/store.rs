@@ -3,12 +3,15 @@
 //! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `tenant`, while something is due
 //! `due_shard` and `due_at`, and a flag each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
 //! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. One a sandbox
-//! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. Beside them the
-//! ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
+//! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. What beside
+//! `due_at` is about sweeps is in [`due`]. Beside them the ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
 //! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
 //! beside it. What a delivery leaves for the next one of its message is in [`parked`]. What belongs to a tenant and to no
-//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`].
+//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`], calls
+//! of tools that go on in [`calls`], accounts of providers in [`accounts`].
 
+mod accounts;
+mod calls;
 mod due;
 mod flags;
 mod items;
@@ -19,6 +22,8 @@ mod setup;
 mod tenant;
 mod whole;
 
+pub use accounts::KeptAccount;
+pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use parked::Left;
 pub use whole::Page;

@@ -42,6 +42,8 @@ pub struct Change {
 pub struct Changes {
     /// The changed files, in the order in which the agent lists them.
     pub files: Vec<Change>,
+    /// There may be more: that could not be found out.
+    pub unknown: bool,
 }
 
 impl Changes {
@@ -54,7 +56,17 @@ impl Changes {
             files: u32::try_from(self.files.len()).unwrap_or(u32::MAX),
             added: sum(|change| change.added),
             removed: sum(|change| change.removed),
+            files_unknown: self.unknown,
             ..usage
+        }
+    }
+
+    /// Those that could not be read at all.
+    #[must_use]
+    pub const fn unread() -> Self {
+        Self {
+            files: Vec::new(),
+            unknown: true,
         }
     }
 
@@ -91,7 +103,7 @@ impl Changes {
     #[must_use]
     pub fn summary(&self) -> String {
         let usage = self.counted(Usage::default());
-        let mut lines = vec![in_short(&usage)];
+        let mut lines = Vec::from_iter(in_short(&usage));
         lines.extend(self.files.iter().take(SUMMARY_FILES_MAX).map(Change::line));
         let more = self.files.len().saturating_sub(SUMMARY_FILES_MAX);
         if more > 0 {
@@ -140,14 +152,21 @@ impl Change {
     }
 }
 
-/// `3 files changed, +12 -4`.
+/// `3 files changed, +12 -4`. None where nothing was changed.
 #[must_use]
-pub fn in_short(usage: &Usage) -> String {
-    let files = match usage.files {
-        1 => "1 file".to_owned(),
-        n => format!("{n} files"),
+pub fn in_short(usage: &Usage) -> Option<String> {
+    let files = match (usage.files, usage.files_unknown) {
+        (0, false) => return None,
+        (0, true) => return Some("changed files not known".to_owned()),
+        (1, false) => "1 file".to_owned(),
+        (1, true) => "at least 1 file".to_owned(),
+        (n, false) => format!("{n} files"),
+        (n, true) => format!("at least {n} files"),
     };
-    format!("{files} changed, +{} -{}", usage.added, usage.removed)
+    Some(format!(
+        "{files} changed, +{} -{}",
+        usage.added, usage.removed
+    ))
 }
 
 /// The summary and the patch below it, of what [`Changes::patch`] made.
@@ -160,6 +179,8 @@ pub fn parts(patch: &str) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn change(file: &str, how: How, body: &str) -> Change {
@@ -188,6 +209,7 @@ mod tests {
                 ),
                 change("logo.png", How::Modified, ""),
             ],
+            unknown: false,
         }
     }
 
@@ -210,6 +232,7 @@ mod tests {
                 change("long.txt", How::Added, &long),
                 change("short.txt", How::Added, "@@ -0,0 +1,1 @@\n+one\n"),
             ],
+            unknown: false,
         };
         let patch = changes.patch(600).expect("changes");
         assert!(patch.len() <= 600);
@@ -229,6 +252,23 @@ mod tests {
             (usage.tokens, usage.files, usage.added, usage.removed),
             (7, 3, 3, 2)
         );
-        assert_eq!(in_short(&usage), "3 files changed, +3 -2");
+        assert_eq!(in_short(&usage).unwrap(), "3 files changed, +3 -2");
+    }
+
+    #[test]
+    fn what_could_not_be_found_out_is_not_nothing() {
+        let short = |changes: &Changes| in_short(&changes.counted(Usage::default()));
+        assert_eq!(short(&Changes::default()), None);
+        assert_eq!(
+            short(&Changes::unread()).unwrap(),
+            "changed files not known"
+        );
+        let some = Changes {
+            unknown: true,
+            ..three()
+        };
+        assert_eq!(short(&some).unwrap(), "at least 3 files changed, +3 -2");
+        let patch = some.patch(10_000).unwrap();
+        assert!(patch.starts_with("at least 3 files changed"), "{patch}");
     }
 }

@@ -43,9 +43,24 @@ pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
                 let (work, card) = both(work, world.perform(thread, card)).await;
                 Outcome::BothDone { work, card }
             }
+            Step::End(Verdict::Done) if delivery.message.is_marked() => {
+                return swept(world, delivery).await;
+            }
             Step::End(verdict) => return verdict,
         };
         machine = machine.after(outcome, now(), delivery);
+    }
+}
+
+/// What the sweeper waits for stands before the sweep is acknowledged: whoever dies in between is delivered it again.
+async fn swept<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
+    let message = delivery.message;
+    match world.swept(&message.thread, &message.id).await {
+        Ok(()) => Verdict::Done,
+        Err(failure) => {
+            let why = format!("that it is done could not be written: {failure:?}");
+            Verdict::given_back(&failure, why, delivery.receive, delivery.limits)
+        }
     }
 }
 

@@ -138,10 +138,13 @@ pub enum SandboxEffect {
         /// A cancel flag of this turn ends the wait.
         watch: Option<TurnId>,
     },
-    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `CancelSeen` or `Failed`.
+    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `SecretsNotPutIn`, `CancelSeen`
+    /// or `Failed`.
     EnsureServer {
         /// Which of the provider's sandboxes that ours has had.
         generation: u32,
+        /// It was just made: whether secrets are put into its requests is looked at, where they are kept outside.
+        is_new: bool,
         /// End a server that runs but does not answer first.
         restart: bool,
         /// How long it may take.
@@ -280,6 +283,15 @@ pub enum ChatEffect {
         /// Nothing is left to be done there: the thread is put away where the chat can.
         archive: bool,
     },
+    /// Tell who asked, beside the thread, which cannot be written in, once. Answers `Told`.
+    TellBeside {
+        /// The turn whose end could not be said: with the thread it is the nonce.
+        turn: TurnId,
+        /// The platform's ids of who is told.
+        people: Vec<String>,
+        /// The words.
+        word: String,
+    },
     /// Post, or edit what stands. Answers `Posted`.
     Post {
         /// The turn (or message) that the post belongs to.
@@ -337,6 +349,8 @@ pub struct Follow {
     pub steers: Option<Vec<TurnId>>,
     /// Give back control at this time at the latest.
     pub until_ms: Ms,
+    /// When the turn's own bound ends it: what would come later is not waited for.
+    pub ends_ms: Ms,
     /// Give it back before that where other work waits for which nobody has room.
     pub gives_way: bool,
     /// What was seen of it before.
@@ -345,6 +359,21 @@ pub struct Follow {
     pub seen_at_ms: Option<Ms>,
     /// More assistant messages than this mean a loop.
     pub messages_max: u32,
+}
+
+impl SandboxEffect {
+    /// Whether it makes something in the account behind the present key, or takes what that does not show for gone: only
+    /// where the account is the one on record.
+    #[must_use]
+    pub const fn rests_on_account(&self) -> bool {
+        matches!(
+            self,
+            Self::Create { .. }
+                | Self::Delete { .. }
+                | Self::Confirm { .. }
+                | Self::DeleteSnapshot { .. }
+        )
+    }
 }
 
 impl Effect {
@@ -396,6 +425,7 @@ impl Effect {
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
+            Self::Chat(ChatEffect::TellBeside { .. }) => "tell_beside",
             Self::FindName { .. } => "find_name",
             Self::EndTools { .. } => "end_tools",
             Self::FindAgent { .. } => "find_agent",

@@ -85,7 +85,10 @@ pub enum Event {
     /// The wake-up has been asked for.
     Woken,
     /// The repository is where the agent works.
-    Cloned,
+    Cloned {
+        /// What of it is not.
+        left_out: LeftOut,
+    },
     /// It is not, and a repeat cannot help.
     NotCloned {
         /// What stood in the way.
@@ -93,6 +96,8 @@ pub enum Event {
     },
     /// The server answered as healthy.
     Healthy,
+    /// What stands for its secrets leaves the new sandbox as it is, and always will.
+    SecretsNotPutIn,
     /// The OpenCode session to use.
     AgentSession {
         /// The session's id at the agent.
@@ -171,6 +176,15 @@ pub enum Event {
     NotSent(Failure),
     /// The effect failed, in a way that the failure table knows.
     Failed(Failure),
+}
+
+/// What a clone does not bring along. Paths in the repository, bounded by who lists them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LeftOut {
+    /// Submodules: their folders are empty.
+    pub submodules: Vec<String>,
+    /// Files of Git LFS: pointers stand in their place.
+    pub large: Vec<String>,
 }
 
 /// Why a repository could not be cloned.

@@ -55,7 +55,14 @@ pub enum Failure {
         /// What, and which shape.
         seen: String,
     },
-    /// The thread or channel is gone or closed to us: nothing can be said there any more.
+    /// The thread cannot be written in now, and may be again: a right is missing, it is locked or archived, or the app was
+    /// taken out of its channel. What was to be said is kept.
+    #[error("{seen}")]
+    ThreadClosed {
+        /// What was seen of it, for people too: no secret is in it.
+        seen: String,
+    },
+    /// The thread or its channel is deleted: nothing can be said there any more.
     #[error("{seen}")]
     ThreadGone {
         /// What was seen of it, for the log and the report: no secret is in it.

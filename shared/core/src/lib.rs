@@ -6,6 +6,7 @@
 //! and the shape of anything that one says.
 
 pub mod access;
+pub mod account;
 pub mod artifacts;
 pub mod ask;
 pub mod asks;
@@ -13,6 +14,7 @@ pub mod bearer;
 pub mod breaker;
 pub mod card;
 pub mod changes;
+pub mod commands;
 pub mod credentials;
 pub mod decide;
 pub mod delivery;
@@ -54,5 +56,6 @@ pub mod stage;
 pub mod status;
 pub mod text;
 pub mod tools;
+pub mod untold;
 pub mod usage;
 pub mod workspace;

@@ -74,6 +74,10 @@ pub struct Limits {
     pub owed_ms: u64,
     /// Times that the chat may ask to wait before it is told the end of a turn.
     pub refusals: u32,
+    /// Times that a thread may be found closed, when it is told the end of a turn, before the end is kept for later.
+    pub closed_tries: u32,
+    /// Bytes of what is kept in a record because its thread could not be told; the oldest makes room.
+    pub untold_bytes: usize,
     /// Sandboxes that one tenant may have; 0 is no bound.
     pub tenant_sandboxes: u32,
     /// Prompts that may wait in one thread.
@@ -141,6 +145,8 @@ pub struct Limits {
     pub gone_apart_ms: u64,
     /// A sandbox that was made may not be found for so long (milliseconds): it is on its way.
     pub appear_ms: u64,
+    /// A new sandbox has so long (milliseconds) until the provider puts its secrets into its requests, where it keeps them.
+    pub put_in_ms: u64,
     /// A sandbox that its record gave up as vanished, and that is seen alive beside its next generation, is kept for so long
     /// (milliseconds): its files may be wanted.
     pub vanished_grace_ms: u64,
@@ -210,6 +216,12 @@ const OUTAGE_DELAYS_GROWING: u64 = 60;
 const OUTAGE_DOUBLING: u32 = 4;
 /// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
 const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
+/// A sweep that the queue has taken is not said again for so long: until then it is done, or an outage longer than any keeps it, or
+/// it was lost with its queue.
+pub const SWEEP_OUT_MS: u64 = WEEKEND_MS;
+/// The sweeper tries again after this to send a sweep of which it does not know whether the queue has it: soon enough for the
+/// queue to know it by its id.
+pub const SWEEP_UNSENT_MS: u64 = 2 * MINUTE_MS;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
 /// Reading secrets more often would let whoever sends bad signatures have it done for each.
@@ -260,6 +272,8 @@ impl Limits {
         control_ms: DISCORD_TOKEN_MS,
         owed_ms: 12 * 60 * MINUTE_MS,
         refusals: 15,
+        closed_tries: 4,
+        untold_bytes: 64 * 1024,
         tenant_sandboxes: 100,
         thread_queue: 20,
         reconcile_ms: 10 * MINUTE_MS,
@@ -293,6 +307,7 @@ impl Limits {
         breaker_cache_ms: 5_000,
         gone_apart_ms: 5_000,
         appear_ms: MINUTE_MS,
+        put_in_ms: 30_000,
         vanished_grace_ms: 24 * 60 * MINUTE_MS,
         secrets_ms: MINUTE_MS,
         direct_switch_ms: 20_000,
@@ -450,6 +465,10 @@ impl Limits {
                 "steers times steer_bytes, and queued_bytes, must be at most 131072",
             ),
             (
+                self.untold_bytes <= KEPT_BYTES_MAX,
+                "untold_bytes must be at most 131072",
+            ),
+            (
                 self.breaker_failures > 0 && self.breaker_open_ms > 0,
                 "breaker_failures and breaker_open_ms must be above 0",
             ),
@@ -513,6 +532,7 @@ const _: () = {
     assert!(l.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX);
     assert!(l.attachment_bytes <= HELD_BYTES_MAX && l.artifact_bytes <= HELD_BYTES_MAX);
     assert!(l.steers * l.steer_bytes <= KEPT_BYTES_MAX && l.queued_bytes <= KEPT_BYTES_MAX);
+    assert!(l.untold_bytes <= KEPT_BYTES_MAX && l.closed_tries <= l.refusals);
     // A file of the folder that is listed again must still be known as shown.
 };
 

@@ -212,7 +212,27 @@ pub struct Message {
     pub work: Work,
 }
 
+/// What the id of a sweep of the sweeper's begins with; one of a wake-up has none like it.
+const SWEEP: &str = "sweep-";
+
 impl Message {
+    /// The sweep of a thread, or of a sandbox's group, that the sweeper means now.
+    #[must_use]
+    pub fn sweep(thread: ThreadKey, now_ms: Ms) -> Self {
+        Self {
+            id: format!("{SWEEP}{}-{now_ms}", thread.short_hash()).into(),
+            thread,
+            accepted_at_ms: now_ms,
+            work: Work::Sweep,
+        }
+    }
+
+    /// Whether the sweeper has marked the record for which it sent this, and says no other until that mark is gone.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        matches!(self.work, Work::Sweep) && self.id.starts_with(SWEEP)
+    }
+
     /// The turn that it is about.
     #[must_use]
     pub const fn about(&self) -> &TurnId {

@@ -40,6 +40,13 @@ pub fn name_of(tools: &SandboxKey) -> SandboxName {
     name.parse().expect("letters, digits and a hyphen")
 }
 
+/// Whether somebody whose thread works in `here` sees the sandbox of this name. Nobody gave the second one its name, nor its
+/// code to others: it is the business of those alone who work with its agent.
+#[must_use]
+pub fn is_seen_from(here: Option<&SandboxKey>, (name, key): (&SandboxName, &SandboxKey)) -> bool {
+    *name != name_of(key) || here.is_some_and(|here| tools_of(here) == *key)
+}
+
 /// The message that has it made, once within so many milliseconds: with the code that `agent` was to have, or with what the
 /// newest snapshot of it kept.
 #[must_use]
@@ -173,6 +180,21 @@ mod tests {
         let again = made((&key, &record), None, 89_999, 30_000);
         assert_eq!(again.id, message.id);
         assert_ne!(made((&key, &record), None, 90_000, 30_000).id, message.id);
+    }
+
+    #[test]
+    fn only_its_agents_threads_see_it() {
+        let (agent, _) = agent();
+        let tools = tools_of(&agent);
+        let name = name_of(&tools);
+        let other = ThreadKey::discord("1", "3").expect("ids").sandbox();
+        for (here, seen) in [(Some(&agent), true), (Some(&other), false), (None, false)] {
+            assert_eq!(is_seen_from(here, (&name, &tools)), seen, "{here:?}");
+            assert!(
+                is_seen_from(here, (&name, &other)),
+                "a name that somebody gave"
+            );
+        }
     }
 
     #[test]

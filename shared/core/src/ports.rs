@@ -119,6 +119,13 @@ pub trait World: Sync {
         parked: &Parked,
     ) -> impl Future<Output = Option<ControlFlags>> + Send;
 
+    /// The sweep with this id has done its work: the sweeper may say the next.
+    fn swept(
+        &self,
+        thread: &ThreadKey,
+        sweep: &TurnId,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+
     /// Performs one effect and says what happened. Never panics; every failure is an event. Two may be under way at the
     /// same time.
     fn perform(&self, thread: &ThreadKey, effect: &Effect) -> impl Future<Output = Event> + Send;

@@ -4,6 +4,9 @@
 //! not one of the two to OpenCode's server. Changing the stack between those keeps the conversations, because it is the same
 //! server over the same store, in whose sessions they are.
 
+/// Agents that can be chosen by name in the mode that has several, besides the one that every mode has.
+pub const AGENTS: [&str; 3] = ["claude", "codex", "amp"];
+
 /// One of the ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RuntimeMode {
@@ -77,6 +80,13 @@ impl RuntimeMode {
         Self::named(name)
     }
 
+    /// The mode that an agent of this name needs, with a mode of its own or without; none: any.
+    #[must_use]
+    pub fn of_agent(chosen: &str) -> Option<Self> {
+        let name = chosen.split_once(':').map_or(chosen, |(name, _)| name);
+        AGENTS.contains(&name).then_some(Self::Native)
+    }
+
     /// What the record of a sandbox says that begins in a stack of this mode, where nobody chose.
     #[must_use]
     pub const fn recorded(self) -> Option<&'static str> {
@@ -114,6 +124,18 @@ mod tests {
                     .to_owned()
             )
         );
+    }
+
+    #[test]
+    fn an_agent_that_one_way_has_is_a_choice_of_that_way() {
+        for (chosen, mode) in [
+            ("claude", Some(RuntimeMode::Native)),
+            ("codex:plan", Some(RuntimeMode::Native)),
+            ("plan", None),
+            ("opencode:plan", None),
+        ] {
+            assert_eq!(RuntimeMode::of_agent(chosen), mode, "{chosen}");
+        }
     }
 
     #[test]

@@ -132,9 +132,15 @@ pub struct SandboxRecord {
     /// a fresh start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// What of the repository this generation's clone left out, in words; none: nothing that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// The generation that was last given up because the provider did not know it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Vanished>,
+    /// Generations in a row whose secrets were not put into their requests: the first of them is made anew.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_secrets: u32,
     /// The last changes of phase, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
@@ -147,6 +153,11 @@ pub struct SandboxRecord {
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub unknown: UnknownFields,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl SandboxRecord {
@@ -183,6 +194,12 @@ impl SandboxRecord {
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         self.name.is_some()
+    }
+
+    /// Whether threads can come to it: not to an agent's second one, which has a name that nobody gave it.
+    #[must_use]
+    pub const fn takes_threads(&self) -> bool {
+        self.is_shared() && self.agent.is_none()
     }
 
     /// Whether a turn of this thread has its workspace.

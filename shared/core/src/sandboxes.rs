@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::commands::Command;
 use crate::credentials::redact;
 use crate::glance::{Glance, used};
 use crate::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
@@ -41,6 +42,9 @@ pub struct Listed {
     pub repo: Option<String>,
     /// When a turn last began or ended in it.
     pub last_used_ms: Ms,
+    /// The sandbox whose agent works in it by tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<SandboxKey>,
     /// The threads that work in it.
     pub threads: Vec<ThreadKey>,
     /// The threads of which a turn works in it now.
@@ -71,6 +75,7 @@ impl Listed {
             generation: record.generation,
             repo: record.repo.clone(),
             last_used_ms: record.last_activity_ms,
+            agent: record.agent.clone(),
             threads: record.threads.iter().cloned().collect(),
             in_use: record.in_use.iter().map(|one| one.thread.clone()).collect(),
             waiting: record.waiting.len(),
@@ -142,6 +147,7 @@ impl Listed {
     pub fn facts(&self, now_ms: Ms) -> Vec<String> {
         let mut facts = vec![self.provider(), self.state().to_owned(), self.used(now_ms)];
         facts.push(match self.threads.len() {
+            0 if self.agent.is_some() => "for its agent alone".to_owned(),
             0 => "no threads".to_owned(),
             1 => "1 thread".to_owned(),
             n => format!("{n} threads"),
@@ -151,10 +157,12 @@ impl Listed {
             1 => facts.push("1 task waits".to_owned()),
             n => facts.push(format!("{n} tasks wait")),
         }
-        match self.snapshots.len() {
-            0 => {}
-            1 => facts.push("1 snapshot".to_owned()),
-            n => facts.push(format!("{n} snapshots")),
+        // By its name a sandbox is made from it.
+        if let Some(newest) = self.snapshots.last() {
+            facts.push(match self.snapshots.len() {
+                1 => format!("snapshot {}", newest.name),
+                n => format!("{n} snapshots, newest {}", newest.name),
+            });
         }
         facts.extend(self.no_snapshots.clone());
         facts
@@ -179,7 +187,7 @@ impl Listed {
     #[must_use]
     pub fn actions(&self, in_thread: bool) -> Vec<Action> {
         let mut actions = Vec::new();
-        if in_thread && !self.closing {
+        if in_thread && !self.closing && self.agent.is_none() {
             actions.push(Action::Connect);
         }
         let possible = [
@@ -354,10 +362,16 @@ impl Page {
     #[must_use]
     pub fn heading(&self) -> String {
         match (self.total, self.pages) {
-            (0, _) => "There is no sandbox with a name here. `/sandbox-name` in a thread (on Slack: `sandbox name NAME`) gives its sandbox one, so that other threads can work in it.".to_owned(),
+            (0, _) => format!(
+                "There is no sandbox with a name here. `{}` in a thread gives its sandbox one, so that other threads can work in it.",
+                self.thread.command(Command::Name)
+            ),
             (1, _) => "One sandbox has a name here.".to_owned(),
             (n, 1) => format!("{n} sandboxes have a name here."),
-            (n, pages) => format!("{n} sandboxes have a name here. Page {} of {pages}.", self.page + 1),
+            (n, pages) => format!(
+                "{n} sandboxes have a name here. Page {} of {pages}.",
+                self.page + 1
+            ),
         }
     }
 }
@@ -405,6 +419,14 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
             listed(&sandbox.threads)
         )),
     }
+    if let Some(agent) = &sandbox.agent {
+        let whose = if agent.has_thread() {
+            format!("the agent of {}", named(agent.thread()))
+        } else {
+            "the agent of another sandbox".to_owned()
+        };
+        lines.push(format!("It holds the code that {whose} works on."));
+    }
     lines.push("What is in it and was not pushed is lost, and its name is free again.".to_owned());
     if let Some(newest) = sandbox.snapshots.last() {
         let ago = span(now_ms.saturating_sub(newest.at_ms));
@@ -418,7 +440,8 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
 
 /// What happens next to an operation that has been asked for, in words for who asked.
 #[must_use]
-pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
+pub fn asked_for(sandbox: &Listed, want: Operation, thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
     let called = sandbox.called();
     let stopped = match sandbox.in_use.len() {
         0 => String::new(),
@@ -427,16 +450,16 @@ pub fn asked_for(sandbox: &Listed, want: Operation) -> String {
     };
     match want {
         Operation::Pause => format!(
-            "Stopping {called} has been asked for.{stopped} Its files are kept, and the next message starts it again. /sandbox-list shows what came of it."
+            "Stopping {called} has been asked for.{stopped} Its files are kept, and the next message starts it again. {list} shows what came of it."
         ),
         Operation::Resume => {
-            format!("Starting {called} has been asked for. /sandbox-list shows when it runs.")
+            format!("Starting {called} has been asked for. {list} shows when it runs.")
         }
         Operation::Snapshot if sandbox.in_use.is_empty() => format!(
-            "A snapshot of {called} has been asked for. Nothing begins in it meanwhile. /sandbox-list shows what came of it."
+            "A snapshot of {called} has been asked for. Nothing begins in it meanwhile. {list} shows what came of it."
         ),
         Operation::Snapshot => format!(
-            "A snapshot of {called} has been asked for. It is made when nobody works in it; if that takes too long, none is made. /sandbox-list shows what came of it."
+            "A snapshot of {called} has been asked for. It is made when nobody works in it; if that takes too long, none is made. {list} shows what came of it."
         ),
         _ => format!(
             "Destroying {called} has been asked for.{stopped} Every thread that works in it is told when it is gone."
@@ -474,7 +497,7 @@ impl SandboxOption {
         let (usable, what) = match self {
             Self::Provider => (
                 Kind::Provider.usable(typed).ok(),
-                "a provider: take one of those that /sandbox-list shows",
+                "a provider: take one that stands beside a sandbox in the list of them",
             ),
             Self::Runtime => (
                 Kind::Runtime.usable(typed).ok(),
@@ -495,6 +518,8 @@ impl SandboxOption {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::sandbox::InUse;
 
@@ -559,6 +584,23 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_stands_beside_its_sandbox_by_name() {
+        let kept = |name: &str, at_ms| KeptSnapshot {
+            name: name.to_owned(),
+            at_ms,
+            by: crate::person::Person::default(),
+        };
+        let mut one = listed(&record("frontend", Phase::Active, 1));
+        for (name, shown) in [
+            ("a-at1", "snapshot a-at1"),
+            ("a-at2", "2 snapshots, newest a-at2"),
+        ] {
+            one.snapshots.push(kept(name, 1));
+            assert_eq!(one.facts(1).last().map(String::as_str), Some(shown));
+        }
+    }
+
+    #[test]
     fn only_what_can_come_to_something_is_offered() {
         use Action::{Connect, Destroy, Snapshot, Start, Stop};
         let offered = |phase, in_thread| listed(&record("a", phase, 1)).actions(in_thread);
@@ -571,6 +613,25 @@ mod tests {
         let mut closing = listed(&record("a", Phase::Active, 1));
         closing.closing = true;
         assert_eq!(closing.actions(true), []);
+    }
+
+    #[test]
+    fn an_agents_second_one_says_whose_it_is_and_takes_no_threads() {
+        let one = listed(&SandboxRecord {
+            agent: Some(thread("7").sandbox()),
+            threads: BTreeSet::new(),
+            ..record("tools-1", Phase::Active, 1)
+        });
+        assert_eq!(
+            one.facts(1).last().map(String::as_str),
+            Some("for its agent alone")
+        );
+        assert!(!one.actions(true).contains(&Action::Connect));
+        let lost = losses(&one, 1, ToString::to_string);
+        assert_eq!(
+            lost[0],
+            "It holds the code that the agent of discord:1:7 works on."
+        );
     }
 
     #[test]
@@ -648,7 +709,7 @@ mod tests {
         let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),
-            "\"a b\" cannot be a provider: take one of those that /sandbox-list shows"
+            "\"a b\" cannot be a provider: take one that stands beside a sandbox in the list of them"
         );
         assert!(SandboxOption::Snapshot.usable("").is_err());
     }

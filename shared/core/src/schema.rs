@@ -41,6 +41,8 @@ pub enum Shape {
     Catalogue,
     /// The breaker of a provider.
     Breaker,
+    /// The account in which a provider has the stack's sandboxes.
+    Account,
     /// A link by which a key is entered.
     Setup,
     /// What a delivery leaves for the next one of its message.
@@ -51,7 +53,7 @@ pub enum Shape {
 
 impl Shape {
     /// Every kind of thing that is stored or queued.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Record,
         Self::Sandbox,
         Self::Mark,
@@ -60,6 +62,7 @@ impl Shape {
         Self::Settings,
         Self::Catalogue,
         Self::Breaker,
+        Self::Account,
         Self::Setup,
         Self::Parked,
         Self::Body,
@@ -77,6 +80,7 @@ impl Shape {
             Self::Settings => "settings",
             Self::Catalogue => "catalogue",
             Self::Breaker => "breaker",
+            Self::Account => "account",
             Self::Setup => "setup",
             Self::Parked => "parked",
             Self::Body => "body",
@@ -98,6 +102,7 @@ impl Shape {
             | Self::Patch
             | Self::Catalogue
             | Self::Breaker
+            | Self::Account
             | Self::Setup
             | Self::Parked => 1,
             // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
@@ -117,6 +122,7 @@ impl Shape {
             | Self::Patch
             | Self::Catalogue
             | Self::Breaker
+            | Self::Account
             | Self::Setup
             | Self::Parked => 1,
         }

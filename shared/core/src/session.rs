@@ -28,6 +28,7 @@ use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::selection::Selection;
 use crate::settings::AgentOptions;
 use crate::stage::{Prompted, Stage};
+use crate::untold::Untold;
 use crate::workspace::Workspace;
 
 /// The record of a thread.
@@ -68,6 +69,9 @@ pub struct Session {
     /// Files of the agent that a turn was to show, by content, newest last: each is shown once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
+    /// What could not be said in it, because it could not be written in, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<Untold>,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -348,6 +352,8 @@ pub struct Observations {
     pub closed_asks: BTreeMap<AskId, Option<Settlement>>,
     /// The repository is in the sandbox.
     pub cloned: bool,
+    /// The thread was told what the clone left out, where there was something.
+    pub left_out_told: bool,
     /// What the agent offers; empty where it did not say.
     pub options: Option<AgentOptions>,
     /// The attachments are in the sandbox; the words name them to the agent.
@@ -400,6 +406,10 @@ pub struct Observations {
     pub seen: Seen,
     /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
     pub untold: Option<TurnId>,
+    /// The thread cannot be written in: the end is kept, with these words.
+    pub closed: Option<String>,
+    /// What was kept is not tried again in this delivery.
+    pub untold_tried: bool,
 }
 
 impl Observations {
@@ -439,6 +449,8 @@ pub enum Aside {
     OldCard,
     /// The line that calls who asked.
     Call,
+    /// An ask, in a thread that cannot be written in.
+    Ask(AskId),
 }
 
 /// What the control lane wrote beside the record: it may conflict with nothing.
@@ -605,6 +617,7 @@ impl Session {
             checked_options: None,
             agent: None,
             shown: Vec::new(),
+            untold: Vec::new(),
             link: None,
             agent_generation: None,
             in_common: false,

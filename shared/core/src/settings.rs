@@ -151,6 +151,18 @@ pub enum NotChanged {
     /// A bound is reached.
     #[error("No more than {0} can be listed. Take one back first.")]
     Full(usize),
+    /// Two defaults do not go together.
+    #[error(
+        "The agent {agent} runs in the way {needed}, and the default way to run agents here would be {there}. Clear one of them first, or make them fit."
+    )]
+    Apart {
+        /// The default agent.
+        agent: String,
+        /// The way that it needs.
+        needed: &'static str,
+        /// The default way.
+        there: String,
+    },
     /// The value cannot be one.
     #[error("`{0}` cannot be used as {1}.")]
     Unusable(String, &'static str),
@@ -222,6 +234,23 @@ impl Settings {
         }
     }
 
+    /// Who made this kind's default in a channel what it is, where there is one: nobody by name, where that was long ago.
+    #[must_use]
+    pub fn default_set_by(&self, kind: Kind, channel: &str) -> Option<Person> {
+        let defaults = self.defaults_of(channel);
+        let there = kind.of(&defaults).as_deref()?;
+        let made_it = |made: &&Changed| match &made.change {
+            Change::Default {
+                of,
+                value: Some(value),
+                ..
+            } => *of == kind && value.trim() == there,
+            _ => false,
+        };
+        let made = self.audit.iter().rfind(made_it);
+        Some(made.map_or_else(Person::default, |made| made.by.clone()))
+    }
+
     /// The settings after a change by somebody who may make it; `membership` says whether they may. A change of an `id`
     /// that was made before is not made again. `now_ms` is right before the settings are written, and what decides in which
     /// thread a message is counts for those that are sent `switch_ms` later ([`Settings::is_one_thread`]).
@@ -255,6 +284,8 @@ impl Settings {
             Change::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;
+                let place = channel.as_deref().unwrap_or_default();
+                fit_together(&next.defaults_of(place.trim()))?;
             }
             Change::Allow { list, id } => {
                 let id = usable_id(id)?;
@@ -384,7 +415,7 @@ impl Kind {
         match self {
             Self::Repo => "a repository: name it as owner/name, or as an https address",
             Self::Model => "a model: name it as provider/model",
-            Self::Agent => "an agent: name one of OpenCode's, for example build or plan",
+            Self::Agent => "an agent: name one, for example plan, claude or codex",
             Self::Provider => "a provider: name one that is set up here, for example daytona",
             Self::Runtime => "a way to run agents: there are opencode, compat, native and outside",
         }
@@ -411,6 +442,21 @@ impl Kind {
             Self::Provider => selection.provider = value,
             Self::Runtime => selection.runtime = value,
         }
+    }
+}
+
+/// Whether an agent and the way to run agents that are both a default go together.
+fn fit_together(defaults: &Selection) -> Result<(), NotChanged> {
+    let (Some(agent), Some(runtime)) = (&defaults.agent, &defaults.runtime) else {
+        return Ok(());
+    };
+    match RuntimeMode::of_agent(agent) {
+        Some(needed) if needed.name() != runtime => Err(NotChanged::Apart {
+            agent: agent.clone(),
+            needed: needed.name(),
+            there: runtime.clone(),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -18,6 +18,8 @@ pub enum Kind {
     CreateReady,
     /// It will not come.
     CreateFailed,
+    /// It came, and does not get its secrets put in.
+    SecretsMissed,
     /// A stopped sandbox, or its server, was asked to start.
     ResumeBegan,
     /// It runs again. Took: since it was asked to.
@@ -70,10 +72,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind of signal.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::CreateBegan,
         Self::CreateReady,
         Self::CreateFailed,
+        Self::SecretsMissed,
         Self::ResumeBegan,
         Self::ResumeReady,
         Self::ResumeFailed,
@@ -107,6 +110,7 @@ impl Kind {
             Self::CreateBegan => "sandbox.create.began",
             Self::CreateReady => "sandbox.create.ready",
             Self::CreateFailed => "sandbox.create.failed",
+            Self::SecretsMissed => "sandbox.secrets.missed",
             Self::ResumeBegan => "sandbox.resume.began",
             Self::ResumeReady => "sandbox.resume.ready",
             Self::ResumeFailed => "sandbox.resume.failed",
@@ -154,7 +158,7 @@ pub enum Alarm {
     /// [`BURIED`], [`Kind::TurnLost`], [`Kind::TurnUntold`].
     WorkDropped,
     /// The table, a chat or a sandbox provider does not do what work needs: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
-    /// [`BREAKER_OPENED`].
+    /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`].
     ServiceAway,
     /// A turn has failed: [`Kind::TurnFailed`].
     TurnFailed,
@@ -188,6 +192,8 @@ pub const CONTROL_DROPPED: &str = "control.dropped";
 pub const BURIED: &str = "message.buried";
 /// Event: the table refused a delivery its record, to read or to write, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
+/// Event: the stack's key for a provider, or its settings, are of another account than the sandboxes on record.
+pub const ACCOUNT_OTHER: &str = "account.other";
 /// Event: a breaker of a provider has opened.
 pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 /// Event: sandboxes would have been deleted as nobody's and were kept, because they were most of a listing.
@@ -234,13 +240,21 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
         });
-        if after.observed.untold.as_ref() == Some(&ended.id) {
-            told.push(Signal {
-                kind: Kind::TurnUntold,
-                turn: Some(ended.id.clone()),
-                took_ms: None,
-            });
-        }
+    }
+    let is_new = |id: &TurnId| {
+        let is_kept = |session: &Session| session.untold.iter().any(|one| one.turn == *id);
+        let has_ended = after
+            .ended
+            .iter()
+            .any(|ended| ended.id == *id && !known(ended));
+        has_ended || before.is_some_and(is_kept)
+    };
+    if let Some(turn) = after.observed.untold.as_ref().filter(|id| is_new(id)) {
+        told.push(Signal {
+            kind: Kind::TurnUntold,
+            turn: Some(turn.clone()),
+            took_ms: None,
+        });
     }
     told
 }
@@ -258,6 +272,10 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
     let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
     let took_ms = Some(now_ms.saturating_sub(since_ms));
     let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
+    let missed = |session: &Session| session.sandbox.without_secrets;
+    if missed(after) > before.map_or(0, missed) {
+        tell(Kind::SecretsMissed, took_ms);
+    }
     match (was, after.sandbox.phase) {
         (was, Phase::Creating) if was != Phase::Creating || anew => tell(Kind::CreateBegan, None),
         (Phase::Creating, Phase::Active) => tell(Kind::CreateReady, took_ms),

@@ -9,6 +9,10 @@ use crate::sandbox::{Phase, SandboxRecord};
 
 /// One wish to have it back, or made, is sent in so many milliseconds, however many calls want it.
 pub const WISH_MS: u64 = 30_000;
+/// Calls with one bearer that go on at once: each holds an execution of the account while it waits.
+pub const CALLS_MAX: u8 = 16;
+/// A call that never says that it is over counts for so long: no function runs for longer.
+pub const CALL_MS_MAX: u64 = 15 * 60_000;
 /// A sandbox that is used is said to be after this part of the time that it may be idle.
 const USE_SHARE: u64 = 4;
 

@@ -18,4 +18,7 @@ pub struct Usage {
     /// Lines removed from them.
     #[serde(default)]
     pub removed: u64,
+    /// There may be more changed files than these: that could not be found out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub files_unknown: bool,
 }

@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The folder of the checkout that every thread of a sandbox can work in, in the sandbox's working directory.
 pub const COMMON_FOLDER: &str = "project";
-/// The folder that the workspaces of single threads are in, likewise.
-pub const OWN_FOLDERS: &str = "workspaces";
 /// Below a workspace: the folder with the files that came with messages.
 pub const ATTACHMENTS_FOLDER: &str = ".bobbin/attachments";
 /// Bytes of a directory's path (Linux: `PATH_MAX`).

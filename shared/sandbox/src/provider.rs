@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bobbin_core::account::Account;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, SandboxKey, Tenant};
@@ -254,6 +255,9 @@ pub trait Provider: fmt::Debug + Send + Sync {
 
     /// What it can do at all.
     fn caps(&self) -> Caps;
+
+    /// The account that the key and the settings open: where its sandboxes are and are looked for. None: it does not say.
+    async fn account(&self) -> ProviderResult<Option<Account>>;
 
     /// Makes the sandbox of this key and generation. One of that name that carries our labels is adopted. The answer is what
     /// is seen afterwards, and may lag. A snapshot that is not there any more is [`Failure::TurnFailed`].

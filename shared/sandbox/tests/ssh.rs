@@ -293,12 +293,13 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     assert_eq!(read.unwrap(), b"one");
 
     // The end takes everything along, also what the sandbox's user has left elsewhere or made unwritable.
-    ran(
-        &provider,
-        &sandbox,
-        "mkdir -p locked/in; touch locked/in/x /tmp/left ../beside; chmod 0 locked",
-    )
-    .await;
+    host.as_root("install -d -m 700 -o bobbin-1 /run/user/$(id -u bobbin-1)");
+    let left = "mkdir -p locked/in; touch locked/in/x /tmp/left ../beside; chmod 0 locked
+mkdir -p /run/user/$(id -u)/systemd; touch /run/user/$(id -u)/systemd/left /run/lock/left
+[ ! -d /dev/mqueue ] || touch /dev/mqueue/left
+ipcmk -M 64; ipcmk -Q; ipcmk -S 1";
+    let told = ran(&provider, &sandbox, left).await;
+    assert_eq!(told.exit_code, 0, "{}", told.text);
     assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
     assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
     assert_eq!(provider.resume(&name).await, Ok(SandboxState::Gone));
@@ -311,6 +312,8 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
         host.as_root("ls -A /var/lib/bobbin/1/disk /tmp"),
         "/tmp:\n\n/var/lib/bobbin/1/disk:\n"
     );
+    let elsewhere = "find /run/user /run/lock /dev/mqueue -user bobbin-1 -mindepth 1 ! -path \"/run/user/$(id -u bobbin-1)\"; tail -q -n +2 /proc/sysvipc/*";
+    assert_eq!(host.as_root(elsewhere), "");
     assert_eq!(provider.list(None).await.unwrap(), []);
 }
 

@@ -1,27 +1,38 @@
 //! For tests: whether a request is one that a platform takes.
 //!
 //! It shares no code with what it judges. The published descriptions are read from the folder that `BOBBIN_SPECS` names;
-//! without it only the rules that are written here are applied, and that is said loudly.
+//! without it only the rules that are written here are applied, and that is said once. Where `BOBBIN_SPECS_REQUIRED` is set,
+//! as CI does that has the folder, a test that misses a file of it fails.
 
 pub mod discord;
 pub mod slack;
 
 use std::path::PathBuf;
+use std::sync::Once;
 
 use serde_json::{Value, json};
 
-/// A file of the folder that `BOBBIN_SPECS` names; says so loudly where there is none.
+/// A file of the folder that `BOBBIN_SPECS` names; none where there is none, which is said once.
+///
+/// # Panics
+/// When there is none and `BOBBIN_SPECS_REQUIRED` is set.
 #[must_use]
 pub fn specification(name: &str) -> Option<PathBuf> {
-    found(name).or_else(|| {
-        eprintln!(
-            "SKIPPED: BOBBIN_SPECS names no folder with {name}, so it is not checked against"
-        );
-        None
-    })
+    let required = std::env::var_os("BOBBIN_SPECS_REQUIRED").is_some();
+    checked(found(name), name, required)
 }
 
-/// A file of the reference folder beside that folder; says so loudly where there is none.
+fn checked(found: Option<PathBuf>, name: &str, required: bool) -> Option<PathBuf> {
+    static SAID: Once = Once::new();
+    if found.is_none() {
+        let missing = format!("BOBBIN_SPECS names no folder with {name}");
+        assert!(!required, "{missing}, and BOBBIN_SPECS_REQUIRED is set");
+        SAID.call_once(|| eprintln!("SKIPPED: {missing}, so nothing is checked against it"));
+    }
+    found
+}
+
+/// A file of the reference folder beside that folder, as [`specification`].
 #[must_use]
 pub fn outside(path: &str) -> Option<PathBuf> {
     specification(&format!("../reference/{path}"))
@@ -32,7 +43,7 @@ fn found(name: &str) -> Option<PathBuf> {
     Some(folder.join(name)).filter(|path| path.exists())
 }
 
-/// An official description of an API, as JSON; says so loudly where there is none.
+/// An official description of an API, as JSON, as [`specification`].
 ///
 /// # Panics
 /// When it cannot be read.
@@ -64,4 +75,22 @@ pub fn conforms(description: &Value, pointer: &str, value: &Value) {
         .map(|e| format!("{}: {e}", e.instance_path()))
         .collect();
     assert!(errors.is_empty(), "{pointer} refuses {value}: {errors:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_description_is_skipped() {
+        assert_eq!(checked(None, "a.json", false), None);
+        let found = Some(PathBuf::from("/specs/a.json"));
+        assert_eq!(checked(found.clone(), "a.json", true), found);
+    }
+
+    #[test]
+    #[should_panic(expected = "no folder with a.json")]
+    fn a_required_description_must_be_there() {
+        let _ = checked(None, "a.json", true);
+    }
 }

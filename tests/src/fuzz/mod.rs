@@ -116,8 +116,8 @@ pub const TARGETS: [Target; 13] = [
     },
     Target {
         name: "text_split",
-        property: "parts within their bound, none blank, nothing lost, no code block left open; a rewritten table \
-                   grows within a bound",
+        property: "parts within their bound, none blank, nothing lost, no code block left open; a text in a chat's own \
+                   dialect grows within a bound",
         check: text::split,
         seeds: seeds::texts,
     },

@@ -1,6 +1,6 @@
 //! Cutting an answer into messages, judged by a Markdown reader.
 
-use bobbin_core::text::{self, PART_UNITS_MIN, units};
+use bobbin_core::text::{self, Dialect, PART_UNITS_MIN, units};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 /// Bounds that an input is cut at: the smallest, a few small ones, and the two platforms'.
@@ -16,13 +16,14 @@ pub(super) fn split(input: &[u8]) {
     for bound in BOUNDS_UNITS {
         cut(&markdown, bound);
     }
-    let tables = text::discord_markdown(&markdown);
-    assert!(
-        units(&tables) <= grown(units(&markdown)),
-        "{} units became {}",
-        units(&markdown),
-        units(&tables)
-    );
+    for dialect in [Dialect::Backticks, Dialect::Entities] {
+        let fitted = units(&text::fit(&markdown, dialect));
+        let before = units(&markdown);
+        assert!(fitted <= grown(before), "{before} units became {fitted}");
+        let parts = text::parts(&markdown, dialect, 1_900);
+        assert!(parts.iter().all(|part| units(part) <= 1_900));
+        assert_eq!(parts.is_empty(), markdown.trim().is_empty());
+    }
     for bound in [0, 1, 7, 100] {
         let short = text::shorten(&markdown, bound);
         assert!(units(&short) <= bound, "{short:?} is longer than {bound}");
@@ -34,7 +35,7 @@ pub(super) fn split(input: &[u8]) {
     assert_eq!(text::one_line(&line), line);
 }
 
-/// What a text may become when its tables are drawn.
+/// What a text may become in a chat's own dialect, where tables are drawn.
 const fn grown(units: usize) -> usize {
     1_000 + units * 50
 }
@@ -48,7 +49,7 @@ fn cut(markdown: &str, bound: usize) {
     }
     let (before, after) = (ink(markdown), ink(&parts.concat()));
     assert!(is_subsequence(&before, &after), "something is lost");
-    if !has_fence(markdown) {
+    if !has_fence(markdown) && !has_table(markdown) {
         assert_eq!(before, after, "something was added");
     }
     if max >= FENCED_UNITS_MIN && fences_can_be_repeated(markdown) && blocks_have_ends(markdown) {
@@ -93,6 +94,11 @@ fn blocks_have_ends(markdown: &str) -> bool {
             let closed = !marks.is_empty() && marks.chars().all(|c| matches!(c, '`' | '~'));
             closed || range.end >= end
         })
+}
+
+fn has_table(markdown: &str) -> bool {
+    let mut events = Parser::new_ext(markdown, Options::ENABLE_TABLES);
+    events.any(|event| matches!(event, Event::Start(Tag::Table(_))))
 }
 
 fn has_fence(text: &str) -> bool {

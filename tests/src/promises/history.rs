@@ -66,6 +66,9 @@ pub enum Fact {
     Withheld { turn: usize },
     /// The chat refused a post.
     Refused { turn: usize },
+    /// The thread could not be written in when something of the turn was to be said: its files are left to the next one that
+    /// is answered.
+    Closed { turn: usize },
     /// Something that has a bound was used so often.
     Spent {
         what: &'static str,

@@ -238,6 +238,7 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         // Nobody stood in the way of reading and showing its file.
         let undisturbed = count(&Fact::Withheld { turn }) == 0
             && count(&Fact::Refused { turn }) == 0
+            && count(&Fact::Closed { turn }) == 0
             && !history
                 .facts
                 .iter()

@@ -1,8 +1,9 @@
 //! How calls fail.
 
-use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
+use bobbin_core::sandbox::SandboxState;
 
 use super::plan::Out;
 
@@ -28,17 +29,51 @@ fn wait() -> Failure {
 /// What an effect needs that may be away.
 pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
     match effect {
-        Effect::Chat(_) => &[Out::Chat, Out::Token],
+        Effect::Chat(ChatEffect::TellBeside { .. } | ChatEffect::Tell { .. }) => {
+            &[Out::Chat, Out::Token]
+        }
+        Effect::Chat(_) => &[Out::Chat, Out::Token, Out::Access],
         Effect::Recall { .. }
         | Effect::FindName { .. }
         | Effect::EndTools { .. }
         | Effect::FindAgent { .. } => &[Out::Table],
+        Effect::Sandbox(effect) if effect.rests_on_account() => &[Out::Provider, Out::Account],
         Effect::Sandbox(_) => &[Out::Provider],
         _ => &[],
     }
 }
 
+/// What another account shows of a sandbox that is not in it; none: the effect does not look there.
+pub(super) fn not_there(effect: &Effect) -> Option<Event> {
+    match effect {
+        Effect::Sandbox(SandboxEffect::Count { .. }) => Some(Event::Counted(0)),
+        Effect::Sandbox(SandboxEffect::DeleteSnapshot { name }) => {
+            Some(Event::SnapshotDeleted { name: name.clone() })
+        }
+        Effect::Sandbox(
+            SandboxEffect::Observe { .. }
+            | SandboxEffect::Confirm { .. }
+            | SandboxEffect::Start { .. }
+            | SandboxEffect::Stop { .. }
+            | SandboxEffect::Delete { .. },
+        ) => Some(Event::Observed(SandboxState::Gone)),
+        // Made there it is as if it were here: nobody looks for it in both.
+        Effect::Sandbox(SandboxEffect::Create { .. }) => None,
+        Effect::Agent(AgentEffect::SendPrompt {
+            sending: Sending::First { .. },
+            ..
+        }) => Some(Event::NotSent(Failure::SandboxGone)),
+        Effect::Sandbox(_) | Effect::Agent(_) => Some(Event::Failed(Failure::SandboxGone)),
+        _ => None,
+    }
+}
+
 pub(super) fn away_for_now(what: Out) -> Failure {
+    if what == Out::Access {
+        return Failure::ThreadClosed {
+            seen: "the app may not write here".to_owned(),
+        };
+    }
     Failure::Outage {
         after_ms: 0,
         seen: format!("{what:?} is away"),

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 
+use super::due::Due;
 use super::plan::Late;
 use super::queue::Entry;
 use super::sandbox::{Sandbox, down};
@@ -53,8 +54,8 @@ pub struct Home {
     pub users: BTreeSet<usize>,
     /// What happened to it, whoever works in it.
     pub facts: Vec<Fact>,
-    /// What the index says, and from when.
-    index: Vec<(Ms, Option<Ms>)>,
+    /// When it is due.
+    pub due: Due,
     /// Nobody reaches its servers before this time.
     cut_until_ms: Ms,
 }
@@ -72,12 +73,7 @@ impl Home {
     pub fn keep(&mut self, record: &SandboxRecord, now_ms: Ms, lag_ms: u64) {
         let stored = SandboxRecord::decode(&record.encode());
         self.record = Some(stored.expect("a record can be read"));
-        self.index.push((now_ms + lag_ms, record.due_at_ms));
-    }
-
-    /// The index's word: the newest that has arrived.
-    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
-        newest(&mut self.index, now_ms)
+        self.due.keep(record.due_at_ms, now_ms, lag_ms);
     }
 
     /// How many sandboxes of the record's present generation exist.
@@ -409,7 +405,9 @@ impl Home {
             },
             Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 sandbox.cloned = true;
-                Event::Cloned
+                Event::Cloned {
+                    left_out: LeftOut::default(),
+                }
             }
             Some(_) => down(),
         }
@@ -439,11 +437,4 @@ impl Home {
             Some(_) => down(),
         }
     }
-}
-
-/// What the index says: the newest word that has arrived.
-pub(super) fn newest(index: &mut Vec<(Ms, Option<Ms>)>, now_ms: Ms) -> Option<Ms> {
-    let arrived = index.iter().rposition(|(at, _)| *at <= now_ms)?;
-    index.drain(..arrived);
-    index[0].1
 }

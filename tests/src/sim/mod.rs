@@ -9,6 +9,7 @@
 pub mod agent;
 pub mod announcer;
 pub mod crowd;
+pub mod due;
 mod failing;
 pub mod home;
 pub mod plan;

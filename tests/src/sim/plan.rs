@@ -42,17 +42,24 @@ pub enum Out {
     Chat,
     /// The chat does not take the bot's token.
     Token,
+    /// The threads cannot be written in: a right is missing, or they are locked.
+    Access,
     /// Neither the provider's own calls nor the paths to its sandboxes; what runs there goes on.
     Provider,
+    /// The stack's key is of another account, in which there is nothing; what runs in the one before goes on.
+    Account,
 }
 
 impl Out {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Table,
         Self::Writes,
         Self::Chat,
         Self::Token,
         Self::Provider,
+        // Last: everything else of a seed's history stays as it is.
+        Self::Access,
+        Self::Account,
     ];
 }
 
@@ -83,6 +90,8 @@ pub enum Deed {
     StopsByItself,
     /// For so long there is more work than executions.
     Crowded(u64),
+    /// No worker works for so long: nothing is delivered.
+    Idle(u64),
     /// What all threads stand on is away for so long.
     Out(Out, u64),
     /// The stack is deployed with this mode.

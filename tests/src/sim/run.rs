@@ -139,6 +139,7 @@ impl World {
                 }
                 Deed::StopsByItself => inner.places[place].home.stops_by_itself(now_ms),
                 Deed::Crowded(for_ms) => inner.crowded_until_ms = now_ms + for_ms,
+                Deed::Idle(for_ms) => inner.idle_until_ms = now_ms + for_ms,
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Mode(mode) => inner.runtime = mode,
                 Deed::Tools => inner.tools(place, Use::Calls, self.limits.idle_pause_ms),
@@ -212,7 +213,8 @@ impl World {
             if !inner.queue(group).front().is_none_or(is_held) {
                 inner.gives_up(group);
             }
-            let is_full = inner.executions.is_some_and(|most| tasks.workers() >= most);
+            let is_full = now_ms < inner.idle_until_ms
+                || inner.executions.is_some_and(|most| tasks.workers() >= most);
             let token = inner.tokens + 1;
             let Some(entry) = inner.queue(group).front_mut() else {
                 continue;

@@ -13,6 +13,7 @@ use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{NameWrite, Session};
 
 use super::announcer::Announcing;
+use super::due::Due;
 use super::home::{Caller, Home};
 use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
@@ -61,10 +62,16 @@ pub struct Inner {
     pub hunts_crash: bool,
     /// Who has which name.
     pub names: BTreeMap<(Tenant, SandboxName), SandboxKey>,
+    /// The planted fault: what is due is sent a sweep each time that it is seen.
+    pub sweeps_each_time: bool,
     /// The planted fault: what was made is never counted again.
     pub counts_once: bool,
+    /// The planted fault: nobody compares the account behind the stack's key.
+    pub accounts_uncompared: bool,
     /// The planted fault: a token that is not taken is taken for one that never will be.
     pub gives_tokens_up: bool,
+    /// The planted fault: what a closed thread could not be told is forgotten.
+    pub forgets_untold: bool,
     /// The planted fault: a dead letter is taken away once its notice has been sent.
     pub letters_go_unread: bool,
     /// The planted fault: a second sandbox is made whatever has become of its agent's.
@@ -101,6 +108,13 @@ pub struct Inner {
     /// By time, and in the order in which they were planned.
     pub(super) deeds: BTreeMap<(Ms, usize), (usize, Deed)>,
     pub(super) planned: usize,
+    pub sweeps_sent: u64,
+    /// No worker works before this time.
+    pub(super) idle_until_ms: Ms,
+    /// What becomes of the sweeper while it sends.
+    pub(super) of_sweeper: Dice,
+    /// Which transactions meet another of the same item, time and again.
+    pub(super) of_transactions: Dice,
     /// Executions of the worker at the most; none: as many as there is work for.
     pub executions: Option<usize>,
     /// How the looks at runs that nobody holds came, before and after this time.
@@ -135,8 +149,11 @@ impl Inner {
             sweeps: true,
             hunts_crash: false,
             names: BTreeMap::new(),
+            sweeps_each_time: false,
             counts_once: false,
+            accounts_uncompared: false,
             gives_tokens_up: false,
+            forgets_untold: false,
             letters_go_unread: false,
             makes_unwanted: false,
             pauses_used: false,
@@ -158,6 +175,10 @@ impl Inner {
             wake_ups: BinaryHeap::new(),
             deeds: BTreeMap::new(),
             planned: 0,
+            sweeps_sent: 0,
+            idle_until_ms: 0,
+            of_sweeper: Dice::new(seed ^ 0x5357_4545_5045_5253),
+            of_transactions: Dice::new(seed ^ 0x4D45_4554),
             executions: None,
             crowded_until_ms: 0,
             at_work_ms: 0,
@@ -370,7 +391,9 @@ impl Inner {
             Out::Writes => "writes out",
             Out::Chat => "chat out",
             Out::Token => "token refused",
+            Out::Access => "threads closed",
             Out::Provider => "provider out",
+            Out::Account => "account out",
         });
         self.outages.push((what, until_ms));
         if what == Out::Provider {
@@ -384,6 +407,7 @@ impl Inner {
         let spent = |entry: &mut Entry| entry.receives >= DELIVERIES_MAX;
         if let Some(dead) = self.queue(group).pop_front_if(spent) {
             self.met.insert("dead letter");
+            self.sweep_is_done(group, &dead.message);
             // The letter of the message that a notice is about is still there; sweeps come again by themselves.
             if matches!(
                 dead.message.work,
@@ -391,6 +415,24 @@ impl Inner {
             ) {
                 self.places[group.place].letters.push(dead.message);
             }
+        }
+    }
+
+    /// When what a group's sweeps are about is due.
+    pub(super) fn due(&mut self, group: Group) -> &mut Due {
+        let here = &mut self.places[group.place];
+        if group.of_sandbox {
+            &mut here.home.due
+        } else {
+            &mut here.due
+        }
+    }
+
+    /// The sweeper may say the next one.
+    pub(super) fn sweep_is_done(&mut self, group: Group, sweep: &Message) {
+        let now_ms = self.now_ms;
+        if sweep.is_marked() {
+            self.due(group).is_done(&sweep.id, now_ms);
         }
     }
 
@@ -626,12 +668,17 @@ pub fn settled(inner: &Inner) -> bool {
         let record = place.record.as_ref();
         record.is_some_and(|session| session.stray.is_some() && session.due_at_ms.is_some())
     };
+    // What a thread could not be told is tried until it can be.
+    let untold = |place: &SimThread| {
+        let record = place.record.as_ref();
+        record.is_some_and(|session| !session.untold.is_empty())
+    };
     !inner.troubled()
         && !inner.places.iter().any(has_orphan)
         && !inner
             .places
             .iter()
-            .any(|place| passing(place) || astray(place))
+            .any(|place| passing(place) || astray(place) || untold(place))
 }
 
 fn has_orphan(place: &SimThread) -> bool {

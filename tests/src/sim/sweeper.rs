@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 
 use bobbin_core::decide::orphan::{Fate, Graces, fate};
 use bobbin_core::drive::Verdict;
-use bobbin_core::ids::Ms;
+use bobbin_core::ids::{Ms, TurnId};
+use bobbin_core::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
 use bobbin_core::message::{Message, Work};
 
 use super::home::Caller;
-use super::plan::{Late, Trouble};
-use super::queue::Group;
+use super::plan::{Late, Out, Trouble};
+use super::queue::{Entry, Group};
 use super::state::Inner;
 use super::task::{FUNCTION_MS, Task, Tasks};
 use super::world::World;
@@ -17,11 +18,71 @@ use super::world::World;
 /// The sweeper's tick.
 pub(super) const TICK_MS: u64 = 60_000;
 
+impl Inner {
+    /// Sends a group a sweep, unless one is out; the sweeper may die between any two steps of that.
+    fn sweep(&mut self, group: Group, due_ms: Ms) {
+        let now_ms = self.now_ms;
+        let thread = self.places[group.place].thread.clone();
+        let thread = if group.of_sandbox {
+            thread.sandbox().group()
+        } else {
+            thread
+        };
+        let mut sweep = Message::sweep(thread, now_ms);
+        if !self.sweeps_each_time {
+            if self.is_out(Out::Table) || self.is_out(Out::Writes) {
+                return;
+            }
+            let times = (now_ms, now_ms + SWEEP_UNSENT_MS);
+            let Some(id) = self.due(group).means(due_ms, sweep.id.clone(), times) else {
+                return;
+            };
+            sweep.id = id;
+            if self.sweeper_dies() {
+                return;
+            }
+        }
+        let id = sweep.id.clone();
+        let copies = |inner: &mut Self| {
+            let queue = inner.queue(group).iter();
+            queue.filter(|entry| entry.message.id == id).count() as u64
+        };
+        let before = copies(self);
+        self.send(sweep);
+        let is_twice = before > 0 && copies(self) > before;
+        let waiting = self.sweeps_that_wait(group);
+        let here = &mut self.places[group.place];
+        here.sweeps_unsure += u64::from(is_twice);
+        self.sweeps_sent += u64::from(copies(self) > before);
+        let here = &mut self.places[group.place];
+        here.sweeps_most = here.sweeps_most.max(waiting);
+        if !self.sweeps_each_time && !self.sweeper_dies() && !self.is_out(Out::Writes) {
+            self.due(group).is_out(&id, now_ms + SWEEP_OUT_MS, now_ms);
+        }
+    }
+
+    /// Those in a group's queue that nobody has done.
+    fn sweeps_that_wait(&mut self, group: Group) -> u64 {
+        let marked = |entry: &Entry| entry.message.is_marked().then(|| entry.message.id.clone());
+        let sent: Vec<TurnId> = self.queue(group).iter().filter_map(marked).collect();
+        let due = self.due(group);
+        sent.iter().filter(|sent| !due.has_done(sent)).count() as u64
+    }
+
+    fn sweeper_dies(&mut self) -> bool {
+        let dies = self.troubled() && self.of_sweeper.falls(100);
+        if dies {
+            self.met.insert("sweeper died");
+        }
+        dies
+    }
+}
+
 impl World {
     /// A record of a thread for which the provider lists nothing: it is asked to look, when it is time for that.
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
-        let armed = inner.places[place].home.index_says(now_ms).is_some();
+        let armed = inner.places[place].home.due.says(now_ms).is_some();
         if !inner.sweeps || !armed || now_ms % self.limits.reconcile_ms >= TICK_MS {
             return;
         }
@@ -67,36 +128,18 @@ impl World {
     /// The sweeper: what the index, which lags, calls due becomes a message; then the orphan hunt.
     pub(super) fn tick(&self, tasks: &mut Tasks) {
         let mut inner = self.lock();
-        let sweeps = inner.sweeps;
         let now_ms = inner.now_ms;
-        for group in inner.groups().filter(|_| sweeps) {
-            let here = &mut inner.places[group.place];
-            let due_ms = if group.of_sandbox {
-                here.home.index_says(now_ms)
-            } else {
-                here.index_says(now_ms)
-            };
-            let Some(due_ms) = due_ms.filter(|due_ms| *due_ms <= now_ms) else {
-                continue;
-            };
-            let thread = here.thread.clone();
-            let thread = if group.of_sandbox {
-                thread.sandbox().group()
-            } else {
-                thread
-            };
-            let id = format!("sweep-{}-{due_ms}", thread.short_hash());
-            inner.send(Message {
-                id: id.into(),
-                thread,
-                accepted_at_ms: now_ms,
-                work: Work::Sweep,
-            });
+        for group in inner.groups().filter(|_| inner.sweeps).collect::<Vec<_>>() {
+            let due_ms = inner.due(group).says(now_ms);
+            if let Some(due_ms) = due_ms.filter(|due_ms| *due_ms <= now_ms) {
+                inner.sweep(group, due_ms);
+            }
         }
         for place in 0..inner.places.len() {
             inner.tell_dead(place);
             inner.places[place].home.shows_again(now_ms);
-            if inner.places[place].home.sandboxes.is_empty() {
+            // Of another account nothing is listed that is here.
+            if inner.places[place].home.sandboxes.is_empty() || inner.is_out(Out::Account) {
                 self.look(&mut inner, place);
                 continue;
             }

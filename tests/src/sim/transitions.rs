@@ -82,9 +82,10 @@ pub fn kind(event: &Event) -> &'static str {
         },
         Event::SnapshotDeleted { .. } => "snapshot deleted",
         Event::Woken => "woken",
-        Event::Cloned => "cloned",
+        Event::Cloned { .. } => "cloned",
         Event::NotCloned { .. } => "not cloned",
         Event::Healthy => "healthy",
+        Event::SecretsNotPutIn => "secrets not put in",
         Event::OptionsListed(_) => "surveyed",
         Event::AgentSession { .. } => "agent session",
         Event::Attached { .. } => "attached",
@@ -115,6 +116,7 @@ pub fn kind(event: &Event) -> &'static str {
             Failure::Outage { .. } => "failed: outage",
             Failure::Wait { .. } => "failed: wait",
             Failure::Newer { .. } => "failed: newer",
+            Failure::ThreadClosed { .. } => "failed: thread closed",
             Failure::ThreadGone { .. } => "failed: thread gone",
             Failure::TurnFailed { .. } => "failed: turn failed",
         },
@@ -122,7 +124,7 @@ pub fn kind(event: &Event) -> &'static str {
 }
 
 /// The classes of failure, in the document's words.
-pub const FAILURES: [&str; 10] = [
+pub const FAILURES: [&str; 11] = [
     "session missing",
     "sandbox down",
     "sandbox gone",
@@ -131,6 +133,7 @@ pub const FAILURES: [&str; 10] = [
     "outage",
     "wait",
     "newer",
+    "thread closed",
     "thread gone",
     "turn failed",
 ];

@@ -260,19 +260,27 @@ impl Talk<'_> {
     /// # Panics
     /// When nothing is told within its bound.
     pub async fn status(&self) -> String {
+        self.told("status").await
+    }
+
+    /// What the person is told who asks by this word.
+    ///
+    /// # Panics
+    /// When nothing is told within its bound.
+    pub async fn told(&self, word: &str) -> String {
         let before = self.whispers().await.map_or(0, |seen| seen.len());
-        let said = self.word("status").await;
+        let said = self.word(word).await;
         if self.platform == Platform::Slack {
             // In Slack, where the question stands in the thread, so does the answer.
             let key = post_key(&self.thread.key, &said.as_str().into(), &PostKind::Notice);
             return self
-                .see(VISIBLE_MS_MAX, "the status is told", |one| {
+                .see(VISIBLE_MS_MAX, "the person is told", |one| {
                     one.key.as_deref() == Some(&key)
                 })
                 .await
                 .text;
         }
-        eventually(VISIBLE_MS_MAX, "the status is told", async || {
+        eventually(VISIBLE_MS_MAX, "the person is told", async || {
             let seen = self.whispers().await?;
             let new = seen
                 .get(before..)

@@ -6,6 +6,7 @@ mod configuration;
 mod container;
 mod counted;
 mod events;
+mod vanished;
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -55,6 +56,10 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "functions::an_orphan_that_is_deleted_is_counted",
             counted::sweeper,
+        ),
+        trial(
+            "functions::most_records_without_a_listed_sandbox_are_kept",
+            vanished::held,
         ),
         trial(
             "functions::the_tick_of_the_sweeper_looks_everywhere_and_answers_with_numbers",

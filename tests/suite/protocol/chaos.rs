@@ -34,7 +34,9 @@ const HOUR_MS: u64 = 60 * 60_000;
 const LINES_MAX: usize = 2_000;
 
 /// What the histories must meet, so that nothing holds for want of an occasion.
-const MET: [&str; 57] = [
+const MET: [&str; 63] = [
+    "sweeper died",
+    "contended",
     "hidden",
     "asked to take back",
     "table out",
@@ -42,6 +44,10 @@ const MET: [&str; 57] = [
     "chat out",
     "token refused",
     "provider out",
+    "threads closed",
+    "told beside",
+    "account out",
+    "without secrets",
     "Answered",
     "Failed",
     "Cancelled",
@@ -186,8 +192,14 @@ fn wall_clocks(world: &World, seed: u64) {
 }
 
 /// What all threads stand on goes away, for an hour at most.
-fn outages(world: &World, dice: &mut Dice) {
+fn outages(world: &World, dice: &mut Dice, seed: u64) {
+    // From dice of its own: the rest of a history stays what it is without this.
+    let mut apart = Dice::new(seed ^ 0x4143_434F_554E_54);
     for what in Out::ALL {
+        let dice = match what {
+            Out::Account => &mut apart,
+            _ => &mut *dice,
+        };
         if dice.falls(100) {
             let at_ms = dice.below(TROUBLE_MS);
             world.plan(at_ms, 0, Deed::Out(what, dice.below(HOUR_MS)));
@@ -218,7 +230,7 @@ fn begun(seed: u64, logs: bool) -> World {
     let world = World::new(threads, dice.next(), trouble, limits);
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);
-    outages(&world, &mut dice);
+    outages(&world, &mut dice, seed);
     announced(&world, seed);
     outside(&world, seed, threads);
     wall_clocks(&world, seed);
@@ -302,7 +314,7 @@ pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let world = World::new(shared::THREADS, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;
     shared::plan(&world, &mut dice);
-    outages(&world, &mut dice);
+    outages(&world, &mut dice, seed);
     outside(&world, seed, shared::THREADS);
     wall_clocks(&world, seed);
     modes(&world, seed);

@@ -1,4 +1,4 @@
-//! An hour without table, chat, token or provider, beginning at every call of a conversation: nothing is lost and nothing
+//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
 //! done twice, and what the agent has begun is answered.
 
 use bobbin_core::limits::Limits;
@@ -47,7 +47,8 @@ fn judge(world: &World) -> Result<(), String> {
     promises::check(&place.history).map_err(told)
 }
 
-/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away.
+/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away or nobody could
+/// be told that it began.
 fn is_answered(world: &World, of: Out) -> Result<(), String> {
     let inner = world.lock();
     let facts = &inner.places[0].history.facts;
@@ -56,8 +57,8 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
         let begun = facts
             .iter()
             .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
-        let is_well =
-            ended(Ending::Answered) || of == Out::Provider && ended(Ending::Failed) && !begun;
+        let may_not_begin = matches!(of, Out::Provider | Out::Access | Out::Account);
+        let is_well = ended(Ending::Answered) || may_not_begin && ended(Ending::Failed) && !begun;
         if !is_well {
             return Err(format!("turn {turn} is not answered: {facts:?}"));
         }
@@ -116,6 +117,61 @@ fn given_up(letters_go_unread: bool) -> Result<(), String> {
     }
 }
 
+/// Threads of a weekend.
+const THREADS: usize = 6;
+/// Friday evening to Monday morning.
+const WEEKEND_MS: u64 = 60 * HOUR_MS;
+
+/// What is away over a weekend.
+#[derive(Debug, Clone, Copy)]
+enum Away {
+    /// Every worker, while idle sandboxes and a turn wait.
+    Workers,
+    Chat,
+}
+
+/// A weekend that begins in the midst of turns and idle sandboxes. How many sweeps the sweeper sent meanwhile.
+fn weekend(away: Away, plant: Fault) -> Result<u64, String> {
+    let world = World::new(THREADS, 7, Trouble::None, Limits::DEFAULT);
+    {
+        let mut inner = world.lock();
+        inner.call_ms = Some(50);
+        plant(&mut inner);
+    }
+    for place in 0..THREADS {
+        let id = format!("t{place}");
+        let message = world.message(place, &id, prompt(&id));
+        // The last of them has just begun when it goes away.
+        let at_ms = if place + 1 < THREADS { 0 } else { HOUR_MS / 4 };
+        world.plan(at_ms, place, Deed::Send(message));
+    }
+    let deed = match away {
+        Away::Workers => Deed::Idle(WEEKEND_MS),
+        Away::Chat => Deed::Out(Out::Chat, WEEKEND_MS),
+    };
+    world.plan(HOUR_MS / 4 + 2_000, 0, deed);
+    world.plan(WEEKEND_MS + HOUR_MS, 0, Deed::Rest);
+    world.run(settled)?;
+    world.settle();
+    let inner = world.lock();
+    for place in &inner.places {
+        promises::check(&place.history)?;
+    }
+    Ok(inner.sweeps_sent)
+}
+
+/// A group whose head does not move is sent one sweep, and when it moves again all comes to its end.
+fn weekends() -> Result<(), Failed> {
+    for away in [Away::Workers, Away::Chat] {
+        let sent = weekend(away, |_| {}).map_err(|why| format!("{away:?}: {why}"))?;
+        if sent == 0 {
+            return Err(format!("{away:?}: nothing was due").into());
+        }
+        println!("{away:?} for a weekend: {sent} sweeps in {THREADS} threads");
+    }
+    Ok(())
+}
+
 fn caught(what: Result<u32, String>) -> Result<(), Failed> {
     match what {
         Err(_) => Ok(()),
@@ -135,6 +191,19 @@ pub fn trials() -> Vec<Trial> {
         })
         .collect();
     trials.extend([
+        proof(
+            "protocol::outages::a_group_that_is_blocked_for_a_weekend_gets_one_sweep",
+            weekends,
+        ),
+        proof("protocol::outages::a_sweep_each_time_is_caught", || {
+            for away in [Away::Workers, Away::Chat] {
+                match weekend(away, |inner| inner.sweeps_each_time = true) {
+                    Err(why) if why.contains("sweeps that wait") => {}
+                    other => return Err(format!("{away:?}: not caught: {other:?}").into()),
+                }
+            }
+            Ok(())
+        }),
         proof(
             "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
             || given_up(false).map_err(Failed::from),
@@ -159,6 +228,20 @@ pub fn trials() -> Vec<Trial> {
             || {
                 let plant: Fault = |inner| inner.gives_tokens_up = true;
                 caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
+            },
+        ),
+        proof(
+            "protocol::outages::forgetting_what_a_closed_thread_was_not_told_is_caught",
+            || {
+                let plant: Fault = |inner| inner.forgets_untold = true;
+                caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
+            },
+        ),
+        proof(
+            "protocol::outages::an_account_that_is_not_compared_is_caught",
+            || {
+                let plant: Fault = |inner| inner.accounts_uncompared = true;
+                caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
             },
         ),
         proof(

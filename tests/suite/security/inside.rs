@@ -172,6 +172,7 @@ async fn without_keys(world: World) {
         format!("{}/_bobbin/functions", ready.aws_endpoint),
         format!("{}/sandbox", ready.daytona_api),
         format!("{}/models", ready.model_api),
+        format!("{}/health", ready.tools),
     ] {
         for (name, value) in [
             ("host", "rebound.example"),

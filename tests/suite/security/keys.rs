@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use bobbin_core::outcome::Outcome;
+use bobbin_core::sandbox::Phase;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
 use bobbin_tests::limits::VISIBLE_MS_MAX;
+use bobbin_tests::operator::operate;
 use bobbin_tests::processes;
+use bobbin_tests::provider::Provider;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -17,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::{now_s, requests};
 use crate::run::trial;
+use crate::waiting::card_says;
 
 /// How old a function's copy of a secret may be here, instead of a minute.
 const SECRETS_MS: u64 = 1_000;
@@ -30,6 +34,10 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "security::keys::keys_that_are_replaced_are_used_by_the_processes_that_run",
             replaced,
+        ),
+        trial(
+            "security::keys::a_key_of_another_account_ends_no_sandbox_and_makes_none_until_a_person_gives_them_up",
+            of_another_account,
         ),
     ]
 }
@@ -189,6 +197,54 @@ async fn replaced() {
         };
         assert!(log.lines().any(line), "{secret}");
     }
+    stack.end().unwrap();
+}
+
+async fn of_another_account() {
+    const ELSEWHERE: &str = "dtn_key_of_another_organisation";
+    const SAID: &str = "of another account than its sandboxes";
+    let stack = start(Value::Null);
+    let world = World::of(&stack);
+    let (mut talk, first) = world.begin(Platform::Slack, "echo: the first").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+
+    world.provider.add_key(ELSEWHERE, 2).await.unwrap();
+    let key = json!({"daytona_api_key": ELSEWHERE});
+    world.store("ProviderSecret", &key).await.unwrap();
+    copies_are_old().await;
+    let second = talk.say("echo: the second").await;
+    card_says(&talk, &second, SAID).await;
+    let (other, third) = world.begin(Platform::Discord, "echo: a new one").await;
+    card_says(&other, &third, SAID).await;
+    eventually(
+        VISIBLE_MS_MAX,
+        "the sweeper says so",
+        async || match world.sweep().await {
+            Err(told) if told.contains(SAID) => Ok(()),
+            other => Err(format!("{other:?}")),
+        },
+    )
+    .await;
+    let sandbox = talk.session().await.sandbox;
+    assert_eq!(sandbox.generation, 1, "{sandbox:?}");
+    assert_ne!(sandbox.phase, Phase::Destroyed, "{sandbox:?}");
+    let elsewhere = Provider::new(&http::client(), &world.ready.daytona_api, ELSEWHERE);
+    assert_eq!(elsewhere.list().await.unwrap(), [], "nothing is made there");
+
+    let words = ["secrets", "--from-env", "--other-account", "--dry-run"];
+    let dry = operate(&world, &words).await;
+    assert_eq!(dry.code, 3, "{dry:?}");
+    let confirmed = operate(&world, &words[..3]).await;
+    assert_eq!(confirmed.code, 0, "{confirmed:?}");
+    for (ran, says) in [(&dry, "would be given up"), (&confirmed, "are given up")] {
+        let says = format!("daytona: 1 sandbox of another account {says}");
+        assert!(ran.out.contains(&says), "{ran:?}");
+    }
+    for (talk, turn) in [(&talk, &second), (&other, &third)] {
+        let ended = talk.ended(turn).await;
+        assert_eq!(ended.outcome, Outcome::Answered, "{ended:?}");
+    }
+    assert_eq!(talk.session().await.sandbox.generation, 2);
     stack.end().unwrap();
 }
 

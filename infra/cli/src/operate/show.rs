@@ -1,7 +1,10 @@
 //! `show`: one thread with its timeline.
 
+use std::collections::BTreeSet;
+
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::ask::About;
+use bobbin_core::changes;
 use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::ledger::Entry;
 use bobbin_core::outcome::Outcome;
@@ -227,22 +230,25 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
         .timeline
         .iter()
         .map(|entry| plain(entry.at_ms, "phase", entry.phase.word(), short(&entry.note)));
+    let newest = session.ended.iter().rev().take(TURNS_MAX);
+    let newest: BTreeSet<&TurnId> = newest.map(|ended| &ended.id).collect();
+    let looked_up = |id: &TurnId| newest.contains(id);
     let turns = session.ended.iter().map(|ended| {
         let entry = entries.iter().find(|entry| entry.turn == ended.id);
         let words = |of: fn(&Entry) -> &String| {
             let text = entry.map(of).filter(|_| content)?;
             (!text.is_empty()).then(|| short(text))
         };
+        // A name, a connection or a fresh start is remembered like a turn, so that its repeat is known, and has no entry.
+        let (kind, what) = match (entry, &ended.outcome) {
+            (None, Outcome::Answered) if looked_up(&ended.id) => ("operation", "done"),
+            (_, ended) => ("turn", outcome(ended)),
+        };
         Event {
             turn: Some(ended.id.to_string()),
             asked: words(|entry| &entry.asked),
             answered: words(|entry| &entry.answered),
-            ..plain(
-                ended.at_ms,
-                "turn",
-                outcome(&ended.outcome),
-                note(&ended.outcome, entry),
-            )
+            ..plain(ended.at_ms, kind, what, note(&ended.outcome, entry))
         }
     });
     let operations = session.sandbox.operated.iter().map(|one| {
@@ -282,9 +288,7 @@ fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
         if entry.usage.tokens > 0 {
             facts.push(format!("{} tokens", thousands(entry.usage.tokens)));
         }
-        if entry.usage.files > 0 {
-            facts.push(format!("{} files changed", entry.usage.files));
-        }
+        facts.extend(changes::in_short(&entry.usage));
     }
     facts.join(", ")
 }
@@ -459,4 +463,43 @@ fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
         lines.extend(text.map(|text| format!("  {:<12} {word}: {text}", "")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bobbin_core::session::EndedTurn;
+
+    use super::*;
+
+    #[test]
+    fn what_was_no_turn_is_listed_as_an_operation() {
+        let thread = ThreadKey::discord("1", "2").unwrap();
+        let mut session = Session::new(thread, 0);
+        session.ended = ["asked", "named"]
+            .map(|id| EndedTurn {
+                id: id.into(),
+                outcome: Outcome::Answered,
+                at_ms: 1,
+            })
+            .to_vec();
+        let entry = serde_json::from_value(serde_json::json!({
+            "turn": "asked", "by": {"id": "4", "name": "ada"}, "accepted_at_ms": 0, "ended_at_ms": 1,
+            "outcome": {"outcome": "answered"}, "asked": "",
+        }));
+        let entry: Entry = entry.unwrap();
+        let listed: Vec<_> = timeline(&session, &[entry], false)
+            .into_iter()
+            .map(|one| (one.kind, one.what, one.turn.unwrap()))
+            .collect();
+        let line = |kind, what: &str, id: &str| (kind, what.to_owned(), id.to_owned());
+        assert_eq!(
+            listed,
+            [
+                line("turn", "answered", "asked"),
+                line("operation", "done", "named")
+            ]
+        );
+    }
 }

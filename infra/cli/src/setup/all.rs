@@ -82,7 +82,7 @@ async fn store_keys(target: &Target, report: &mut Report, options: &All, is_ther
         let keys = secrets::Secrets {
             from_env: options.from_env,
             dry_run: options.dry_run,
-            forget: Vec::new(),
+            ..secrets::Secrets::default()
         };
         let done = secrets::run(target, report, &keys).await;
         or_wrong(report, done);
@@ -100,6 +100,7 @@ async fn snapshot_step(target: &Target, report: &mut Report, dry_run: bool) {
             };
             let done = snapshot::run(target, report, &snapshot).await;
             or_wrong(report, done);
+            report.note("Claude Code (proprietary: Anthropic's commercial terms) and Codex (Apache-2.0) are not in it. With your build of bobbin-agentd at an address (docs/OPERATE.md) they are: bobbin snapshot --daemon URL --daemon-sha512 HEX --agents claude,codex, which accepts their licences.");
         }
         None => report.note("Left out: there is no Daytona API key."),
     }

@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use bobbin_cloud::secrets::Secret;
 use clap::Args;
 
+use super::account;
 use super::report::Report;
 use crate::keys::{KEYS, Key, OUTPUTS, named};
 use crate::target::{Target, of_environment};
@@ -20,6 +21,9 @@ pub struct Secrets {
     /// Take this key out (repeatable), by its name in the environment; nothing is stored then
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
     pub forget: Vec<&'static Key>,
+    /// Sandboxes that are in another account than the keys are given up, and the present accounts put on record
+    #[arg(long, conflicts_with = "forget")]
+    pub other_account: bool,
     /// Tell what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -48,7 +52,26 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
         let forget = |key: &&'static Key| (key.name(), (*key, Change::Forget));
         options.forget.iter().map(forget).collect()
     };
-    write(target, report, changes, options.dry_run).await
+    if !options.other_account {
+        let set = changes.values().filter_map(|(key, change)| match change {
+            Change::Set(value) => Some((key.name(), value)),
+            Change::Forget => None,
+        });
+        account::refuse_another(target, report, &set.collect()).await?;
+        return write(target, report, changes, options.dry_run).await;
+    }
+    let mut keys = BTreeMap::new();
+    for (key, value) in target.stored().await? {
+        keys.insert(key.name(), value.clone());
+    }
+    for (name, (_, change)) in &changes {
+        if let Change::Set(value) = change {
+            keys.insert(*name, value.clone());
+        }
+    }
+    write(target, report, changes, options.dry_run).await?;
+    let keys = keys.iter().map(|(name, key)| (*name, key)).collect();
+    account::confirm(target, report, &keys, options.dry_run).await
 }
 
 /// What forgetting every key comes to: the undoing of the whole step.
@@ -58,6 +81,7 @@ pub fn forget_all(dry_run: bool) -> Secrets {
         from_env: true,
         forget: KEYS.iter().collect(),
         dry_run,
+        ..Secrets::default()
     }
 }
 

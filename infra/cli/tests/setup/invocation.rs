@@ -71,7 +71,7 @@ async fn what_is_no_event_and_a_stack_that_is_not_there_are_told_with_what_to_do
         (&["env"], "Start it with cargo run -- --containers"),
         (
             &["env", "--container-host", "172.17.0.1"],
-            "has no output TableName: deploy the template.yaml of this version",
+            "has no output MessagesQueueUrl: deploy the template.yaml of this version",
         ),
         (
             &["--laptop", "--state-dir", "/nowhere", "env"],

@@ -52,7 +52,14 @@ Resources:
   IngressSecret: { Type: AWS::SecretsManager::Secret, Properties: { SecretString: "{}" } }
   WorkerSecret: { Type: AWS::SecretsManager::Secret, Properties: { SecretString: "{\"kept\":\"as it is\"}" } }
   ProviderSecret: { Type: AWS::SecretsManager::Secret, Properties: { SecretString: "{}" } }
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions: [{ AttributeName: thread, AttributeType: S }, { AttributeName: item, AttributeType: S }]
+      KeySchema: [{ AttributeName: thread, KeyType: HASH }, { AttributeName: item, KeyType: RANGE }]
 Outputs:
+  TableName: { Value: !Ref Table }
   IngressAddress: { Value: !Sub "${Ingress}/" }
   DiscordEndpoint: { Value: !Sub "${Ingress}/discord/interactions" }
   IngressSecretArn: { Value: !Ref IngressSecret }

@@ -224,8 +224,14 @@ struct LagRequest {
     ms: i64,
 }
 
+#[derive(Deserialize)]
+struct LastRequest {
+    ms: u64,
+}
+
 impl Services {
-    /// Test calls: move the clock, list queues, list and kill processes, list traces, make the index lag, hold calls.
+    /// Test calls: move the clock, list queues, list and kill processes, list traces, make the index lag, make transactions
+    /// last, hold calls.
     async fn control(&self, method: &Method, path: &str, body: &Bytes) -> Response {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {
@@ -274,6 +280,13 @@ impl Services {
                         (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
                     }
                 },
+                Err(error) => bad_request(&error),
+            },
+            ("POST", ["transactions"]) => match serde_json::from_slice::<LastRequest>(body) {
+                Ok(last) => {
+                    self.dynamo.set_transactions_last(last.ms);
+                    json_response(&json!({ "ms": last.ms }))
+                }
                 Err(error) => bad_request(&error),
             },
             _ => (StatusCode::NOT_FOUND, "no such call").into_response(),

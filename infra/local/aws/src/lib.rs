@@ -25,6 +25,7 @@
 //! | `POST /_bobbin/queues/NAME/mapping {"enabled": B}` | switches the mappings of a queue off or on |
 //! | `GET /_bobbin/functions` | process ids by function |
 //! | `POST /_bobbin/functions/ID/kill` | kills the processes of a function |
+//! | `POST /_bobbin/transactions {"ms": N}` | has every transaction of a table be in flight for N ms longer |
 //! | `POST /_bobbin/index-lag {"ms": N}` | has index queries answer as of N ms ago; 0 ends it |
 //! | `/_bobbin/breakpoints` | holds calls of functions at any local service ([`bobbin_local_breakpoint`]) |
 

@@ -97,6 +97,8 @@ pub const MAPPING_PAUSE_MS: u64 = 1000;
 pub const TTL_SWEEP_INTERVAL_MS: u64 = 10_000;
 /// Copies of the tables kept for the index lag.
 pub const INDEX_COPIES_MAX: usize = 64;
+/// Longest time that transactions can be asked to last.
+pub const TRANSACTION_MS_MAX: u64 = 10_000;
 /// Longest index lag that can be asked for.
 pub const INDEX_LAG_MS_MAX: i64 = 60 * 60 * 1000;
 

@@ -5,7 +5,7 @@ import { h, renew, ticking } from "./dom.js";
 const LEAD = ["agent_session", "sandbox_key", "link", "workspace", "due_at_ms", "version"];
 const SANDBOX_LEAD = ["name", "provider", "at_provider", "generation", "repo", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
 const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
-const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated", "schema", "surveyed", "fresh_since_ms", "in_hand", "prompt_ids", "checked_options"];
 const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */
@@ -168,7 +168,7 @@ export function showSandboxes(app, node) {
       h("div", { class: "sandbox-head" }, one.called ? h("strong", {}, one.called) : h("span", { class: "mono", title: one.name }, one.name), one.phase ? h("span", { class: `phase ${one.phase}` }, one.state) : h("span", { class: "phase" }, "in no record")),
       facts && h("div", { class: "sandbox-facts" }, facts),
       sharing(app, one, mine?.thread),
-      h("div", { class: "at-provider" }, h("span", { class: "mono", title: one.name }, one.called || !there ? one.name : "at the provider"), h("span", { class: `phase ${there?.state || ""}` }, there?.state || "not there")),
+      h("div", { class: "at-provider" }, h("span", { class: "mono", title: one.name }, one.called || !there ? one.name : "at the provider"), h("span", { class: `phase ${there?.state || ""}` }, there?.why ? `${there.state}: ${there.why}` : there?.state || "not there")),
       labels.length > 0 && h("div", { class: "labels" }, labels.map(([key, value]) => h("span", { title: `${key}=${value}` }, `${key}=${value}`))));
   }));
 }

@@ -44,6 +44,7 @@ function discordTime(match) {
   return h("time", { class: "stamp", datetime: date.toISOString() }, new Intl.DateTimeFormat("en", styles[match[2] || "f"]).format(date));
 }
 
+const entities = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 const COMMON = [
   [/\\([\\`*_{}[\]()#+\-.!|~<>])/, (m) => m[1]],
   [/``([^\n]+?)``/, (m) => h("code", {}, m[1])],
@@ -70,6 +71,9 @@ const DISCORD = [
   [/@(everyone|here)\b/, (m) => mention(m[0])],
 ];
 const STANDARD = [
+  [/``([^\n]+?)``/, (m) => h("code", {}, entities(m[1]))],
+  [/`([^`\n]+)`/, (m) => h("code", {}, entities(m[1]))],
+  [/&(?:lt|gt|amp);/, (m) => entities(m[0])],
   ...COMMON,
   [/__(?=\S)([\s\S]+?)__/, wrap("strong")],
   [/(?<![A-Za-z0-9])_(?=\S)([^_\n]+?)_(?![A-Za-z0-9])/, wrap("em")],
@@ -81,7 +85,6 @@ const EMOJI = { eyes: "👀", white_check_mark: "✅", heavy_check_mark: "✔️
   large_green_circle: "🟢", large_yellow_circle: "🟡", red_circle: "🔴", large_blue_circle: "🔵", white_circle: "⚪", black_square_for_stop: "⏹️", no_entry: "⛔" };
 export const emoji = (name) => EMOJI[name] || `:${name}:`;
 
-const entities = (text) => text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 const SLACK_TOKENS = [
   [/<@([UW][A-Z0-9]+)(?:\|([^>]*))?>/, (m, _, ctx) => mention(`@${m[2] || ctx.userName(m[1])}`)],
   [/<#([CDG][A-Z0-9]+)(?:\|([^>]*))?>/, (m, _, ctx) => mention(`#${m[2] || ctx.channelName(m[1])}`)],
@@ -140,7 +143,8 @@ export function markdown(text, ctx, depth = 0) {
       flush();
       let end = at + 1;
       while (end < lines.length && !(lines[end].trim().startsWith(fence[2]) && !lines[end].trim().replace(/^[`~]+/, ""))) end++;
-      out.append(code(lines.slice(at + 1, end).join("\n"), fence[3]));
+      const body = lines.slice(at + 1, end).join("\n");
+      out.append(code(ctx.flavour === "discord" ? body : entities(body), fence[3]));
       at = end;
       continue;
     }

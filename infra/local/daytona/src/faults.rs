@@ -25,6 +25,8 @@ pub(crate) enum Fault {
         #[serde(default)]
         recoverable: bool,
     },
+    /// The next sandbox that is made never gets its secrets put in, whatever becomes of it.
+    LeaveSecrets,
     /// The list shows what was so long ago.
     ListLag { ms: u64 },
     /// After the next start the old preview token holds for so long, and the new one is refused.

@@ -63,6 +63,7 @@ fn begin_entry(
         operation => operation,
     };
     entry.epoch += 1;
+    entry.relieved = false;
     entry.record.updated_at = now;
     entry.record.last_activity = now;
     entry.record.state = match (operation, entry.record.state) {

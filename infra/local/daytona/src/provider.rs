@@ -30,6 +30,8 @@ pub struct SandboxView {
     pub name: String,
     /// The state that the API tells.
     pub state: SandboxState,
+    /// Why it is in it, where that is this machine's doing.
+    pub why: Option<&'static str>,
     /// Its labels, as the API tells them.
     pub labels: BTreeMap<String, String>,
     /// Its home: the work directory of its commands.
@@ -39,6 +41,9 @@ pub struct SandboxView {
     /// Its processes, as this machine counts them.
     pub pids: Vec<u32>,
 }
+
+/// Why a sandbox was stopped that nobody stopped and whose time was not over.
+const RELIEVED: &str = "memory was short";
 
 /// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
 pub struct Provider {
@@ -82,16 +87,19 @@ impl Provider {
     /// Every sandbox, oldest first. Reads `/proc`: for people, not for hot loops.
     #[must_use]
     pub fn sandboxes(&self) -> Vec<SandboxView> {
-        let mut records: Vec<Record> = self
+        let mut records: Vec<(Record, bool)> = self
             .engine
             .store
             .lock()
             .sandboxes
             .values()
-            .map(|entry| entry.record.clone())
+            .map(|entry| (entry.record.clone(), entry.relieved))
             .collect();
-        records.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-        let view = |record: Record| SandboxView {
+        records.sort_by(|(one, _), (other, _)| {
+            (one.created_at, &one.id).cmp(&(other.created_at, &other.id))
+        });
+        let view = |(record, relieved): (Record, bool)| SandboxView {
+            why: relieved.then_some(RELIEVED),
             pids: self.engine.machine.processes(&record.id).pids(),
             dir: self.engine.store.sandbox_dir(&record.folder).join("home"),
             id: record.id,

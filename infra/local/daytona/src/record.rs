@@ -26,6 +26,9 @@ pub(crate) struct Record {
     pub(crate) labels: BTreeMap<String, String>,
     /// Variable in the sandbox to name of the secret.
     pub(crate) secrets: BTreeMap<String, String>,
+    /// What stands for them leaves the sandbox as it is.
+    #[serde(default)]
+    pub(crate) leaves_secrets: bool,
     pub(crate) snapshot: Option<String>,
     pub(crate) dockerfile: Option<String>,
     pub(crate) entrypoint: Vec<String>,

@@ -39,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) stale_token: Option<(String, i64)>,
     /// Connections through previews that are open now.
     pub(crate) open: usize,
+    /// It was stopped because this machine had little memory left.
+    pub(crate) relieved: bool,
 }
 
 impl Entry {
@@ -51,6 +53,7 @@ impl Entry {
             signed: BTreeMap::new(),
             stale_token: None,
             open: 0,
+            relieved: false,
         }
     }
 }
@@ -234,7 +237,15 @@ impl Store {
         let is_for = |one: &&Secret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         let secrets = inner.secrets.values().filter(named).filter(is_for);
         secrets
-            .map(|one| (one.placeholder.clone(), one.value.clone()))
+            .map(|one| {
+                let is_left = entry.record.leaves_secrets;
+                let put_in = if is_left {
+                    &one.placeholder
+                } else {
+                    &one.value
+                };
+                (one.placeholder.clone(), put_in.clone())
+            })
             .collect()
     }
 

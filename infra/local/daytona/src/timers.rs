@@ -1,12 +1,15 @@
-//! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can move.
+//! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can move. Where memory gets short the
+//! longest unused sandbox is stopped before its time, as by its auto-stop: whoever needs it starts it again.
 
+use bobbin_local_sandbox::memory;
 use bobbin_local_sandbox::serve::again_and_again;
 
 use crate::engine::SharedEngine;
 use crate::lifecycle;
-use crate::limits::TIMER_TICK_MS;
+use crate::limits::{RELIEF_IDLE_MS, TIMER_TICK_MS};
 use crate::record::Record;
 use crate::state::{Operation, SandboxState};
+use crate::store::Entry;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -30,6 +33,15 @@ pub(crate) fn sweep(engine: &SharedEngine) {
         }
     }
     put_snapshots_to_sleep(engine, now);
+    if let Some(id) = to_relieve(engine, now) {
+        tracing::warn!(
+            sandbox.id = id,
+            "memory is short: the longest unused sandbox is stopped"
+        );
+        if lifecycle::begin(engine, &id, Operation::Stop, false).is_ok() {
+            engine.store.change(&id, |entry| entry.relieved = true);
+        }
+    }
     for (id, operation) in due {
         tracing::info!(sandbox.id = id, operation = ?operation, "a sandbox's timer has run out");
         if let Err(refused) = lifecycle::begin(engine, &id, operation, false) {
@@ -40,6 +52,27 @@ pub(crate) fn sweep(engine: &SharedEngine) {
             );
         }
     }
+}
+
+/// The sandbox that is stopped for want of memory: one at a time, so that what it frees is seen before the next.
+fn to_relieve(engine: &SharedEngine, now: i64) -> Option<String> {
+    let wanted_mb = engine.run.memory_left_mb;
+    if wanted_mb == 0 || memory::left_mb()? >= wanted_mb {
+        return None;
+    }
+    let inner = engine.store.lock();
+    let all = || inner.sandboxes.iter();
+    if all().any(|(_, entry)| entry.record.state == SandboxState::Stopping) {
+        return None;
+    }
+    let is_unused = |entry: &Entry| {
+        let idle = now.saturating_sub(entry.record.last_activity);
+        entry.record.state == SandboxState::Started && entry.open == 0 && idle >= RELIEF_IDLE_MS
+    };
+    let longest = all()
+        .filter(|(_, entry)| is_unused(entry))
+        .min_by_key(|(_, entry)| entry.record.last_activity);
+    longest.map(|(id, _)| id.clone())
 }
 
 fn put_snapshots_to_sleep(engine: &SharedEngine, now: i64) {

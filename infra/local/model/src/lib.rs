@@ -39,7 +39,7 @@
 //! tools that they have; a `question:` reaches Codex in its planning mode only, so that it is told as a tool that is not offered.
 //!
 //! Deliberately absent: a memory of conversations, sampling parameters, the legacy endpoint, responses that are not streamed,
-//! and checking of keys (any bearer token is accepted, also none).
+//! and checking of keys (any bearer token is accepted, also none, but for what stands for a key in a sandbox).
 
 mod answer;
 mod calls;

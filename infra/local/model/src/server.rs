@@ -16,7 +16,7 @@ use axum::{Json, Router};
 use bobbin_local_breakpoint::{ControlKey, own_only};
 use futures::StreamExt;
 use futures::stream;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -143,11 +143,14 @@ fn routes(shared: Arc<Shared>) -> Router {
     own_only(routes, None)
 }
 
-async fn models() -> Json<Value> {
+async fn models(headers: HeaderMap) -> Response {
+    if let Err(message) = key(&headers) {
+        return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), &message);
+    }
     let models = [MODEL_ID, OTHER_MODEL_ID].map(|id| {
         json!({ "id": id, "object": "model", "created": 1_700_000_000, "owned_by": "scripted-model" })
     });
-    Json(json!({ "object": "list", "data": models }))
+    Json(json!({ "object": "list", "data": models })).into_response()
 }
 
 async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
@@ -217,10 +220,11 @@ async fn respond(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let Ok(key) = key(headers) else {
-        let message =
-            "The authorization header is not `Bearer KEY`. Send any key, or no such header.";
-        return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), message);
+    let key = match key(headers) {
+        Ok(key) => key,
+        Err(message) => {
+            return refuse(StatusCode::UNAUTHORIZED, Some("invalid_api_key"), &message);
+        }
     };
     let body = match body {
         Ok(body) => body,
@@ -282,16 +286,28 @@ async fn respond(
     }
 }
 
-/// Any bearer token will do, also none; a header of another form is a client that is set up wrongly.
-fn key(headers: &HeaderMap) -> Result<Option<&str>, ()> {
+/// How what stands for a key in a sandbox begins.
+const PLACEHOLDER: &str = "dtn_secret_";
+
+/// Any bearer token will do, also none; a header of another form is a client that is set up wrongly. What only stands for a key
+/// is quoted as OpenAI does it.
+fn key(headers: &HeaderMap) -> Result<Option<&str>, String> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(None);
     };
     match value.to_str().ok().and_then(|value| value.split_once(' ')) {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.trim().is_empty() => {
-            Ok(Some(key.trim()))
+            match key.trim() {
+                stands if stands.starts_with(PLACEHOLDER) => Err(format!(
+                    "Incorrect API key provided: {PLACEHOLDER}****. You can find your API key at https://platform.openai.com/account/api-keys."
+                )),
+                key => Ok(Some(key)),
+            }
         }
-        _ => Err(()),
+        _ => Err(
+            "The authorization header is not `Bearer KEY`. Send any key, or no such header."
+                .to_owned(),
+        ),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod init;
 pub mod init_process;
 pub mod limits;
 pub mod machine;
+pub mod memory;
 mod network;
 pub mod outbound;
 pub mod processes;

@@ -27,6 +27,8 @@ use crate::tls::TlsInterceptor;
 
 /// The port that agents' servers listen on. Where sandboxes share the machine's ports, another one stands for it.
 pub const AGENT_PORT: u16 = 4096;
+/// Of the descriptors those behind input, output and errors.
+const FIRST_OWN: std::os::fd::RawFd = 3;
 /// The environment variable that holds the port which stands for it.
 const PORT_VARIABLE: &str = "OPENCODE_PORT";
 
@@ -125,6 +127,8 @@ impl Machine {
     /// # Errors
     /// See [`MachineError`].
     pub async fn prepare(settings: MachineSettings) -> Result<Self, MachineError> {
+        // What whoever started this program had open is no business of sandboxes.
+        close_fds::set_fds_cloexec_threadsafe(FIRST_OWN, &[]);
         let (state_dir, lock) = lock_state_dir(&settings.state_dir)?;
         let state_dir = state_dir.to_string_lossy().into_owned();
         end_leftovers(&state_dir).await;

@@ -39,6 +39,8 @@ pub struct RunSettings {
     pub transition_ms: u64,
     /// Time between SIGTERM and SIGKILL at a stop.
     pub stop_grace_ms: u64,
+    /// Where this machine has less memory left than so many megabytes, the longest unused sandbox is stopped; 0: none is.
+    pub memory_left_mb: u64,
     /// Use bubblewrap if it works.
     pub confine: bool,
     /// The program that calls [`crate::init::sandbox_init_main`] first; the running one by default.
@@ -62,6 +64,7 @@ impl RunSettings {
             git_mirror: None,
             transition_ms: TRANSITION_MS,
             stop_grace_ms: STOP_GRACE_MS,
+            memory_left_mb: 0,
             confine: true,
             init: None,
             breakpoints: Breakpoints::default(),

@@ -83,13 +83,22 @@ struct Known {
 ///
 /// # Errors
 /// The first one that could not be had.
-pub(crate) fn install(ids: &[String], into: &Path) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn install(
+    ids: &[String],
+    into: &Path,
+    pinned: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
     let agents = Agents::new(std::path::absolute(into)?, &[])?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         for id in ids {
+            if pinned {
+                let path = agents.install_pinned(id).await?;
+                println!("{id}: {}", path.display());
+                continue;
+            }
             agents.install(id, false).await?;
             let agent = agents.find(id).await.map_err(InstallError::Unsupported)?;
             println!("{id}: {}", agent.path.display());
@@ -205,11 +214,28 @@ impl Agents {
         if !again && self.find(id).await.is_ok() {
             return Ok(());
         }
-        let package = install::package(known.kind).ok_or_else(|| InstallError::NotPinned {
-            id: id.to_owned(),
-            folder: self.folder.clone(),
-        })?;
+        let package = self.package(known)?;
         install::install(&package, &self.folder, &known.program).await
+    }
+
+    /// Fetches an agent into the folder unless the pinned version is there, and names its program.
+    ///
+    /// # Errors
+    /// As [`Agents::install`].
+    async fn install_pinned(&self, id: &str) -> Result<PathBuf, InstallError> {
+        let known = self.known(id).map_err(InstallError::Unsupported)?;
+        let package = self.package(known)?;
+        if !install::is_there(&package, &self.folder, &known.program) {
+            install::install(&package, &self.folder, &known.program).await?;
+        }
+        Ok(self.folder.join("bin").join(&known.program))
+    }
+
+    fn package(&self, known: &Known) -> Result<install::Package, InstallError> {
+        install::package(known.kind).ok_or_else(|| InstallError::NotPinned {
+            id: known.id.clone(),
+            folder: self.folder.clone(),
+        })
     }
 
     /// The modes of an agent.

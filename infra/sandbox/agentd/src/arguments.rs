@@ -59,6 +59,9 @@ pub(crate) struct Install {
     /// Folder whose `bin` gets their programs; made if it is not there
     #[arg(long)]
     pub(crate) into: PathBuf,
+    /// By the pinned version in that folder, whatever is on PATH
+    #[arg(long)]
+    pub(crate) pinned: bool,
 }
 
 impl Install {

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 }
 
 fn installed(wanted: &Install) -> ExitCode {
-    match agents::install(&wanted.agents, &wanted.into) {
+    match agents::install(&wanted.agents, &wanted.into, wanted.pinned) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bobbin-agentd install: {error}");

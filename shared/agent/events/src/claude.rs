@@ -72,7 +72,13 @@ impl Converter {
                 let wire::StatusLine { status, .. } = decode(line)?;
                 let state = State::Busy;
                 let message = status;
-                vec![Status { state, message }.into()]
+                vec![
+                    Status {
+                        message,
+                        ..Status::of(state)
+                    }
+                    .into(),
+                ]
             }
             ("system", "api_retry") => {
                 let wire::RetryLine { error, .. } = decode(line)?;
@@ -81,7 +87,13 @@ impl Converter {
                     Value::String(text) => text,
                     other => other.to_string(),
                 });
-                vec![Status { state, message }.into()]
+                vec![
+                    Status {
+                        message,
+                        ..Status::of(state)
+                    }
+                    .into(),
+                ]
             }
             ("assistant", _) => {
                 let all = stream_json::assistant(line, &mut self.blocks)?;

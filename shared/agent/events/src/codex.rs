@@ -259,7 +259,11 @@ fn error(notice: wire::ErrorNotice) -> UniversalEventData {
     if will_retry {
         let state = State::Retrying;
         let message = Some(error.message);
-        return Status { state, message }.into();
+        return Status {
+            message,
+            ..Status::of(state)
+        }
+        .into();
     }
     let kind = error.codex_error_info.as_ref().and_then(|info| {
         // Text, or an object of one field that is named like it.

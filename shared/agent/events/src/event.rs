@@ -174,12 +174,16 @@ pub struct AskClosed {
 
 /// What a session is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Status {
     /// In one word.
     pub state: State,
     /// Why, where the agent tells: what the model's provider said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// When a model that failed is asked again, where the agent tells: Unix milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
 }
 
 /// What a session is doing, in one word.
@@ -295,6 +299,7 @@ impl Status {
         Self {
             state,
             message: None,
+            next_ms: None,
         }
     }
 }

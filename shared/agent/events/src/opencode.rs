@@ -99,7 +99,8 @@ impl Converter {
             "session.error" => vec![self.error(decode(properties)?).into()],
             "session.status" => {
                 let wire::SessionStatus { session_id, status } = decode(properties)?;
-                self.status(&session_id, status)
+                let next_ms = count_at(properties, "/status/next");
+                self.status(&session_id, status, next_ms)
             }
             "session.idle" => {
                 let wire::SessionIdle { session_id } = decode(properties)?;
@@ -250,7 +251,12 @@ impl Converter {
         }
     }
 
-    fn status(&mut self, session: &str, status: wire::Status) -> Vec<UniversalEventData> {
+    fn status(
+        &mut self,
+        session: &str,
+        status: wire::Status,
+        next_ms: Option<u64>,
+    ) -> Vec<UniversalEventData> {
         if status.type_ == "idle" {
             return self.idle(session);
         }
@@ -261,8 +267,14 @@ impl Converter {
             "retry" => State::Retrying,
             _ => State::Busy,
         };
-        let message = status.message;
-        vec![Status { state, message }.into()]
+        vec![
+            Status {
+                state,
+                message: status.message,
+                next_ms,
+            }
+            .into(),
+        ]
     }
 
     /// A session tells more than once that it is idle: the turn ends with the first.

@@ -6,7 +6,9 @@ use bobbin_core::failure::Failure;
 /// The agent of turns that choose none, and the one whose modes go by their bare names, as they do without a daemon.
 pub(crate) const DEFAULT: &str = "opencode";
 /// Agents that can be chosen by name, besides: each with a driver of its own in the daemon.
-pub(crate) const OTHERS: [&str; 3] = ["claude", "codex", "amp"];
+pub(crate) use bobbin_core::runtime_mode::AGENTS as OTHERS;
+/// Those that the daemon can fetch.
+pub(crate) const FETCHED: [&str; 2] = ["claude", "codex"];
 /// Those that can be told to plan only.
 pub(crate) const PLANNERS: [&str; 2] = ["claude", "codex"];
 /// That mode.

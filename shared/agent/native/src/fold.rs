@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin_agent::Retrying;
 use bobbin_agent::opencode::{PLAN_CHARS_MAX, PLAN_MAX, ToolCall, first_line, last_of, reason_of};
 use bobbin_agent_events::{
     Plan, PlanState as Said, State, UniversalEvent, UniversalEventData, UniversalMessage,
     UniversalMessageParsed, UniversalMessagePart, Usage as Told, UsageScope,
 };
 use bobbin_core::ask::{About, SUBJECT_CHARS_MAX};
-use bobbin_core::card::{CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::card::{CardStep, PlanItem, PlanState};
 use bobbin_core::credentials::redact;
 use bobbin_core::ids::AskId;
 use bobbin_core::usage::Usage;
@@ -40,7 +41,7 @@ pub(crate) struct Fold {
     asks: BTreeMap<String, (AskId, OpenAsk)>,
     used: Used,
     /// The model's provider failed and is asked again.
-    retrying: bool,
+    retrying: Option<Retrying>,
     trouble: Option<String>,
     /// The id of the last event that was taken in.
     pub(crate) last_id: u64,
@@ -101,7 +102,7 @@ impl Fold {
             plan: Vec::new(),
             asks: BTreeMap::new(),
             used: Used::default(),
-            retrying: false,
+            retrying: None,
             trouble: None,
             last_id: 0,
             suggests_end: false,
@@ -153,13 +154,15 @@ impl Fold {
             }
             UniversalEventData::TurnEnded { turn_ended, .. } => {
                 self.suggests_end = true;
-                self.retrying = false;
+                self.retrying = None;
                 if let Some(usage) = &turn_ended.usage {
                     self.usage(&turn, usage);
                 }
             }
             UniversalEventData::Status { status, .. } => {
-                self.retrying = status.state == State::Retrying;
+                let said = status.message.as_deref().unwrap_or_default();
+                self.retrying = (status.state == State::Retrying)
+                    .then(|| Retrying::new(said, None, status.next_ms));
                 self.suggests_end |= status.state == State::Idle;
                 if let (State::Retrying | State::Failed, Some(said)) =
                     (status.state, &status.message)
@@ -377,14 +380,15 @@ impl Fold {
             call.step()
         };
         let mut steps: Vec<CardStep> = self.calls.iter().map(step).collect();
-        if self.retrying && !is_over {
-            steps.push(CardStep {
-                text: "The model did not answer, trying again".to_owned(),
-                state: StepState::Running,
-            });
-        }
+        let retrying = self.retrying.as_ref().filter(|_| !is_over);
+        steps.extend(retrying.map(Retrying::step));
         let (steps, earlier) = last_of(steps);
         (steps, earlier + self.calls_before)
+    }
+
+    /// The model that did not answer and is asked again, while that is so.
+    pub(crate) fn retrying(&self) -> Option<Retrying> {
+        self.retrying.clone()
     }
 
     pub(crate) fn plan(&self) -> Vec<PlanItem> {

@@ -12,7 +12,7 @@ use bobbin_agent_client::{
     SessionInfo, TurnState,
 };
 use bobbin_core::ask::{About, Choice as Said};
-use bobbin_core::changes::{Change, How};
+use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::Sending;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey, digest};
@@ -22,7 +22,7 @@ use bobbin_core::workspace::Workspace;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;
-use crate::choice::{Choice, DEFAULT, OTHERS, PLAN, PLANNERS};
+use crate::choice::{Choice, DEFAULT, FETCHED, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
 use crate::standing::{begins_again, is_open, known};
 use crate::watch::Watch;
@@ -173,9 +173,16 @@ impl Agent for NativeAgent {
             Ok(_) => Ok(id.into()),
             Err(trouble) if trouble.is_kind("session_already_exists") => Ok(id.into()),
             Err(trouble) if trouble.is_kind("agent_not_installed") => {
+                let agent = choice.agent;
+                let how = if FETCHED.contains(&agent) {
+                    format!(
+                        ": on a laptop by starting the stack with `cargo run -- --agents {agent}`, elsewhere with `bobbin snapshot --agents {agent}` and what that asks for"
+                    )
+                } else {
+                    " to its image".to_owned()
+                };
                 let reason = format!(
-                    "{} is not in this sandbox. Those that are there are suggested while you type; the operator can add it to the image.",
-                    choice.agent
+                    "{agent} is not in this sandbox. The operator adds it{how}. `agent:{DEFAULT}` works without it."
                 );
                 Err(Failure::TurnFailed { reason }.into())
             }
@@ -363,12 +370,15 @@ impl Agent for NativeAgent {
         }
     }
 
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes> {
         let turn = self.daemon.newest(session, message).await?.turn;
         let (session, turn) = (session.as_str(), turn.as_str());
         let call = |client: AgentClient| async move { client.changes(session, turn).await };
         let found = self.daemon.call(call).await?;
-        Ok(found.files.into_iter().map(change).collect())
+        Ok(Changes {
+            files: found.files.into_iter().map(change).collect(),
+            unknown: !found.known,
+        })
     }
 }
 

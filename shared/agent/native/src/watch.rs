@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_agent::opencode::reason_of;
-use bobbin_agent::{AgentError, AgentResult, RunState, RunWatch};
+use bobbin_agent::{AgentError, AgentResult, Retrying, RunState, RunWatch};
 use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::Outcome;
 use bobbin_core::ask::About;
@@ -297,6 +297,10 @@ impl RunWatch for Watch {
 
     fn trouble(&self) -> Option<&str> {
         self.fold.as_ref().and_then(Fold::trouble)
+    }
+
+    fn retrying(&self) -> Option<Retrying> {
+        self.fold.as_ref().and_then(Fold::retrying)
     }
 }
 

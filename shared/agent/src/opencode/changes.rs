@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::changes::Change;
+use bobbin_core::changes::{Change, Changes};
 use tokio::time::{Instant, sleep};
 
 use super::client::{OpenCode, OpenCodeError};
@@ -20,15 +20,12 @@ const LOOK_MS: u64 = 250;
 const SETTLED_MS: u64 = 3_000;
 
 impl OpenCode {
-    /// The files that a prompt's run has changed; those that OpenCode has summed up within its time.
+    /// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. One odd file name
+    /// leaves its whole sum empty (seen on 1.18.33 with a name that is no UTF-8).
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn changes(
-        &self,
-        session: &str,
-        message: &str,
-    ) -> Result<Vec<Change>, OpenCodeError> {
+    pub async fn changes(&self, session: &str, message: &str) -> Result<Changes, OpenCodeError> {
         let messages = self.messages_since(session, message).await?;
         let told = told(&messages, message);
         // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
@@ -46,13 +43,17 @@ impl OpenCode {
             if now != sum {
                 (sum, since) = (now, Instant::now());
             }
-            let is_last = match standing(&told, &sum) {
+            let standing = standing(&told, &sum);
+            let is_last = match standing {
                 Standing::Whole => true,
                 Standing::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
                 Standing::Behind => false,
             };
             if is_last || Instant::now() >= until {
-                return Ok(sum.into_iter().map(Change::from).collect());
+                return Ok(Changes {
+                    files: sum.into_iter().map(Change::from).collect(),
+                    unknown: standing == Standing::Behind,
+                });
             }
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
@@ -167,7 +168,7 @@ mod tests {
         let asked = server.lines().into_iter();
         let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
         (
-            found.into_iter().map(|one| one.file).collect(),
+            found.files.into_iter().map(|one| one.file).collect(),
             asked.count(),
         )
     }

@@ -65,14 +65,16 @@ pub(super) fn fit_workspace() -> String {
 
 /// What the script's exit status means.
 pub(super) fn not_launched(exit_code: i64) -> Option<Failure> {
-    let missing = match exit_code {
-        EXIT_NOT_INSTALLED => "OpenCode",
-        EXIT_NO_DAEMON => "bobbin-agentd",
+    let advice = match exit_code {
+        EXIT_NOT_INSTALLED => {
+            "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
+        }
+        EXIT_NO_DAEMON => {
+            "The sandbox's image has no bobbin-agentd, by which agents such as Claude Code and Codex are run. The operator makes one that has it, with `bobbin snapshot --daemon URL --agents claude,codex` (docs/OPERATE.md, \"How agents are run\"). Without a choice of agent or runtime a task works as before."
+        }
         _ => return None,
     };
     Some(Failure::NonRecoverable {
-        advice: format!(
-            "The sandbox's image has no {missing}. The operator has to check the snapshot or the Dockerfile."
-        ),
+        advice: advice.to_owned(),
     })
 }

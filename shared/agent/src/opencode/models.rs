@@ -228,11 +228,13 @@ impl Models {
                 variable,
                 value: "none".to_owned(),
                 hosts: Vec::new(),
+                endpoint: None,
             },
             (key, host) => ModelKey {
                 variable,
                 value: key.to_owned(),
                 hosts: host.into_iter().collect(),
+                endpoint: self.base_url.clone(),
             },
         }];
         for (provider, variable, key) in keyed(&self.keys) {
@@ -249,6 +251,7 @@ impl Models {
                     variable,
                     value: key.to_owned(),
                     hosts: hosts.into_iter().collect(),
+                    endpoint: None,
                 }),
             }
         }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::ask::About;
-use bobbin_core::card::{CardStep, PlanItem, StepState};
+use bobbin_core::card::{CardStep, PlanItem};
 use serde_json::Value;
 
 use super::answer::{conclude, in_order, people_reason, turn_of};
@@ -19,6 +19,7 @@ use super::types::{
     Info, Message, Part, PartKind, Permission, Question, Role, Session, Status, Statuses,
     ToolState, ToolStatus,
 };
+use crate::retrying::Retrying;
 use crate::runtime::RunState;
 
 /// A count beyond this is not shown as it is: a float can have 309 digits.
@@ -245,16 +246,25 @@ impl Run {
     #[must_use]
     pub fn steps(&self) -> (Vec<CardStep>, usize) {
         let (mut steps, earlier) = steps_of(self.turn());
-        if let Some(Status::Retry { attempt, .. }) = self.status {
-            let attempt = attempt.clamp(1.0, ATTEMPTS_SHOWN_MAX);
-            let text = format!("The model did not answer, trying again (attempt {attempt:.0})");
-            steps.push(CardStep {
-                text,
-                state: StepState::Running,
-            });
-        }
+        steps.extend(self.retrying().map(|retrying| retrying.step()));
         let (steps, more) = last_of(steps);
         (steps, earlier + more)
+    }
+
+    /// The model that did not answer and is asked again, while that is so.
+    #[must_use]
+    pub fn retrying(&self) -> Option<Retrying> {
+        let Some(Status::Retry {
+            attempt,
+            message,
+            next,
+        }) = &self.status
+        else {
+            return None;
+        };
+        // A float beyond the range saturates, and one that is no number is zero.
+        let attempt = attempt.clamp(1.0, ATTEMPTS_SHOWN_MAX) as u32;
+        Some(Retrying::new(message, Some(attempt), Some(*next as u64)))
     }
 
     /// The words of the turn in pieces: the text parts of the agent's messages, without OpenCode's own and summaries.

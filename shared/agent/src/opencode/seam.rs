@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_core::ask::{About, Choice};
-use bobbin_core::changes::Change;
+use bobbin_core::changes::Changes;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey};
@@ -254,7 +254,7 @@ impl Agent for OpenCodeAgent {
         }
     }
 
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Vec<Change>> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes> {
         Ok(self.client.changes(session, message).await?)
     }
 }

@@ -414,11 +414,15 @@ fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
     assert!(run.assistant_messages() >= 3);
     let run = folded("error429");
     assert_eq!(run.state(), RunState::Busy);
-    assert!(
-        steps(&run)[0].starts_with("Running The model did not answer, trying again (attempt "),
-        "{:?}",
-        steps(&run)
+    assert_eq!(
+        steps(&run),
+        [
+            "Running The model did not answer: scripted error 429, trying again at Nov 21, 20:14 UTC (attempt 2)"
+        ]
     );
+    let retrying = run.retrying().unwrap();
+    assert_eq!(retrying.later_than(1_795_292_079_598), None);
+    assert!(retrying.later_than(1_795_292_079_597).is_some());
 }
 
 #[test]

@@ -83,6 +83,9 @@ pub enum Status {
         /// What the model's provider said.
         #[serde(default, deserialize_with = "lenient")]
         message: String,
+        /// When it is asked again, in milliseconds since the epoch.
+        #[serde(default, deserialize_with = "lenient")]
+        next: f64,
     },
     /// Something newer than this client: not idle.
     #[serde(other)]

@@ -13,6 +13,7 @@ use super::client::{Events, OpenCode, OpenCodeError};
 use super::event::Event;
 use super::run::{Heard, Run, Snapshot};
 use super::types::{Message, Status};
+use crate::retrying::Retrying;
 use crate::runtime::{AgentError, AgentResult, RunState, RunWatch};
 
 /// One run, as it is followed.
@@ -170,5 +171,9 @@ impl RunWatch for Watch {
 
     fn trouble(&self) -> Option<&str> {
         self.run.trouble()
+    }
+
+    fn retrying(&self) -> Option<Retrying> {
+        self.run.retrying()
     }
 }

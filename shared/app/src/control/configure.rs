@@ -10,6 +10,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::message::Control;
 use bobbin_core::person::Membership;
+use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::settings::{Change, Kind, List, Settings, change_words, listing};
 use bobbin_core::text::span;
 
@@ -80,6 +81,9 @@ impl Lane<'_> {
             if let Some(why) = self.no_such_provider(change, &settings) {
                 return Ok(why);
             }
+            if let Some(why) = self.no_such_agent(change, &tenant).await {
+                return Ok(why);
+            }
             let made = next == settings;
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
@@ -118,6 +122,29 @@ impl Lane<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Why no sandbox would have the agent that is to be a default, as far as sandboxes of the tenant have said what they have.
+    async fn no_such_agent(&self, change: &Change, tenant: &Tenant) -> Option<String> {
+        let Change::Default {
+            of: Kind::Agent,
+            value: Some(value),
+            ..
+        } = change
+        else {
+            return None;
+        };
+        let name = Kind::Agent.usable(value).ok()?;
+        // A catalogue that cannot be read says of none that it is not there.
+        let known = self.store.catalogue(tenant).await.ok()?.agents;
+        let is_known = known.is_empty() || known.contains(&name);
+        if is_known || RuntimeMode::of_agent(&name).is_some() {
+            return None;
+        }
+        let there = known.join(", ");
+        Some(format!(
+            "No sandbox here has an agent named {name}; there are {there}. Nothing was changed."
+        ))
     }
 
     async fn write(&self, tenant: &Tenant, next: &Settings, version: u64) -> Result<bool, Failure> {

@@ -6,6 +6,7 @@
 //! that is said. Deliberately absent: how a key comes in, which is ingress's.
 
 use bobbin_cloud::sealing::SealError;
+use bobbin_core::commands::Command;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, Tenant};
 use bobbin_core::keys::Key;
@@ -130,7 +131,8 @@ impl Lane<'_> {
             Ok(value) => value,
             Err(SealError::Broken) => {
                 return Ok(format!(
-                    "What was entered does not open: it is damaged, or was entered for another place. Nothing was changed; use `/sandbox-setup` again for the {brand} key."
+                    "What was entered does not open: it is damaged, or was entered for another place. Nothing was changed; use `{}` again for the {brand} key.",
+                    control.thread.command(Command::Setup)
                 ));
             }
             Err(error) => return Err(error.failure()),
@@ -203,8 +205,10 @@ impl Lane<'_> {
             // It may just have been deleted.
             if before.find(&sandbox.id).await.is_ok() {
                 return Ok(Some(format!(
-                    "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`/reset` in their threads, or three hours of rest), then use `/sandbox-setup` again.",
-                    Key::DaytonaApiKey.brand()
+                    "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`{}` in their threads, or three hours of rest), then use `{}` again.",
+                    Key::DaytonaApiKey.brand(),
+                    tenant.command(Command::Reset),
+                    tenant.command(Command::Setup)
                 )));
             }
         }
@@ -223,7 +227,8 @@ impl Lane<'_> {
         let used = self.used(&tenant, key, &settings).await?;
         if used > 0 {
             return Ok(format!(
-                "{used} of your sandboxes may still use the {brand} key, so it stays. Destroy them first (`/reset` in their threads, or three hours of rest), or store another key in its place."
+                "{used} of your sandboxes may still use the {brand} key, so it stays. Destroy them first (`{}` in their threads, or three hours of rest), or store another key in its place.",
+                tenant.command(Command::Reset)
             ));
         }
         self.write_own_key(&tenant, key, settings, None).await?;
@@ -297,8 +302,10 @@ impl Lane<'_> {
         let lacks = |name: &str| providers.lacking(name);
         let places = places(&settings, here, configured, &names, lacks);
         if lines.is_empty() {
-            let keys = "No key of this server's or workspace's own is stored: sandboxes and models are the operator's. `/sandbox-setup` with a provider (on Slack: `/bobbin setup daytona`) stores one.";
-            return Ok(format!("{places}\n{keys}"));
+            let setup = tenant.command(Command::Setup);
+            return Ok(format!(
+                "{places}\nNo key of this server's or workspace's own is stored: sandboxes and models are the operator's. `{setup}` with a provider's name stores one."
+            ));
         }
         let missing = settings.sandbox_credentials().is_some()
             && Key::OF_TENANTS[1..]

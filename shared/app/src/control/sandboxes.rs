@@ -7,21 +7,28 @@
 
 use std::collections::BTreeSet;
 
+use bobbin_core::commands::Command;
 use bobbin_core::decide::words;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
 use bobbin_core::message::{Body, Control, Message, Operation, Which, Work};
+use bobbin_core::outside;
 use bobbin_core::ports::Loaded;
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page, asked_for};
+use bobbin_core::session::Session;
 
 use super::Lane;
 
 /// Sandboxes whose records are read for one list.
 const LISTED_MAX: usize = 200;
-/// Said where a button is of a sandbox that is not there any more.
-const GONE: &str = "That sandbox does not exist any more. /sandbox-list shows those that do.";
 const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
+
+/// Said where a button is of a sandbox that is not there any more.
+fn gone(thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
+    format!("That sandbox does not exist any more. {list} shows those that do.")
+}
 
 /// The sandbox that somebody means, or words for them.
 type Meant = Result<(SandboxKey, SandboxRecord), String>;
@@ -37,8 +44,10 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let tenant = control.thread.tenant();
         let names = self.store.names(&tenant).await.map_err(|e| e.failure())?;
+        let here = here(found);
         let keys: BTreeSet<_> = names
             .iter()
+            .filter(|(name, key)| outside::is_seen_from(here.as_ref(), (name, key)))
             .take(LISTED_MAX)
             .map(|(_, key)| key.clone())
             .collect();
@@ -56,7 +65,7 @@ impl Lane<'_> {
         let place = ListContext {
             thread: control.thread.clone(),
             in_thread,
-            here: found.session.as_ref().map(|session| session.sandbox_key()),
+            here,
         };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = Page::of(all, page, place, now_ms);
@@ -151,7 +160,7 @@ impl Lane<'_> {
         self.send(control, work, Some(&key), now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was asked for in the chat");
         self.chat
-            .tell(&control.reply, &asked_for(&listed, want))
+            .tell(&control.reply, &asked_for(&listed, want, &control.thread))
             .await
     }
 
@@ -199,27 +208,33 @@ impl Lane<'_> {
                 let found = self.store.name(&tenant, name).await;
                 match found.map_err(|e| e.failure())? {
                     Some(key) => key,
-                    None => return Ok(Err(words::no_sandbox(name))),
+                    None => return Ok(Err(words::no_sandbox(name, &control.thread))),
                 }
             }
             Which::Exactly(key) if key.tenant() == tenant => key.clone(),
-            Which::Exactly(_) => return Ok(Err(GONE.to_owned())),
+            Which::Exactly(_) => return Ok(Err(gone(&control.thread))),
         };
         let keys = BTreeSet::from([key.clone()]);
         let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
         let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
         // What nobody named is no business of other threads than its own.
-        let record = record.flatten().filter(|record| {
-            let of_this_thread = found
-                .session
-                .as_ref()
-                .is_some_and(|own| own.sandbox_key() == key);
-            record.is_shared() || of_this_thread
+        let here = here(found);
+        let record = record.flatten().filter(|record| match &record.name {
+            Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
+            None => here.as_ref() == Some(&key),
         });
         Ok(record
             .map(|record| (key, record))
-            .ok_or_else(|| GONE.to_owned()))
+            .ok_or_else(|| match which {
+                Which::Named(name) => words::no_sandbox(name, &control.thread),
+                Which::Here | Which::Exactly(_) => gone(&control.thread),
+            }))
     }
+}
+
+/// The sandbox that the thread works in.
+fn here(found: &Loaded) -> Option<SandboxKey> {
+    found.session.as_ref().map(Session::sandbox_key)
 }
 
 fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {

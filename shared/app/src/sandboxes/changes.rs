@@ -38,13 +38,19 @@ impl Sandboxes {
             .exec(&sandbox, SCRIPT, &environment, timeout)
             .await
             .map_err(|e| e.failure)?;
-        let files = told(&ran.text);
-        Ok(Event::Changed(Changes { files }))
+        Ok(Event::Changed(match ran.exit_code {
+            0 => told(&ran.text),
+            _ => Changes::unread(),
+        }))
     }
 }
 
-/// What the script has told.
-fn told(text: &str) -> Vec<Change> {
+/// What the script has told; it may have been cut in the middle.
+fn told(text: &str) -> Changes {
+    // There is no repository to compare in.
+    if text.is_empty() {
+        return Changes::default();
+    }
     let part = |begin: &str, end: &str| {
         let (_, rest) = text.split_once(begin)?;
         Some(if end.is_empty() {
@@ -58,7 +64,7 @@ fn told(text: &str) -> Vec<Change> {
         part("=== files\n", "=== patch\n"),
         part("=== patch\n", ""),
     ) else {
-        return Vec::new();
+        return Changes::unread();
     };
     let mut patches = pieces(patch);
     // The last one may have been cut.
@@ -67,7 +73,7 @@ fn told(text: &str) -> Vec<Change> {
     }
     let mut patches = patches.into_iter();
     let changes = counts.lines().zip(files.lines());
-    changes
+    let files = changes
         .filter_map(|(counts, file)| {
             let patch = patches.next().unwrap_or_default();
             let mut counts = counts.split('\t').map(|count| count.parse().unwrap_or(0));
@@ -89,7 +95,11 @@ fn told(text: &str) -> Vec<Change> {
                 },
             })
         })
-        .collect()
+        .collect();
+    Changes {
+        files,
+        unknown: false,
+    }
 }
 
 /// The patch of each file. A line of a file's own has a sign before it.
@@ -146,10 +156,9 @@ mod tests {
                 patch.contains("\n@@ ")
             )
         };
-        told(&shell(root, SCRIPT, turn))
-            .into_iter()
-            .map(line)
-            .collect()
+        let told = told(&shell(root, SCRIPT, turn));
+        assert!(!told.unknown);
+        told.files.into_iter().map(line).collect()
     }
 
     fn project(root: &Path) {

@@ -1,13 +1,14 @@
 //! Cloning the repository of a new sandbox, before the server starts in it.
 //!
 //! Promised: https only and without credentials, by an address that the core has made; a clone that was cut off never
-//! counts as one; within a bound of time. Deliberately absent: private repositories, submodules, large-file storage.
+//! counts as one; within a bound of time; what it leaves out, submodules and large-file storage, is listed. Deliberately
+//! absent: private repositories.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::credentials::redact;
-use bobbin_core::event::{Event, NotCloned};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::SandboxKey;
 use bobbin_core::sandbox::SandboxState;
@@ -20,6 +21,8 @@ use super::Sandboxes;
 const CLONE_SCRIPT: &str = include_str!("clone.sh");
 /// The variable in which the script finds the address.
 const REPO: &str = "BOBBIN_REPO";
+/// Paths of a kind that are told to be left out; the script lists no more.
+const LEFT_OUT_MAX: usize = 10;
 /// Characters (UTF-16 units) of git's words that are passed on.
 const SEEN_UNITS_MAX: usize = 200;
 
@@ -44,7 +47,9 @@ impl Sandboxes {
             .exec(&sandbox, CLONE_SCRIPT, &environment, timeout)
             .await;
         match ran {
-            Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned),
+            Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned {
+                left_out: left_out(&ran.text),
+            }),
             Ok(ran) => Ok(Event::NotCloned {
                 why: why(&ran.text),
             }),
@@ -53,6 +58,19 @@ impl Sandboxes {
             }),
             Err(error) => Err(error.failure),
         }
+    }
+}
+
+/// What the script has listed.
+fn left_out(text: &str) -> LeftOut {
+    let listed = |kind: &str| {
+        let lines = text.lines();
+        let paths = lines.filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t'));
+        paths.take(LEFT_OUT_MAX).map(str::to_owned).collect()
+    };
+    LeftOut {
+        submodules: listed("submodule"),
+        large: listed("large"),
     }
 }
 
@@ -137,6 +155,37 @@ mod tests {
         git(&["add", "."]);
         git(&["commit", "-qm", "files"]);
         assert_eq!(cloned(), None);
+    }
+
+    #[test]
+    fn submodules_and_pointers_are_listed_and_fetched_files_are_not() {
+        let kept = tempfile::tempdir().unwrap();
+        let project = kept.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n";
+        std::fs::write(project.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();
+        std::fs::write(project.join("model one.bin"), pointer).unwrap();
+        std::fs::write(project.join("fetched.bin"), b"\0\x01whole").unwrap();
+        std::fs::write(project.join("a.txt"), pointer).unwrap();
+        let script = format!(
+            "git init -q && git -c filter.lfs.clean=cat -c filter.lfs.required=false add . && git update-index --add --cacheinfo 160000,{},lib/one && git remote add origin https://nowhere.invalid/a/b",
+            "1".repeat(40)
+        );
+        let mut made = Command::new("sh");
+        made.args(["-c", &script]).current_dir(&project);
+        assert!(made.status().unwrap().success());
+        let mut command = Command::new("sh");
+        command.args(["-c", CLONE_SCRIPT]).current_dir(kept.path());
+        command.env(REPO, "https://nowhere.invalid/a/b");
+        let ran = command.stdin(Stdio::null()).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        assert_eq!(
+            left_out(&String::from_utf8_lossy(&ran.stdout)),
+            LeftOut {
+                submodules: vec!["lib/one".to_owned()],
+                large: vec!["model one.bin".to_owned()],
+            }
+        );
     }
 
     #[test]

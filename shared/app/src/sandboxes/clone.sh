@@ -1,13 +1,23 @@
-# Clones a repository to where the agent works. Set in the environment: BOBBIN_REPO, an https address without
+# Clones a repository to where the agent works, and lists what of it is not there: `submodule` or `large`, a tab, a path. Set in the environment: BOBBIN_REPO, an https address without
 # credentials. Runs in the sandbox's working directory, by any POSIX shell. What stands in `project` is whole: it comes
 # there by one rename.
 umask 077
 root=$(pwd)
+left_out() {
+  git -C "$1" ls-files --stage </dev/null 2>/dev/null | grep '^160000 ' | head -n 10 | cut -f 2 |
+    while IFS= read -r path; do printf 'submodule\t%s\n' "$path"; done
+  # A pointer stands where the file is not: the first line of the format's description.
+  git -C "$1" ls-files -z -- ':(attr:filter=lfs)' </dev/null 2>/dev/null | tr '\000' '\n' | head -n 10 |
+    while IFS= read -r file; do
+      [ "$(head -c 42 "$1/$file" 2>/dev/null | tr -d '\000')" = 'version https://git-lfs.github.com/spec/v1' ] &&
+        printf 'large\t%s\n' "$file"
+    done
+}
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
 if [ -e "$root/project/.git" ]; then
   in_project() { git -C "$root/project" "$@" </dev/null 2>/dev/null; }
   # The empty repository that an agent's server is started in has come from nowhere and holds nothing: it is no clone.
-  [ -n "$(in_project remote)" ] || [ -n "$(in_project ls-tree HEAD | head -n 1)" ] && exit 0
+  [ -n "$(in_project remote)" ] || [ -n "$(in_project ls-tree HEAD | head -n 1)" ] && { left_out "$root/project"; exit 0; }
   echo "an empty repository stands in its place"
   exit 1
 fi
@@ -32,4 +42,5 @@ git -C "$side/project" rev-parse -q --verify HEAD >/dev/null 2>&1 ||
     commit -q --allow-empty -m "Start" </dev/null >/dev/null 2>&1
 mv -T "$side/project" "$root/project" || { [ -e "$root/project/.git" ] || exit 1; }
 rm -rf "$side"
+left_out "$root/project"
 exit 0

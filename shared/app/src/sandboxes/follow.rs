@@ -392,11 +392,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
     fn bounded(&self) -> Option<Event> {
         let messages_max = self.what.messages_max;
         let made = u32::try_from(self.run.messages()).unwrap_or(u32::MAX);
-        (made > messages_max).then(|| {
-            let reason =
-                format!("The agent made more than {messages_max} steps without coming to an end.");
-            Event::Failed(Failure::TurnFailed { reason })
-        })
+        let looped = (made > messages_max).then(|| {
+            format!("The agent made more than {messages_max} steps without coming to an end.")
+        });
+        let waits = || self.run.retrying()?.later_than(self.what.ends_ms);
+        let reason = looped.or_else(waits)?;
+        Some(Event::Failed(Failure::TurnFailed { reason }))
     }
 
     /// Looks whether the run is over, when something suggests it or it is time.
@@ -448,7 +449,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             let restarted = self.sandboxes.ensure_server(
                 self.target.sandbox,
                 self.what.generation,
-                true,
+                (false, true),
                 within_ms,
             );
             return Event::Failed(match restarted.await {

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bobbin_core::artifacts::{Artifact, listed};
-use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::AgentSessionId;
@@ -29,9 +28,9 @@ impl Sandboxes {
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let files = agent.changes(session, message).await;
-        let files = files.map_err(|e| e.failure)?;
-        Ok(Event::Changed(Changes { files }))
+        let changes = agent.changes(session, message).await;
+        let changes = changes.map_err(|e| e.failure)?;
+        Ok(Event::Changed(changes))
     }
 
     pub(crate) async fn list_artifacts(

@@ -66,7 +66,7 @@ impl Sandboxes {
         &self,
         key: &SandboxKey,
         generation: u32,
-        restart: bool,
+        (is_new, restart): (bool, bool),
         within_ms: u64,
     ) -> Result<Event, Failure> {
         if !self.runtime.has_server() {
@@ -92,10 +92,19 @@ impl Sandboxes {
             script,
             mut environment,
         } = self.launch(key, generation, restart)?;
-        environment.extend(self.keys_for(&sandbox, &keys).await?);
-        self.run_start_script(&sandbox, &script, &environment)
-            .await?;
-        match self.healthy_within(&*agent, within_ms).await {
+        let held = self.keys_for(&sandbox, &keys).await?;
+        environment.extend(held.clone());
+        let started = async {
+            self.run_start_script(&sandbox, &script, &environment)
+                .await?;
+            Ok::<_, Failure>(self.healthy_within(&*agent, within_ms).await)
+        };
+        let looked = async { !is_new || self.puts_secrets_in(&sandbox, &keys, &held).await };
+        let (started, puts_in) = join(started, looked).await;
+        if !puts_in {
+            return Ok(Event::SecretsNotPutIn);
+        }
+        match started? {
             Ok(()) => Ok(Event::Healthy),
             Err(error) => match error.failure.clone() {
                 failure @ (Failure::SandboxGone

@@ -23,7 +23,7 @@ use bobbin_sandbox::Provider as _;
 
 use super::{
     FIRST, GENERATION, STACK, STACK_ID, STEP_MS_MAX, Scene, asked, at, clone, hand_out, models,
-    now_ms, pixel, runtime, still_running,
+    now_ms, pixel, runtime, still_running, whole,
 };
 
 /// One look at what is waited for takes no longer.
@@ -203,6 +203,7 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
     let changes = worker.agent.changes(&worker.session, &ids.message).await;
     changes
         .unwrap()
+        .files
         .into_iter()
         .map(|change| change.file)
         .collect()
@@ -217,7 +218,7 @@ async fn with_repository(scene: &Scene) {
         }))
         .await;
     scene.until(SandboxState::Running).await;
-    assert_eq!(scene.perform(clone("acme/api")).await, Event::Cloned);
+    assert_eq!(scene.perform(clone("acme/api")).await, whole());
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
 }
 

@@ -8,7 +8,7 @@ pub const ID_CHARS_MAX: usize = 64;
 pub const WINDOW_S: u64 = 300;
 /// `content` of a message.
 pub const CONTENT_UNITS_MAX: usize = 2_000;
-/// Length at which answers are cut: leaves room for a table that becomes a code block.
+/// Length at which answers are cut: leaves room for the line below a part that stands beside its file.
 pub const CHUNK_UNITS: usize = 1_900;
 /// All text displays of a message together.
 pub const TEXT_DISPLAY_UNITS_MAX: usize = 4_000;
@@ -18,8 +18,6 @@ pub const TEXT_DISPLAY_BYTES_MAX: usize = 9_500;
 pub const TEXT_DISPLAY_OVERHEAD_BYTES: usize = 12;
 /// Components of a message, nested ones counted.
 pub const COMPONENTS_MAX: usize = 40;
-/// Buttons of a row.
-pub const ROW_BUTTONS_MAX: usize = 5;
 /// Options of a select.
 pub const SELECT_OPTIONS_MAX: usize = 25;
 /// Label of a button.
@@ -46,12 +44,6 @@ pub const FILES_MAX: usize = 10;
 pub const CHOICES_MAX: usize = 25;
 /// Name and value of a completion's choice.
 pub const CHOICE_UNITS_MAX: usize = 100;
-/// Options of a command, and choices of an option.
-pub const COMMAND_OPTIONS_MAX: usize = 25;
-/// Description of a command or option.
-pub const DESCRIPTION_UNITS_MAX: usize = 100;
-/// All names, descriptions and values of one command together.
-pub const COMMAND_UNITS_MAX: usize = 8_000;
 /// Messages that travel beside a prompt (ours).
 pub const QUOTES_MAX: usize = 5;
 /// One of them (ours; a message has at most 4,000).

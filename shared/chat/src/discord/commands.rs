@@ -213,7 +213,7 @@ fn choice(kind: Kind) -> Value {
     let about = match kind {
         Kind::Repo => "Repository to clone, as owner/name or an https address",
         Kind::Model => "Model for this task, as provider/model",
-        Kind::Agent => "Agent for this task, such as build or plan",
+        Kind::Agent => "Agent: plan only plans; claude is Claude Code, codex Codex",
         Kind::Provider => {
             "Provider of a new sandbox; with a new name beside it one of that name is made"
         }
@@ -426,6 +426,21 @@ pub(super) const fn word(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_that_sentences_name_are_registered() {
+        let tenant = bobbin_core::ids::Tenant::discord("1");
+        let (all, of_guilds) = (commands(), guild_commands());
+        let sets = [&all, &of_guilds].map(|set| set.as_array().cloned().unwrap_or_default());
+        for named in bobbin_core::commands::Command::ALL {
+            let text = tenant.command(named);
+            let is_there = sets
+                .iter()
+                .flatten()
+                .any(|one| one["name"].as_str() == text.strip_prefix('/'));
+            assert!(is_there, "{text}");
+        }
+    }
 
     #[test]
     fn the_registered_set_obeys_discords_rules_for_commands() {

@@ -1,7 +1,9 @@
 //! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
 
 use bobbin_core::person::Person;
-use bobbin_core::text::{is_hidden, one_line, shorten, units, visible};
+use bobbin_core::text::{
+    apart_fences, is_hidden, one_line, shorten, units, visible, without_controls,
+};
 use serde_json::{Value, json};
 
 use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
@@ -33,7 +35,7 @@ pub(super) fn bounded(text: &str) -> String {
     if is_blank(text) {
         "(nothing to show)".to_owned()
     } else {
-        shorten(text, CONTENT_UNITS_MAX)
+        shorten(&without_controls(text), CONTENT_UNITS_MAX)
     }
 }
 
@@ -89,7 +91,7 @@ pub(super) fn span(text: &str, units_max: usize) -> String {
 /// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out, `left_out` units of it
 /// before.
 pub(super) fn code(text: &str, units_max: usize, left_out: usize) -> String {
-    let shown = visible(text).replace("```", "`\u{2060}`\u{2060}`");
+    let shown = apart_fences(&visible(text));
     let cut = shorten(&shown, units_max);
     let missing = bobbin_core::text::units(shown.trim())
         .saturating_sub(bobbin_core::text::units(&cut))

@@ -14,7 +14,7 @@ use bobbin_core::ids::SandboxName;
 use bobbin_core::message::{Open, Prompt};
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::Kind;
-use bobbin_core::text::{discord_markdown, one_line, shorten, units, visible};
+use bobbin_core::text::{one_line, shorten, units, visible};
 use serde_json::{Value, json};
 
 use super::bounds::{ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, THREAD_NAME_UNITS_MAX};
@@ -255,12 +255,6 @@ pub fn thread_name(prompt: &str) -> String {
 /// One part of an answer, with a Reply button under the last one.
 #[must_use]
 pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
-    let tables = discord_markdown(text);
-    let text = if units(tables.trim()) <= CONTENT_UNITS_MAX {
-        &tables
-    } else {
-        text
-    };
     let content = match file {
         Some(_) if is_blank(text) => "The answer is in the attached file.".to_owned(),
         Some(_) => noted(text, WHOLE_IN_FILE),

@@ -6,7 +6,7 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::message::{Control, Open, Reply};
 use bobbin_core::sandboxes::{Listed, Page};
-use bobbin_core::text;
+use bobbin_core::text::{self, Dialect};
 use bobbin_http::{Hosts, Http, host_of};
 
 use super::bounds::CHUNK_UNITS;
@@ -22,7 +22,7 @@ pub(crate) fn off() -> Failure {
 
 /// Cuts an answer. Tables first: Discord has none, and an aligned one is longer than its source.
 pub(crate) fn split(answer: &str) -> Vec<String> {
-    text::split(&text::discord_markdown(answer), CHUNK_UNITS)
+    text::parts(answer, Dialect::Backticks, CHUNK_UNITS)
 }
 
 impl Discord {
@@ -59,6 +59,17 @@ impl Chat for Discord {
 
     async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
         Self::tell(self, reply, text).await.map_err(|e| e.failure())
+    }
+
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure> {
+        let told = Self::tell_beside(self, thread, turn, people, word).await;
+        told.map_err(|e| e.failure())
     }
 
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {

@@ -1,18 +1,14 @@
 //! Text that cannot ping, break out of its place, or exceed its limit.
 //!
-//! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the standard Markdown of a `markdown` block,
-//! where nothing is escaped and only what could become a mention is changed, visibly and without growing.
+//! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the Markdown of a `markdown` block, where a `<`
+//! that is none would begin a mention, or a link whose label hides where it leads. Slack shows the entity as what it
+//! stands for and reads no token from it. Code is left as it is but for that.
 
-use bobbin_core::text::{one_line, visible};
+use bobbin_core::text::{clusters, code, one_line, visible};
 
 /// Length as Slack may count it at worst.
 pub(super) fn units(text: &str) -> usize {
     text.encode_utf16().count()
-}
-
-/// The text within a limit, with an ellipsis where something is missing.
-fn cut(text: &str, units_max: usize) -> String {
-    mapped(text, units_max, Piece::Char)
 }
 
 /// For mrkdwn: escaped and within a limit, nothing in it hides; no entity is cut in half.
@@ -36,8 +32,22 @@ pub(super) fn plain_line(text: &str, units_max: usize) -> String {
     if text.is_empty() {
         "(no words)".to_owned()
     } else {
-        markdown(&text, units_max)
+        plain(&text, units_max)
     }
+}
+
+/// Nothing is escaped in plain text, so what could become a mention is changed, visibly and without growing.
+fn plain(text: &str, units_max: usize) -> String {
+    let text = without_broadcasts(text);
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        out.push(if c == '<' && opens_mention(&text[at + 1..]) {
+            '\u{2039}'
+        } else {
+            c
+        });
+    }
+    mapped(&out, units_max, Piece::Char)
 }
 
 /// For mrkdwn between backticks on one line.
@@ -50,34 +60,38 @@ pub(super) fn code_pieces(text: &str, units_max: usize, pieces_max: usize) -> (V
     let text = without_broadcasts(&visible(text).replace("```", "\u{2cb}\u{2cb}\u{2cb}"));
     let mut pieces = vec![String::new()];
     let mut room = units_max;
-    for (at, c) in text.char_indices() {
-        let piece = entity(c);
-        if piece.units() > room {
+    for (at, cluster) in clusters(&text, units_max) {
+        let needed = cluster.chars().map(|c| entity(c).units()).sum::<usize>();
+        if needed > room {
             if pieces.len() == pieces_max {
                 return (pieces, text[at..].chars().count());
             }
             pieces.push(String::new());
             room = units_max;
         }
-        room -= piece.units();
-        piece.push_to(pieces.last_mut().expect("there is always a piece"));
+        room = room.saturating_sub(needed);
+        let piece = pieces.last_mut().expect("there is always a piece");
+        cluster.chars().for_each(|c| entity(c).push_to(piece));
     }
     (pieces, 0)
 }
 
-/// For a `markdown` block: mentions and broadcasts made harmless, within a limit. One character stands for one, so
-/// that what fitted before still fits.
+/// For a `markdown` block: mentions, broadcasts and hidden links made harmless, within a limit. Done twice it is done once.
 pub(super) fn markdown(text: &str, units_max: usize) -> String {
-    let text = without_broadcasts(text);
+    // What is code is found as Slack finds it: tags that it does not see hide no backtick.
+    let text = text.replace('<', "&lt;");
     let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        out.push(if c == '<' && opens_mention(&text[at + 1..]) {
-            '\u{2039}'
-        } else {
-            c
-        });
+    let mut copied = 0;
+    for code in code(&text) {
+        out.push_str(&without_broadcasts(&text[copied..code.start]));
+        out.push_str(&text[code.clone()]);
+        copied = code.end;
     }
-    cut(&out, units_max)
+    out.push_str(&without_broadcasts(&text[copied..]));
+    mapped(&out.replace("&lt;", "<"), units_max, |c| match c {
+        '<' => entity(c),
+        other => Piece::Char(other),
+    })
 }
 
 /// `!`, `@` or `#` and a letter or digit behind a `<` is what Slack reads as a token. HTML's `<!doctype` and comments
@@ -152,16 +166,17 @@ fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
     let mut used = 0;
     // Where to go back to if the whole does not fit: one unit is kept for the ellipsis.
     let mut safe = 0;
-    for c in text.chars() {
-        let piece = map(c);
-        used += piece.units();
+    for (_, cluster) in clusters(text, units_max) {
+        for piece in cluster.chars().map(&map) {
+            used += piece.units();
+            piece.push_to(&mut out);
+        }
         if used > units_max {
             out.truncate(safe);
             out.push('…');
             // What was part of a longer word may stand alone now.
             return without_broadcasts(&out);
         }
-        piece.push_to(&mut out);
         if used < units_max {
             safe = out.len();
         }
@@ -186,12 +201,33 @@ mod tests {
     }
 
     #[test]
-    fn markdown_loses_its_pings_and_keeps_its_length_and_its_code() {
-        let text = "<!channel> <@U123> <#C1|x> @here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b";
+    fn markdown_loses_pings_and_hidden_links() {
+        let text = "<!channel> <@U1> <https://evil.example/|https://bank.example> @here me@here.example @hereby a<b";
         let harmless = markdown(text, 1_000);
         assert_eq!(
             harmless,
-            "‹!channel> ‹@U123> ‹#C1|x> ＠here me@here.example @hereby <!DOCTYPE html> <!-- c --> a<b"
+            "&lt;!channel> &lt;@U1> &lt;https://evil.example/|https://bank.example> ＠here me@here.example @hereby a&lt;b"
+        );
+        assert_eq!(markdown(&harmless, 1_000), harmless);
+        assert_eq!(markdown("abc<@U1>", 7), "abc…");
+    }
+
+    #[test]
+    fn code_keeps_its_at_signs() {
+        let text = "`@here` @here\n\n```java\n@here\n<@layout.page>\n```";
+        assert_eq!(
+            markdown(text, 1_000),
+            "`@here` ＠here\n\n```java\n@here\n&lt;@layout.page>\n```"
+        );
+    }
+
+    #[test]
+    fn plain_text_loses_pings_and_keeps_its_length() {
+        let text = "<!channel> <@U123> <#C1|x> @here me@here.example <!DOCTYPE html> a<b";
+        let harmless = plain_line(text, 1_000);
+        assert_eq!(
+            harmless,
+            "‹!channel> ‹@U123> ‹#C1|x> ＠here me@here.example <!DOCTYPE html> a<b"
         );
         assert_eq!(units(&harmless), units(text));
     }

@@ -6,9 +6,10 @@ use serde_json::Value;
 use crate::chat::Member;
 
 impl Member {
-    /// Reads the `user` of an answer; whoever cannot be read is an outsider.
+    /// Reads the `user` of an answer, as who is installed in this team, of this organisation if of any; whoever cannot be read
+    /// is an outsider.
     #[must_use]
-    pub fn read(user: &Value) -> Self {
+    pub fn read(user: &Value, team: &str, enterprise: &str) -> Self {
         let Ok(user) = User::deserialize(user) else {
             return Self {
                 manages: false,
@@ -21,7 +22,8 @@ impl Member {
             || user.is_ultra_restricted
             || user.is_stranger
             || user.is_workflow_bot
-            || user.is_connector_bot;
+            || user.is_connector_bot
+            || user.is_of_another(team, enterprise);
         Self {
             manages: !outsider && (user.is_admin || user.is_owner || user.is_primary_owner),
             outsider,
@@ -54,6 +56,33 @@ struct User {
     is_workflow_bot: bool,
     #[serde(default)]
     is_connector_bot: bool,
+    #[serde(default)]
+    team_id: Option<String>,
+    #[serde(default)]
+    enterprise_user: Option<EnterpriseUser>,
+}
+
+/// Who somebody is in an organisation of several workspaces.
+#[derive(Deserialize)]
+struct EnterpriseUser {
+    #[serde(default)]
+    enterprise_id: Option<String>,
+    #[serde(default)]
+    teams: Vec<String>,
+}
+
+impl User {
+    /// Whether their home is neither the team nor its organisation: in a channel that is shared with others the flags alone
+    /// do not tell that. An organisation's installation is called by its id in the place of a team's.
+    fn is_of_another(&self, team: &str, enterprise: &str) -> bool {
+        let is_ours = |id: &str| !id.is_empty() && [team, enterprise].contains(&id);
+        let of_enterprise = self.enterprise_user.as_ref().is_some_and(|user| {
+            let in_it = user.enterprise_id.iter().chain(&user.teams);
+            in_it.into_iter().any(|id| is_ours(id))
+        });
+        let home = self.team_id.as_deref().filter(|home| !home.is_empty());
+        home.is_some_and(|home| !is_ours(home)) && !of_enterprise
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +94,7 @@ mod tests {
     #[test]
     fn who_manages_is_an_administrator_or_owner_and_no_guest() {
         let read = |user: Value| {
-            let member = Member::read(&user);
+            let member = Member::read(&user, "T1", "");
             (member.manages, member.outsider)
         };
         assert_eq!(read(json!({"id": "U1", "is_admin": true})), (true, false));
@@ -85,5 +114,43 @@ mod tests {
         }
         assert_eq!(read(json!({})), (false, true));
         assert_eq!(read(json!("U1")), (false, true));
+    }
+
+    #[test]
+    fn whose_home_is_another_organisation_is_an_outsider() {
+        let of = |enterprise: &str| json!({"enterprise_id": enterprise, "teams": ["T8"]});
+        for (user, (team, enterprise), outsider) in [
+            (json!({"id": "U1", "team_id": "T1"}), ("T1", ""), false),
+            (json!({"id": "U1", "team_id": "T9"}), ("T1", ""), true),
+            (json!({"id": "U1", "team_id": "T9"}), ("T1", "E1"), true),
+            (json!({"id": "U1", "team_id": "E1"}), ("T1", "E1"), false),
+            (
+                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E1")}),
+                ("T1", "E1"),
+                false,
+            ),
+            (
+                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E1")}),
+                ("E1", ""),
+                false,
+            ),
+            (
+                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}),
+                ("T1", "E1"),
+                true,
+            ),
+            (
+                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}),
+                ("T8", ""),
+                false,
+            ),
+            (json!({"id": "U1", "team_id": ""}), ("T1", ""), false),
+        ] {
+            let member = Member::read(&user, team, enterprise);
+            assert_eq!(
+                member.outsider, outsider,
+                "{user} for {team} of {enterprise}"
+            );
+        }
     }
 }

@@ -10,7 +10,7 @@ use bobbin_core::overview::Picture;
 use bobbin_core::person::Outside;
 use bobbin_core::sandboxes::{Listed, Page};
 use bobbin_core::session::Session;
-use bobbin_core::text;
+use bobbin_core::text::{self, Dialect};
 
 use super::client::Slack;
 use super::render::{self, Status};
@@ -28,7 +28,7 @@ pub(crate) fn off() -> Failure {
 
 /// An answer in parts that each fit into a message.
 pub(crate) fn split(answer: &str) -> Vec<String> {
-    text::split(answer, CHUNK_UNITS)
+    text::parts(answer, Dialect::Entities, CHUNK_UNITS)
 }
 
 impl Slack {
@@ -70,6 +70,38 @@ impl Chat for Slack {
 
     async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
         Self::tell(self, reply, text).await.map_err(|e| e.failure())
+    }
+
+    /// In their direct messages. Of those themselves there is nothing beside.
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), Failure> {
+        let ThreadKey::Slack {
+            team,
+            channel,
+            root_ts,
+        } = thread
+        else {
+            return Ok(());
+        };
+        let link = self.thread_link(channel, root_ts).await.ok().flatten();
+        let word = match link {
+            Some(link) => format!("{word}\n{link}"),
+            None => word.to_owned(),
+        };
+        let notice = Post::Notice(word);
+        for person in people {
+            let direct = ThreadKey::slack_direct(team, person);
+            let direct = direct.map_err(|bad| Failure::NonRecoverable {
+                advice: bad.to_string(),
+            })?;
+            Chat::post(self, &direct, turn, &PostKind::Notice, None, &notice).await?;
+        }
+        Ok(())
     }
 
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {

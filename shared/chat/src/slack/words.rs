@@ -291,6 +291,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn commands_that_sentences_name_are_understood() {
+        let tenant = bobbin_core::ids::Tenant::slack("T1");
+        for named in bobbin_core::commands::Command::ALL {
+            let text = tenant.command(named);
+            let understood = match text.strip_prefix("@Bobbin ") {
+                Some(words) => {
+                    let with_name = format!("{words} front");
+                    let of_sandboxes = [words, &with_name].map(of_sandboxes);
+                    command(words).is_some() || of_sandboxes.iter().any(Option::is_some)
+                }
+                None => text.strip_prefix("/bobbin setup").and_then(setup).is_some(),
+            };
+            assert!(understood, "{text}");
+        }
+    }
+
+    #[test]
     fn our_mention_goes_and_the_others_stay() {
         assert_eq!(
             typed("<@UBOT> ask <@U2> in <#C1|general>", Some("UBOT")),

@@ -344,6 +344,15 @@ impl Table {
         }
     }
 
+    /// Updates, and answers what has been set. None: the condition does not hold.
+    ///
+    /// # Errors
+    /// As [`Table::write`].
+    pub(crate) async fn change(&self, write: Write) -> Result<Option<Item>, CallError> {
+        let set = self.written(write, ReturnValue::UpdatedNew).await?;
+        Ok(set.map(Option::unwrap_or_default))
+    }
+
     /// Updates, and answers the whole item as it was before, empty where there was none. None: the condition does not hold.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
 use super::layout::{
-    DIFF, ENTRY, ITEM, PARKED, PATCH, SANDBOX, SESSION, key, ledger_item, record_of, sandbox_key,
+    ARMED, DIFF, DUE_AT, ENTRY, ITEM, PARKED, PATCH, SANDBOX, SESSION, SWEPT, key, ledger_item,
+    record_of, sandbox_key,
 };
 use super::parked::parked;
 use super::sandboxes::of_group;
@@ -75,8 +76,9 @@ fn write_of(
     let mut expression =
         format!("SET #record = :record, #version = :version, #tenant = :tenant{set}");
     match due_at_ms {
-        Some(_) => expression.push_str(", #shard = :shard, #due = :due"),
-        None => removed.extend(["#shard".to_owned(), "#due".to_owned()]),
+        Some(_) => expression
+            .push_str(", #shard = :shard, #armed = :due, #due = if_not_exists(#swept, :due)"),
+        None => removed.extend(["#shard", "#armed", "#due"].map(str::to_owned)),
     }
     if !removed.is_empty() {
         expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
@@ -86,12 +88,16 @@ fn write_of(
         .name("#record", "record")
         .name("#tenant", "tenant")
         .name("#shard", "due_shard")
-        .name("#due", "due_at")
+        .name("#armed", ARMED)
+        .name("#due", DUE_AT)
         .value(":record", s(record))
         .value(":version", n(version))
         .value(":tenant", s(tenant));
     match due_at_ms {
-        Some(due_at_ms) => write.value(":shard", n(shard)).value(":due", n(due_at_ms)),
+        Some(due_at_ms) => write
+            .name("#swept", SWEPT)
+            .value(":shard", n(shard))
+            .value(":due", n(due_at_ms)),
         None => write,
     }
 }

@@ -15,6 +15,12 @@ pub(super) const TURN: &str = "turn#";
 pub(super) const ENTRY: &str = "entry";
 pub(super) const DIFF: &str = "diff#";
 pub(super) const PATCH: &str = "patch";
+/// An item's place in the index of what is due; what that is by the record alone; the sweep that is out; and until when no
+/// other is said.
+pub(super) const DUE_AT: &str = "due_at";
+pub(super) const ARMED: &str = "armed";
+pub(super) const SWEEP: &str = "sweep";
+pub(super) const SWEPT: &str = "swept";
 /// Items of a thread that are read for its record: its own and its sandbox's.
 pub(super) const ITEMS_A_RECORD: usize = 2;
 

@@ -7,6 +7,7 @@ use bobbin_core::ids::{SandboxKey, SandboxName, ThreadKey};
 use bobbin_core::ports::Versions;
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, NameWrite, Session};
+use bobbin_core::tools::{CALL_MS_MAX, CALLS_MAX};
 
 use crate::support::{Cloud, alone, aws, both};
 
@@ -178,4 +179,34 @@ async fn a_sandboxs_group_has_no_record_of_its_own_and_is_what_is_due() {
     due.sort_by_key(|(_, at_ms)| *at_ms);
     assert_eq!(due, [(group, 1_000), (busy.thread.clone(), 1_001)]);
     assert_eq!(armed, [thread.sandbox_key()]);
+}
+
+#[tokio::test]
+async fn so_many_calls_of_a_bearer_go_on_at_once_and_a_lost_one_for_no_longer_than_any() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let (one, two) = (session(1).sandbox_key(), session(2).sandbox_key());
+    let mut held = Vec::new();
+    for _ in 0..CALLS_MAX {
+        held.push(
+            store
+                .begin_call(&one, 1_000)
+                .await
+                .unwrap()
+                .expect("there is room"),
+        );
+    }
+    assert!(store.begin_call(&one, 1_000).await.unwrap().is_none());
+    assert!(
+        store.begin_call(&two, 1_000).await.unwrap().is_some(),
+        "another's"
+    );
+    store.end_call(&held[3]).await.unwrap();
+    assert!(store.begin_call(&one, 1_001).await.unwrap().is_some());
+    assert!(store.begin_call(&one, 1_001).await.unwrap().is_none());
+    // The place is another call's by now.
+    store.end_call(&held[3]).await.unwrap();
+    assert!(store.begin_call(&one, 1_002).await.unwrap().is_none());
+    let over = 1_000 + CALL_MS_MAX;
+    assert!(store.begin_call(&one, over).await.unwrap().is_some());
 }

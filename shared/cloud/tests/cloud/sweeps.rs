@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
-use bobbin_cloud::store::{Store, StoreError};
+use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::decide::orphan::Graces;
-use bobbin_core::ids::{Ms, ThreadKey};
+use bobbin_core::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Work};
+use bobbin_core::ports::Versions;
 use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState};
 use bobbin_core::session::{ControlFlags, Session};
 use bobbin_sandbox::Sandbox;
@@ -183,4 +184,99 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
         .collect();
     wanted.sort();
     assert_eq!(found, wanted);
+}
+
+const DUE_MS: Ms = NOW_MS - 60_000;
+const AGAIN_MS: Ms = NOW_MS + 120_000;
+const UNTIL_MS: Ms = NOW_MS + 288_000_000;
+
+/// A thread with a record of which something is due.
+async fn due_thread(store: &Store) -> ThreadKey {
+    write_due(store, 0, Some(DUE_MS)).await;
+    thread(1)
+}
+
+/// Its record as this version's successor, due then.
+async fn write_due(store: &Store, version: u64, due_at_ms: Option<Ms>) {
+    let record = Session {
+        due_at_ms,
+        version,
+        ..Session::new(thread(1), 1)
+    };
+    let expected = Versions {
+        thread: Some(version),
+        sandbox: None,
+    };
+    let none = ControlFlags::default();
+    let written = store.save(&record, expected, &none, &[], 0).await.unwrap();
+    assert!(matches!(written, Written::Yes(_)), "{written:?}");
+}
+
+/// Its place in the index, by all that is due at some time.
+async fn place(store: &Store) -> Option<Ms> {
+    let due = store.due(thread(1).due_shard(), u64::MAX).await.unwrap();
+    due.first().map(|(_, due_at_ms)| *due_at_ms)
+}
+
+#[tokio::test]
+async fn a_group_whose_sweep_is_out_is_not_due_however_often_it_is_written() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let group = due_thread(&store).await;
+    let sweep = TurnId::from("sweep-1");
+    let meant = store.means_sweep((&group, DUE_MS), &sweep, AGAIN_MS);
+    assert_eq!(meant.await, Ok(Some(sweep.clone())));
+    assert_eq!(place(&store).await, Some(AGAIN_MS));
+    store.sweep_is_out(&group, &sweep, UNTIL_MS).await.unwrap();
+    assert_eq!(place(&store).await, Some(UNTIL_MS));
+    write_due(&store, 1, Some(DUE_MS + 1)).await;
+    assert_eq!(place(&store).await, Some(UNTIL_MS));
+    // That of a wake-up says nothing of it.
+    let other = TurnId::from("wake-1");
+    store.sweep_is_done(&group, &other).await.unwrap();
+    assert_eq!(place(&store).await, Some(UNTIL_MS));
+    store.sweep_is_done(&group, &sweep).await.unwrap();
+    assert_eq!(place(&store).await, Some(DUE_MS + 1));
+    // It may be said that it is out after it is done.
+    store.sweep_is_out(&group, &sweep, UNTIL_MS).await.unwrap();
+    assert_eq!(place(&store).await, Some(DUE_MS + 1));
+    let next = TurnId::from("sweep-2");
+    let meant = store.means_sweep((&group, DUE_MS + 1), &next, AGAIN_MS);
+    assert_eq!(meant.await, Ok(Some(next)));
+}
+
+#[tokio::test]
+async fn a_sweep_that_may_not_have_been_sent_is_sent_under_its_id() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let group = due_thread(&store).await;
+    let [first, second] = ["sweep-1", "sweep-2"].map(TurnId::from);
+    let meant = store.means_sweep((&group, DUE_MS), &first, AGAIN_MS);
+    assert_eq!(meant.await, Ok(Some(first.clone())));
+    // Another tick, by an index that lags.
+    let meant = store.means_sweep((&group, DUE_MS), &second, AGAIN_MS);
+    assert_eq!(meant.await, Ok(None));
+    let meant = store.means_sweep((&group, AGAIN_MS), &second, AGAIN_MS + 1);
+    assert_eq!(meant.await, Ok(Some(first)));
+}
+
+#[tokio::test]
+async fn what_is_not_due_any_more_stays_so_when_its_sweep_is_done() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let group = due_thread(&store).await;
+    let sweep = TurnId::from("sweep-1");
+    let meant = store.means_sweep((&group, DUE_MS), &sweep, AGAIN_MS);
+    assert_eq!(meant.await, Ok(Some(sweep.clone())));
+    write_due(&store, 1, None).await;
+    store.sweep_is_out(&group, &sweep, UNTIL_MS).await.unwrap();
+    assert_eq!(place(&store).await, None);
+    store.sweep_is_done(&group, &sweep).await.unwrap();
+    assert_eq!(place(&store).await, None);
+    write_due(&store, 2, Some(DUE_MS)).await;
+    assert_eq!(place(&store).await, Some(DUE_MS));
+    // Of what has no record nothing is made.
+    let unknown = thread(2);
+    store.sweep_is_done(&unknown, &sweep).await.unwrap();
+    assert_eq!(store.record(&unknown).await.unwrap().0, None);
 }

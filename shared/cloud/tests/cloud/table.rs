@@ -682,3 +682,28 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
         (2, ControlFlags::default())
     );
 }
+
+#[tokio::test]
+async fn threads_that_write_one_sandbox_at_once_meet_no_outage() {
+    let cloud = Cloud::start().await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let address = format!("{}/_bobbin/transactions", cloud.engine.endpoint());
+    let asked = reqwest::Client::new().post(address).body(r#"{"ms": 50}"#);
+    assert!(asked.send().await.unwrap().status().is_success());
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let shared = session(1).thread.sandbox();
+    let begin = async |number: u32| {
+        let session = Session {
+            link: Some(shared.clone()),
+            ..session(number)
+        };
+        store
+            .save(&session, both(0), &ControlFlags::default(), &[], 0)
+            .await
+    };
+    let came = futures::future::join_all((1..=6).map(begin)).await;
+    let written = came.iter().filter(|one| matches!(one, Ok(Written::Yes(_))));
+    assert_eq!(written.count(), 1, "{came:?}");
+    let lost = came.iter().filter(|one| **one == Ok(Written::Conflict));
+    assert_eq!(lost.count(), 5, "{came:?}");
+}

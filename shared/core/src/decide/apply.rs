@@ -2,7 +2,7 @@
 
 use super::{
     Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, record,
-    results, steer, words,
+    results, steer, untold, words,
 };
 use crate::ask::Ask;
 use crate::effect::Effect;
@@ -38,9 +38,10 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.tenant_sandboxes = Some(sandboxes);
         }
-        Event::Cloned => {
+        Event::Cloned { left_out } => {
             outage::provider_answered(session);
             session.observed.cloned = true;
+            session.sandbox.left_out = words::left_out(&left_out);
         }
         Event::NotCloned { why } => {
             outage::provider_answered(session);
@@ -79,6 +80,10 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             outage::provider_answered(session);
             session.observed.healthy = true;
             session.observed.restart_server = false;
+        }
+        Event::SecretsNotPutIn => {
+            outage::provider_answered(session);
+            provision::secrets_not_put_in(session, context);
         }
         Event::AgentSession { id } => {
             session.agent_session = Some(id);
@@ -383,6 +388,9 @@ fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
     outage::chat_answered(session);
+    if untold::is_about(session, of) {
+        return untold::told(session, at, context);
+    }
     if let Some(aside) = aside::kind(session, of) {
         return aside::posted(session, aside, at);
     }

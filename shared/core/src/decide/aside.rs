@@ -4,7 +4,7 @@
 //! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
 //! while the end is told, is left as it is.
 
-use super::{Context, Next, outage, words};
+use super::{Context, Next, outage, untold, words};
 use crate::card::{Card, CardState, Post, card_kind};
 use crate::effect::{ChatEffect, Effect};
 use crate::failure::Failure;
@@ -120,6 +120,7 @@ pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
         }
         Aside::OldCard => turn.old_card = None,
         Aside::Call => turn.called = true,
+        Aside::Ask(_) => {}
     }
 }
 
@@ -131,6 +132,11 @@ pub(super) fn refused(
     context: &Context<'_>,
 ) -> Option<Next> {
     let limits = context.delivery.limits;
+    if is_ending(session)
+        && let Failure::ThreadClosed { seen } = failure
+    {
+        return untold::at_the_end(session, seen.clone(), context);
+    }
     if is_ending(session)
         && let Failure::Outage { after_ms, seen } = failure
         && let Some(hold) = outage::of_chat(session, *after_ms, seen, context)
@@ -157,11 +163,11 @@ fn is_ending(session: &Session) -> bool {
     turn.is_some_and(|turn| turn.stage.is_ending())
 }
 
-fn of(steered: &Steered) -> Aside {
+pub(super) fn of(steered: &Steered) -> Aside {
     Aside::Steered(steered.turn.clone())
 }
 
-fn is_over(session: &Session, aside: &Aside) -> bool {
+pub(super) fn is_over(session: &Session, aside: &Aside) -> bool {
     session.observed.asides_over.contains(aside)
 }
 
@@ -202,12 +208,7 @@ fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
     if turn.called || is_over(session, &Aside::Call) {
         return None;
     }
-    let word = match outcome {
-        Outcome::Answered | Outcome::Joined { .. } => return None,
-        Outcome::Failed { .. } => words::CALL_FAILED,
-        Outcome::Cancelled { .. } => words::CALL_CANCELLED,
-        Outcome::Lost => words::CALL_LOST,
-    };
+    let word = call_word(outcome)?;
     let people = people(turn, outcome);
     if people.is_empty() {
         return None;
@@ -219,4 +220,14 @@ fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
         post: calling(people, Post::Notice(word.to_owned())),
     });
     Some(Next::Do(effect))
+}
+
+/// The words that call who asked; none where the answer does.
+pub(super) const fn call_word(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => None,
+        Outcome::Failed { .. } => Some(words::CALL_FAILED),
+        Outcome::Cancelled { .. } => Some(words::CALL_CANCELLED),
+        Outcome::Lost => Some(words::CALL_LOST),
+    }
 }

@@ -1,12 +1,13 @@
 //! Who may ask, and what a turn runs with: judged once, when the turn begins, and kept in its record.
 //!
 //! What was asked for with the words comes first, then the defaults of the channel, then those of the tenant, then the
-//! configuration. A repository belongs to a sandbox and not to a turn: it is chosen where a sandbox is made, and a turn
+//! configuration. An agent that one way of running agents alone has is a choice of that way too, where the sandbox is still to
+//! be made. A repository belongs to a sandbox and not to a turn: it is chosen where a sandbox is made, and a turn
 //! that wants another one is told how to get it.
 
 use super::{Context, words};
 use crate::effect::Effect;
-use crate::message::Prompt;
+use crate::message::{Prompt, Work};
 use crate::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::sandbox::Phase;
 use crate::selection::Selection;
@@ -35,6 +36,17 @@ pub(super) fn selection(
     }
     let mut chosen = asked_for(prompt, context);
     let mode = mode(session, &chosen, context);
+    if let Some(agent) = &chosen.agent
+        && let Some(needed) = RuntimeMode::of_agent(agent)
+        && let Ok(there) = &mode
+        && *there != needed
+    {
+        if wants.agent.is_some() {
+            return Err(words::other_agent(agent, needed.name(), there.name()));
+        }
+        // A default counts for sandboxes to come: this one goes on with the agent that it has.
+        chosen.agent = None;
+    }
     let has_agents = mode.as_ref().is_ok_and(|mode| mode.has_agents());
     if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.agent) {
         chosen.agent = Some(kept.clone());
@@ -115,9 +127,18 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
         model: Some(context.delivery.model.to_owned()),
         ..Selection::default()
     };
-    wants
-        .or(&context.settings.defaults_of(&prompt.membership.channel))
-        .or(&configured)
+    let defaults = context.settings.defaults_of(&prompt.membership.channel);
+    let mut chosen = wants.or(&defaults).or(&configured);
+    let needed = chosen.agent.as_deref().and_then(RuntimeMode::of_agent);
+    // An agent that somebody names comes before a default way, and a default way before a default agent.
+    let is_free = match &wants.agent {
+        Some(_) => wants.runtime.is_none(),
+        None => chosen.runtime.is_none(),
+    };
+    if let Some(needed) = needed.filter(|_| is_free) {
+        chosen.runtime = Some(needed.name().to_owned());
+    }
+    chosen
 }
 
 /// Asks the agent what it offers, unless it is known to offer what the turn runs with.
@@ -150,8 +171,8 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     }
 }
 
-/// Why the agent cannot run the turn with what was chosen, as far as it said what it offers.
-pub(super) fn unavailable(session: &Session) -> Option<String> {
+/// What was chosen that the agent cannot run the turn with, as far as it said what it offers, and those that it can.
+pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
     let offer = session.observed.options.as_ref()?;
     let turn = session
         .turn
@@ -162,12 +183,28 @@ pub(super) fn unavailable(session: &Session) -> Option<String> {
     if let Some(model) = &turn.selection.model
         && missing(&offer.models, model)
     {
-        return Some(words::unknown_model(model, &offer.models));
+        return Some((Kind::Model, words::unknown_model(model, &offer.models)));
     }
     match &turn.selection.agent {
         Some(agent) if missing(&offer.agents, agent) => {
-            Some(words::unknown_agent(agent, &offer.agents))
+            Some((Kind::Agent, words::unknown_agent(agent, &offer.agents)))
         }
         _ => None,
     }
+}
+
+/// The same in words for who asked, who may not have chosen it: a default says so, and who set it.
+pub(super) fn refusal(session: &Session, context: &Context<'_>) -> Option<String> {
+    let (kind, words) = unavailable(session)?;
+    let Work::Prompt(prompt) = &context.delivery.message.work else {
+        return Some(words);
+    };
+    if kind.of(&prompt.wants).is_some() {
+        return Some(words);
+    }
+    let channel = &prompt.membership.channel;
+    Some(match context.settings.default_set_by(kind, channel) {
+        Some(by) => format!("{words} {}", words::a_default(&by.name)),
+        None => words,
+    })
 }

@@ -1,7 +1,8 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, lease, operate, outage, outside, record, results, stray, words,
+    Context, Next, absence, aside, lease, operate, outage, outside, record, results, stray, untold,
+    words,
 };
 use crate::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::failure::Failure;
@@ -20,6 +21,10 @@ pub(super) fn failed(
     context: &Context<'_>,
 ) -> Option<Next> {
     absence::failed_to_confirm(session, of);
+    if untold::is_about(session, of) {
+        untold::failed(session, &failure, context);
+        return None;
+    }
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
     }
@@ -28,6 +33,10 @@ pub(super) fn failed(
     }
     if let Effect::Chat(ChatEffect::Tell { thread, .. }) = of {
         return not_told(session, thread, &failure, context);
+    }
+    if let Effect::Chat(ChatEffect::TellBeside { .. }) = of {
+        session.observed.told.insert(session.thread.clone());
+        return None;
     }
     if results::could_not_be_read(session, of) {
         return None;
@@ -83,16 +92,27 @@ pub(super) fn failed(
             }
             return give_up(session, &advice, posting.is_some(), context);
         }
+        Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
         // What it was to begin with is not there, or is not for it: the next try goes without.
         Failure::TurnFailed { reason } if is_create(of) && session.sandbox.snapshot.is_some() => {
             session.sandbox.snapshot = None;
             return give_up(session, &reason, false, context);
         }
-        Failure::TurnFailed { reason } => match &mut session.turn {
-            Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
-            _ => record::fail(session, &reason),
-        },
+        // Half made it is of no use to whoever wanted it like that.
+        Failure::TurnFailed { reason } if session.sandbox.phase == Phase::Creating => {
+            return give_up(session, &reason, posting.is_some(), context);
+        }
+        Failure::TurnFailed { reason } => {
+            // What it lacks, others may not want of it: it is up.
+            if session.sandbox.phase == Phase::Resuming && session.observed.healthy {
+                record::enter(session, Phase::Active, "ready", context);
+            }
+            match &mut session.turn {
+                Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
+                _ => record::fail(session, &reason),
+            }
+        }
     }
     None
 }
@@ -127,7 +147,7 @@ fn not_told(
 }
 
 /// It may work on a repeat: a bounded number of them.
-fn wait(
+pub(super) fn wait(
     session: &mut Session,
     after_ms: u64,
     seen: String,
@@ -195,7 +215,7 @@ fn wait_out(
 }
 
 /// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
-fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
+pub(super) fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
     let swept = matches!(context.delivery.message.work, Work::Sweep);
     matches!(posting, Some(PostKind::Notice)) && !swept
 }
@@ -233,7 +253,7 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.
-fn posting_is_decoration(
+pub(super) fn posting_is_decoration(
     session: &mut Session,
     posting: Option<&PostKind>,
     context: &Context<'_>,

@@ -27,6 +27,7 @@ mod steer;
 mod stray;
 mod teardown;
 mod tell;
+mod untold;
 pub mod words;
 
 #[cfg(test)]
@@ -123,6 +124,9 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         return next;
     }
     if let Some(next) = absence::next(session, context) {
+        return next;
+    }
+    if let Some(next) = untold::next(session) {
         return next;
     }
     match &context.delivery.message.work {

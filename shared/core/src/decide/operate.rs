@@ -290,7 +290,9 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
         (Phase::Creating, _) if want == Operation::Resume => {
             return end(session, want, Some("it is still being made"), context);
         }
-        (Phase::Destroying, _) => return end(session, want, Some("it is being deleted"), context),
+        (Phase::Destroying, _) if !provision::is_made_anew(session) => {
+            return end(session, want, Some("it is being deleted"), context);
+        }
         (
             Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
             Some(SandboxState::Gone),

@@ -7,7 +7,7 @@ use crate::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::message::Prompt;
 use crate::sandbox::Phase;
 use crate::selection::Selection;
-use crate::session::{EndedTurn, Session, Turn};
+use crate::session::{Aside, EndedTurn, Session, Turn};
 use crate::stage::{Prompted, Stage};
 
 /// What a prompt needs next.
@@ -383,7 +383,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(list) = choose::list_options(session) {
         return Some(Next::Do(list));
     }
-    if let Some(words) = choose::unavailable(session) {
+    if let Some(words) = choose::refusal(session, context) {
         record::fail(session, &words);
         return tell::step(session, context);
     }
@@ -391,8 +391,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if let Some(next) = gather(session, prompt, with_digest, context) {
         return Some(next);
     }
-    if !session.observed.missed.is_empty() {
-        let word = words::missed(&std::mem::take(&mut session.observed.missed));
+    if let Some(word) = unsaid(session, with_digest) {
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
@@ -416,6 +415,23 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     Some(send(session, (&ids, sending), prompt, context))
 }
 
+/// What the people in the thread are told before the agent has the prompt; none once it stands.
+fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
+    let missed = std::mem::take(&mut session.observed.missed);
+    let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
+    let is_told = std::mem::replace(&mut session.observed.left_out_told, true);
+    let of_clone = left_out(session, with_digest).filter(|_| !is_told);
+    let said = [of_clone.map(words::not_there), of_files];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("\n\n"))
+}
+
+/// What the clone left out, for an agent session that was not told yet: one without a turn before, or with a digest of them.
+fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
+    let is_new = with_digest || past(session).is_empty();
+    session.sandbox.left_out.as_deref().filter(|_| is_new)
+}
+
 fn send(
     session: &Session,
     (ids, sending): (&PromptIds, Sending),
@@ -429,7 +445,9 @@ fn send(
         };
     };
     let quoted = words::quoted(&prompt.quotes);
+    let left_out = left_out(session, turn.with_digest).map(words::not_there_for_agent);
     let parts = [
+        left_out.as_deref(),
         session.observed.digest.as_deref(),
         Some(&quoted),
         Some(&prompt.text),
@@ -535,6 +553,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(expiry)
             .min(aborted)
             .min(card),
+        ends_ms: deadline,
         gives_way: limits.gives_way() && !turn.is_wanted_over(),
         seen: session.observed.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
@@ -555,7 +574,8 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
         let decision = session.observed.closed_asks.get(&ask.id);
         let closed = decision.is_some();
-        if !closed && ask.post.is_some() && context.now_ms < ask.expires_at_ms {
+        let stands = ask.post.is_some() || aside::is_over(session, &Aside::Ask(ask.id.clone()));
+        if !closed && stands && context.now_ms < ask.expires_at_ms {
             continue;
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
@@ -567,9 +587,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         }
         let settled = decision.map(|decision| match decision {
             Some(settlement) => crate::asks::settled(ask, settlement),
-            None if context.now_ms >= ask.expires_at_ms => {
-                "Nobody answered in time, so it counts as no.".to_owned()
-            }
+            None if context.now_ms >= ask.expires_at_ms => words::unanswered(&ask.about).to_owned(),
             None => "No longer open.".to_owned(),
         });
         let kind = PostKind::Ask(ask.id.clone());

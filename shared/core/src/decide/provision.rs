@@ -9,6 +9,10 @@ use crate::outcome::Outcome;
 use crate::sandbox::{Phase, SandboxState};
 use crate::session::Session;
 
+/// So many sandboxes in a row that put no secrets in are made anew.
+const REMADE_MAX: u32 = 1;
+const REMADE: &str = "it puts no secrets into requests: made anew";
+
 /// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
 /// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -95,7 +99,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                         within_quota(session, context)
                     }
                     None => {
-                        record::enter(session, Phase::Active, "ready", context);
+                        ready(session, context);
                         None
                     }
                 }
@@ -149,6 +153,10 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
 /// Nothing of the sandbox before it counts for the next one.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
+    session.sandbox.left_out = None;
+    if session.sandbox.without_secrets > REMADE_MAX {
+        session.sandbox.without_secrets = 0;
+    }
     session.sandbox.credentials = context.settings.sandbox_credentials();
     session.sandbox.runtime = runtime(session, context);
     record::leave(session);
@@ -193,10 +201,15 @@ fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             abandon(session, &words::too_many_sandboxes(bound), context)
         }
         Some(_) => {
-            record::enter(session, Phase::Active, "ready", context);
+            ready(session, context);
             None
         }
     }
+}
+
+fn ready(session: &mut Session, context: &Context<'_>) {
+    session.sandbox.without_secrets = 0;
+    record::enter(session, Phase::Active, "ready", context);
 }
 
 fn act(effect: Effect) -> Option<Next> {
@@ -250,11 +263,33 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
     abandon(session, &reason, context);
 }
 
+/// The new sandbox is of no use: nothing makes it put secrets in later. Another one takes its place, and where that is no
+/// better who waits is told.
+pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
+    let count = session.sandbox.without_secrets + 1;
+    if count > REMADE_MAX {
+        abandon(session, words::SECRETS_NOT_PUT_IN, context);
+        session.sandbox.without_secrets = count;
+        return;
+    }
+    session.sandbox.without_secrets = count;
+    session.observed.sandbox = None;
+    record::enter(session, Phase::Destroying, REMADE, context);
+    record::lease(session, context);
+}
+
+/// Whether what is being deleted is made anew at once.
+pub(super) const fn is_made_anew(session: &Session) -> bool {
+    let before = session.sandbox.without_secrets;
+    before > 0 && before <= REMADE_MAX
+}
+
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.observed.healthy {
         let (generation, restart) = (session.sandbox.generation, session.observed.restart_server);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation,
+            is_new: session.sandbox.phase == Phase::Creating,
             restart,
             within_ms: context.delivery.limits.health_start_ms,
             watch: watch(session),
@@ -296,6 +331,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
 fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     record::fail(session, reason);
     outside::ends_half_made(session);
+    session.sandbox.without_secrets = 0;
     session.observed.sandbox = None;
     record::enter(
         session,

@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, aside};
+use super::{Context, Next, aside, untold};
 use crate::effect::Effect;
 use crate::ids::{Ms, TurnId};
 use crate::ledger::{self, Entry};
@@ -144,7 +144,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         .any(|one| one.until_ms > context.now_ms);
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
     // Of one that was given up no next generation is made.
-    let is_lost = session.link.is_some() && !sandbox.is_shared();
+    let is_lost = session.link.is_some() && !sandbox.takes_threads();
     if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
     }
@@ -242,9 +242,28 @@ pub(super) const fn paused_ttl_ms(session: &Session, limits: &crate::limits::Lim
     }
 }
 
-/// Sets when the sweeper should look next: at the thread while a turn is under way or a run of it is left, and at its sandbox
-/// while that is in use by none.
+/// Sets when the sweeper should look next: at the thread while a turn is under way, a run of it is left or something could not
+/// be said in it, and at its sandbox while that is in use by none.
 pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
+    arm_thread(session, context);
+    let limits = context.delivery.limits;
+    let now = context.now_ms;
+    let sandbox = &session.sandbox;
+    session.sandbox.due_at_ms = match sandbox.phase {
+        _ if sandbox.is_in_use() => None,
+        Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
+        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
+        Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
+        Phase::Pausing | Phase::Destroying => {
+            Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
+        }
+        // Nothing but the end of its second one is left to be asked for.
+        Phase::Destroyed | Phase::Error => sandbox.ends_tools().then_some(now + limits.stop_ms),
+    };
+}
+
+/// The same for the thread alone.
+pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let now = context.now_ms;
     let sandbox = &session.sandbox;
@@ -259,18 +278,8 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
             _ => false,
         };
         let is_left = session.stray.is_some() && is_up;
-        is_left.then_some(now + limits.stop_ms)
-    };
-    session.sandbox.due_at_ms = match sandbox.phase {
-        _ if sandbox.is_in_use() => None,
-        Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
-        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
-        Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
-        Phase::Pausing | Phase::Destroying => {
-            Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
-        }
-        // Nothing but the end of its second one is left to be asked for.
-        Phase::Destroyed | Phase::Error => sandbox.ends_tools().then_some(now + limits.stop_ms),
+        let left = is_left.then_some(now + limits.stop_ms);
+        left.into_iter().chain(untold::due(session, context)).min()
     };
 }
 

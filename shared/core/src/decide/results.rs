@@ -133,7 +133,7 @@ pub(super) fn dealt_with(session: &mut Session) {
 pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     match of {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
-            session.observed.changes = Some(Changes::default());
+            session.observed.changes = Some(Changes::unread());
         }
         Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.observed.nothing_to_show = true,
         _ => return false,
@@ -153,7 +153,10 @@ pub(super) fn gives_up_showing(
         return false;
     };
     if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
-        || matches!(failure, Failure::ThreadGone { .. })
+        || matches!(
+            failure,
+            Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }
+        )
     {
         return false;
     }

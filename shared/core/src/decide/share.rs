@@ -6,6 +6,7 @@ use crate::effect::{ChatEffect, Effect};
 use crate::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::message::Prompt;
 use crate::outcome::Outcome;
+use crate::outside;
 use crate::person::{Membership, Person};
 use crate::sandbox::Phase;
 use crate::session::{EndedTurn, NameWrite, Session};
@@ -26,7 +27,7 @@ pub(super) fn arrive(
     context: &Context<'_>,
 ) -> Option<Next> {
     let Some(name) = &prompt.wants.sandbox else {
-        let is_lost = session.link.is_some() && !session.sandbox.is_shared();
+        let is_lost = session.link.is_some() && !session.sandbox.takes_threads();
         return is_lost.then(|| go_to(session, None, context));
     };
     if session.sandbox.name.as_ref() == Some(name) {
@@ -35,6 +36,8 @@ pub(super) fn arrive(
     }
     match session.observed.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
+        // An agent's second one is not for threads.
+        Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
         Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
         // The name is told of a record that does not have it: the turn says that there is no such sandbox.
         Some(Some(_)) => None,
@@ -56,10 +59,10 @@ pub(super) fn arrive(
 pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     let name = prompt.wants.sandbox.as_ref()?;
     if session.sandbox.name.as_ref() != Some(name) {
-        return Some(words::no_sandbox(name));
+        return Some(words::no_sandbox(name, &session.thread));
     }
     let is_in = session.link.is_none() || session.sandbox.threads.contains(&session.thread);
-    (!is_in).then(|| words::too_many_threads(name))
+    (!is_in).then(|| words::too_many_threads(name, &session.thread))
 }
 
 /// The thread is one of those that work here, if there is room.
@@ -134,7 +137,7 @@ pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
 
 /// The turn cannot have its workspace yet: it stands in line, and looks again.
 pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if session.link.is_some() && !session.sandbox.is_shared() {
+    if session.link.is_some() && !session.sandbox.takes_threads() {
         return Some(go_to(session, None, context));
     }
     let limits = context.delivery.limits;
@@ -190,7 +193,7 @@ pub(super) fn name(
     }
     if record::has_ended(session, &context.delivery.message.id) {
         let word = match &session.sandbox.name {
-            Some(there) if there == name => words::named(name),
+            Some(there) if there == name => words::named(name, &session.thread),
             _ => words::name_taken(name),
         };
         return notice::once(session, &word, context);
@@ -199,7 +202,8 @@ pub(super) fn name(
         return end(session, words::NOTHING_TO_NAME, context);
     }
     if session.sandbox.name.as_ref() == Some(name) {
-        return end(session, &words::named(name), context);
+        let word = words::named(name, &session.thread);
+        return end(session, &word, context);
     }
     match session.observed.name_found.clone() {
         None => return Next::Do(Effect::FindName { name: name.clone() }),
@@ -212,7 +216,8 @@ pub(super) fn name(
     give_name(session, name);
     join(session, context);
     record::arm(session, context);
-    end(session, &words::named(name), context)
+    let word = words::named(name, &session.thread);
+    end(session, &word, context)
 }
 
 /// A person wants the thread to work in another sandbox.
@@ -232,17 +237,18 @@ pub(super) fn connect(
         let word = match (&session.sandbox.name, is_there) {
             (Some(name), true) => words::connected(name, session.works_in_common()),
             (_, true) => words::CONNECTED_OWN.to_owned(),
-            (_, false) => words::CONNECT_GONE.to_owned(),
+            (_, false) => words::connect_gone(&session.thread),
         };
         return notice::once(session, &word, context);
     }
     if target.tenant() != session.thread.tenant() {
-        return end(session, words::CONNECT_GONE, context);
+        let word = words::connect_gone(&session.thread);
+        return end(session, &word, context);
     }
     if !is_there {
         return go_to(session, Some(target.clone()), context);
     }
-    let lost = !session.sandbox.is_shared() || session.sandbox.closing.is_some();
+    let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
     if session.link.is_some() && lost {
         // On record first that it came to nothing, so that the next delivery only says so.
         remember(session, context);
@@ -253,7 +259,7 @@ pub(super) fn connect(
         Some(name) if session.sandbox.threads.contains(&session.thread) => {
             words::connected(name, session.works_in_common())
         }
-        Some(name) => words::too_many_threads(name),
+        Some(name) => words::too_many_threads(name, &session.thread),
         None => words::CONNECTED_OWN.to_owned(),
     };
     end(session, &word, context)
@@ -261,7 +267,8 @@ pub(super) fn connect(
 
 /// A sandbox that others may work in is not deleted for a fresh start of one thread.
 pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
-    end(session, words::RESET_SHARED, context)
+    let word = words::reset_shared(&session.thread);
+    end(session, &word, context)
 }
 
 fn remember(session: &mut Session, context: &Context<'_>) {

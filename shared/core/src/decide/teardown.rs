@@ -146,11 +146,11 @@ pub(super) fn reset(
     }
     if record::has_ended(session, &message.id) {
         let word = if session.sandbox.is_shared() {
-            words::RESET_SHARED
+            words::reset_shared(&session.thread)
         } else {
-            words::RESET
+            words::RESET.to_owned()
         };
-        return notice::once(session, word, context);
+        return notice::once(session, &word, context);
     }
     if session.sandbox.is_shared() {
         return share::reset(session, context);

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{Context, Next, aside, provision, record, results, stray, words};
+use super::{Context, Next, aside, provision, record, results, stray, untold, words};
 use crate::card::{Card, CardState, Post};
 use crate::effect::{AgentEffect, ChatEffect, Effect, Follow};
-use crate::ids::PostKind;
+use crate::ids::{Ms, PostKind};
 use crate::outcome::Outcome;
 use crate::parked::Seen;
-use crate::run::RunEnd;
+use crate::run::{Answer, RunEnd};
 use crate::session::Session;
 use crate::stage::Stage;
 use crate::text::gist;
@@ -24,6 +24,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     };
     if let Some(next) = stray::end(session) {
         return Some(next);
+    }
+    if session.observed.closed.is_some() {
+        return untold::close(session, context);
     }
     if outcome == Outcome::Answered
         && let Some(next) = chunk(session, context)
@@ -58,26 +61,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         }
         return read_again(session, context);
     };
-    let limits = context.delivery.limits;
-    let text = match (answer.text.trim(), &answer.end) {
-        ("", RunEnd::Rejected) => Cow::Borrowed(words::DECLINED),
-        ("", RunEnd::Cut) => Cow::Borrowed(words::CUT_OFF),
-        ("", _) => Cow::Borrowed(words::NO_TEXT),
-        (text, RunEnd::Cut) => Cow::Owned(format!("{text}\n\n{}", words::CUT_OFF)),
-        (text, RunEnd::Unexplained) => Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE)),
-        (text, _) => Cow::Borrowed(text),
-    };
-    let text = text.as_ref();
-    let too_long = text.chars().count() > limits.answer_chars;
-    let parts = if too_long {
-        // One message beside the file: it is read before anybody opens that.
-        let gist = gist(text, FILE_GIST_UNITS_MAX);
-        let mut parts = (context.delivery.split)(&gist);
-        parts.truncate(1);
-        parts
-    } else {
-        (context.delivery.split)(text)
-    };
+    let (parts, file) = parts(&answer, context);
     let turn = session.turn.as_mut()?;
     turn.parts = Some(parts.len());
     let index = turn.posted.len();
@@ -90,7 +74,6 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     } else {
         Vec::new()
     };
-    let file = (too_long && last).then(|| text.to_owned());
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
@@ -100,10 +83,32 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             Post::Chunk {
                 text: part,
                 last,
-                file,
+                file: file.filter(|_| last),
             },
         ),
     })))
+}
+
+/// The parts of an answer, and the whole of it as a file where it is too long for messages.
+pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Option<String>) {
+    let limits = context.delivery.limits;
+    let text = match (answer.text.trim(), &answer.end) {
+        ("", RunEnd::Rejected) => Cow::Borrowed(words::DECLINED),
+        ("", RunEnd::Cut) => Cow::Borrowed(words::CUT_OFF),
+        ("", _) => Cow::Borrowed(words::NO_TEXT),
+        (text, RunEnd::Cut) => Cow::Owned(format!("{text}\n\n{}", words::CUT_OFF)),
+        (text, RunEnd::Unexplained) => Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE)),
+        (text, _) => Cow::Borrowed(text),
+    };
+    let text = text.as_ref();
+    if text.chars().count() <= limits.answer_chars {
+        return ((context.delivery.split)(text), None);
+    }
+    // One message beside the file: it is read before anybody opens that.
+    let gist = gist(text, FILE_GIST_UNITS_MAX);
+    let mut parts = (context.delivery.split)(&gist);
+    parts.truncate(1);
+    (parts, Some(text.to_owned()))
 }
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -128,6 +133,7 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         cancel_known: true,
         steers: None,
         until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        ends_ms: Ms::MAX,
         gives_way: false,
         seen: Seen::default(),
         seen_at_ms: None,

@@ -14,6 +14,7 @@ mod outside;
 mod runs;
 mod share;
 mod steering;
+mod untold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -29,7 +30,7 @@ use crate::card::{CardState, Post, ShownFile};
 use crate::changes::{self, Changes, How};
 use crate::drive::{Delivery, Verdict, drive};
 use crate::effect::{Effect, Sending};
-use crate::event::{Event, NotCloned};
+use crate::event::{Event, LeftOut, NotCloned};
 use crate::failure::Failure;
 use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
 use crate::images::Image;
@@ -392,7 +393,7 @@ fn an_ask_is_posted_once_and_nobody_answering_means_no() {
     assert_eq!(
         asks,
         [Some(
-            "Nobody answered in time, so it counts as no.".to_owned()
+            "Nobody decided in time, so it counts as no.".to_owned()
         )]
     );
 }
@@ -872,6 +873,7 @@ fn changes() -> Changes {
             removed: 0,
             patch: "--- a.txt\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".to_owned(),
         }],
+        unknown: false,
     }
 }
 

@@ -1,12 +1,16 @@
 //! The words that people read when something did not go as hoped: what happened, and what to do next.
 
-use crate::event::NotCloned;
-use crate::ids::SandboxName;
+use crate::ask::About;
+use crate::commands::Command;
+use crate::event::{LeftOut, NotCloned};
+use crate::ids::{SandboxName, ThreadKey};
 use crate::message::Quote;
 use crate::text::{one_line, shorten, units};
 
 /// Names that a list of what there is shows.
 const NAMES_SHOWN: usize = 10;
+/// Characters (UTF-16 units) of the paths of a kind that a clone left out.
+const LEFT_OUT_UNITS_MAX: usize = 200;
 /// Messages that are passed on as quoted, the newest ones.
 const QUOTES_MAX: usize = 10;
 /// Characters (UTF-16 units) of one of them, and of all.
@@ -45,6 +49,15 @@ pub fn not_carried_out(what: &str, seen: &str) -> String {
     format!("{what} could not be carried out: {seen}. Try it again.")
 }
 
+/// The end of a task cannot be said in its thread, to who asked, beside it.
+#[must_use]
+pub fn told_beside(seen: &str) -> String {
+    let seen = seen.trim_end_matches('.');
+    format!(
+        "Your task has ended, and its thread could not be told: {seen}. What was to be said is kept, and said there once the thread can be written in again."
+    )
+}
+
 /// Ingress does not know whether the queue took a task.
 pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a minute: if it shows up in the thread, it runs. Only if it does not, send it again";
 /// The run is over, without words, and the agent does not say how it ended.
@@ -55,6 +68,8 @@ pub const MAYBE_INCOMPLETE: &str =
 /// Under an answer that the output limit cut off.
 pub const CUT_OFF: &str =
     "(This answer was cut off at the model's output limit. Reply to let it go on.)";
+/// Under what is left of an answer that was kept while its thread could not be written in.
+pub const REST_NOT_KEPT: &str = "(The rest of this answer could not be kept while this thread could not be written in. Ask for it again.)";
 /// The agent ended without words.
 pub const NO_TEXT: &str =
     "The agent finished without a written answer. Its steps are in the card above.";
@@ -67,8 +82,6 @@ pub const DESTROYED: &str = "The operator has deleted this thread's sandbox with
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
-/// A fresh start is wanted in a thread whose sandbox has a name.
-pub const RESET_SHARED: &str = "This thread works in a sandbox that has a name and that others may share, so it is kept. /sandbox-connect takes the thread to a sandbox of its own; /sandbox-destroy deletes this one for everybody.";
 /// A named sandbox ended by its time to live.
 pub const EXPIRED_SHARED: &str = "The sandbox that this thread shares was idle for days and has been deleted with its files. Its name stays: the next message makes a fresh one.";
 /// A name is wanted where there is no sandbox.
@@ -76,8 +89,27 @@ pub const NOTHING_TO_NAME: &str =
     "This thread has no sandbox that could have a name yet. Send it a task first.";
 /// The thread is in a sandbox of its own again.
 pub const CONNECTED_OWN: &str = "From now on this thread works in a sandbox of its own.";
+
+/// A fresh start is wanted in a thread whose sandbox has a name.
+#[must_use]
+pub fn reset_shared(thread: &ThreadKey) -> String {
+    let (connect, destroy) = (
+        thread.command(Command::Connect),
+        thread.command(Command::Destroy),
+    );
+    format!(
+        "This thread works in a sandbox that has a name and that others may share, so it is kept. {connect} takes the thread to a sandbox of its own; {destroy} deletes this one for everybody."
+    )
+}
+
 /// The sandbox that the thread was to go to is not there.
-pub const CONNECT_GONE: &str = "That sandbox does not exist any more, so nothing has changed. /sandbox-list shows those that do.";
+#[must_use]
+pub fn connect_gone(thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
+    format!(
+        "That sandbox does not exist any more, so nothing has changed. {list} shows those that do."
+    )
+}
 
 /// A sandbox has been deleted, in the words of a thread that shared it.
 #[must_use]
@@ -90,17 +122,19 @@ pub fn destroyed_by(by: &str) -> String {
 
 /// There is no sandbox of that name.
 #[must_use]
-pub fn no_sandbox(name: &SandboxName) -> String {
+pub fn no_sandbox(name: &SandboxName, thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
     format!(
-        "There is no sandbox named {name} here. /sandbox-list shows those that there are; with a provider beside the name one is made."
+        "There is no sandbox named {name} here. {list} shows those that there are; a task with `sandbox:{name}` and a `provider` makes one."
     )
 }
 
 /// More threads than may share a sandbox want to.
 #[must_use]
-pub fn too_many_threads(name: &SandboxName) -> String {
+pub fn too_many_threads(name: &SandboxName, thread: &ThreadKey) -> String {
+    let connect = thread.command(Command::Connect);
     format!(
-        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with /sandbox-connect, or work in one of your own."
+        "As many threads as may share a sandbox share {name} already. Take one of them to another sandbox with {connect}, or work in one of your own."
     )
 }
 
@@ -115,9 +149,10 @@ pub fn waited_for_workspace(waited_ms: u64) -> String {
 
 /// The sandbox has a name.
 #[must_use]
-pub fn named(name: &SandboxName) -> String {
+pub fn named(name: &SandboxName, thread: &ThreadKey) -> String {
+    let connect = thread.command(Command::Connect);
     format!(
-        "This sandbox is called {name} now. Other threads can work in it: /sandbox with sandbox: {name}, or /sandbox-connect."
+        "This sandbox is called {name} now. Other threads can work in it: a task there can choose sandbox:{name}, and {connect} takes a whole thread to it."
     )
 }
 
@@ -199,6 +234,36 @@ pub fn too_many_sandboxes(bound: u32) -> String {
     )
 }
 
+/// What a clone left out, as a part of a sentence: `submodules (lib) and files of Git LFS (model.bin)`.
+#[must_use]
+pub fn left_out(left_out: &LeftOut) -> Option<String> {
+    let part = |what: &str, paths: &[String]| {
+        let paths: Vec<String> = paths.iter().map(|path| one_line(path)).collect();
+        let paths = shorten(&paths.join(", "), LEFT_OUT_UNITS_MAX);
+        (!paths.is_empty()).then(|| format!("{what} ({paths})"))
+    };
+    let parts = [
+        part("submodules", &left_out.submodules),
+        part("files of Git LFS", &left_out.large),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
+/// The same for people.
+#[must_use]
+pub fn not_there(left_out: &str) -> String {
+    format!(
+        "Not everything of the repository is in the sandbox: {left_out} are left out. The agent knows; where it needs them it can fetch them itself if their host lets everybody read."
+    )
+}
+
+/// The same for the agent.
+#[must_use]
+pub fn not_there_for_agent(left_out: &str) -> String {
+    format!("(The checkout was made without {left_out}. Fetch them if the task needs them.)")
+}
+
 /// Files that the agent goes without.
 #[must_use]
 pub fn missed(lines: &[String]) -> String {
@@ -269,9 +334,18 @@ pub fn not_deleted(trouble: &str) -> String {
 #[must_use]
 pub fn model_failed(reason: &str) -> String {
     format!(
-        "The agent could not finish: {}. The sandbox is kept; reply to try again.",
+        "The agent could not finish. {}. The sandbox is kept.",
         reason.trim_end_matches('.')
     )
+}
+
+/// Nobody decided before the time was over.
+#[must_use]
+pub const fn unanswered(about: &About) -> &'static str {
+    match about {
+        About::Permission { .. } => "Nobody decided in time, so it counts as no.",
+        About::Question { .. } => "Nobody answered in time, so the agent got no answer.",
+    }
 }
 
 /// The turn's bound is over.
@@ -307,6 +381,9 @@ pub fn not_ready(bound_ms: u64) -> String {
         minutes(bound_ms)
     )
 }
+
+/// Two new sandboxes in a row put no secrets in.
+pub const SECRETS_NOT_PUT_IN: &str = "Two new sandboxes in a row did not get the model key put into their requests, which the sandbox provider does from outside. Nothing was run. Try again; if it stays so, the operator has to tell the provider.";
 
 /// The provider gave up on the sandbox.
 #[must_use]
@@ -369,6 +446,14 @@ pub fn other_runtime(wanted: &str, there: &str) -> String {
     )
 }
 
+/// An agent that another way to run agents has, in a living sandbox or one that is to be of a certain way.
+#[must_use]
+pub fn other_agent(agent: &str, needed: &str, there: &str) -> String {
+    format!(
+        "{agent} runs in the way {needed}, and this thread's sandbox runs its agents in the way {there}. Use reset for a fresh sandbox and choose {agent} again without a runtime, or choose it in another thread."
+    )
+}
+
 /// A sandbox that was made to be worked in by tools alone.
 pub const NO_AGENT_THERE: &str = "No agent runs in this sandbox: it is worked in by tools. Disconnect the thread from it, or take another one.";
 
@@ -399,6 +484,18 @@ pub fn unknown_agent(agent: &str, agents: &[String]) -> String {
     format!(
         "{agent} is not an agent that can be used here. There are {}.",
         listed(agents, "")
+    )
+}
+
+/// What cannot be used was not chosen by who asked.
+#[must_use]
+pub fn a_default(by: &str) -> String {
+    let by = match by {
+        "" => String::new(),
+        by => format!(", set by {by}"),
+    };
+    format!(
+        "It is the default here{by}: who manages the place changes that with the command config, and a task can name another one."
     )
 }
 

@@ -1,5 +1,7 @@
 //! Plain text: how long it is, where it is shortened, and numbers in it.
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 /// The length in UTF-16 units.
 #[must_use]
 pub fn units(text: &str) -> usize {
@@ -32,21 +34,27 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// Characters that change the one before them.
-pub(super) fn joins(c: char) -> bool {
-    matches!(c, '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{0300}'..='\u{036f}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{20d0}'..='\u{20ff}')
+/// What a reader sees as one character each (UAX #29), with its place; what is longer than so many units by itself comes
+/// in characters.
+pub fn clusters(text: &str, units_max: usize) -> impl Iterator<Item = (usize, &str)> {
+    text.grapheme_indices(true)
+        .flat_map(move |(start, cluster)| {
+            let fits = units(cluster) <= units_max;
+            let whole = fits.then_some((start, cluster));
+            let chars = cluster.char_indices().filter(move |_| !fits);
+            let chars = chars.map(move |(at, c)| (start + at, &cluster[at..at + c.len_utf8()]));
+            whole.into_iter().chain(chars)
+        })
 }
 
-/// The longest prefix with at most this many units, as a byte index.
+/// The longest prefix with at most this many units that cuts no cluster which fits, as a byte index.
 pub(super) fn prefix_within(text: &str, units_max: usize) -> usize {
     let mut used = 0;
-    for (at, c) in text.char_indices() {
-        used += c.len_utf16();
-        if used > units_max {
-            return at;
-        }
-    }
-    text.len()
+    let beyond = clusters(text, units_max).find(|(_, one)| {
+        used += units(one);
+        used > units_max
+    });
+    beyond.map_or(text.len(), |(at, _)| at)
 }
 
 /// A number with its thousands apart: `12,345`.

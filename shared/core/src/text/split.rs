@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use super::markdown::options;
-use super::plain::{joins, prefix_within, units};
+use super::plain::{clusters, prefix_within, units};
 
 /// Smallest part that [`split`] makes: below it a code fence would leave no room for code.
 pub const PART_UNITS_MIN: usize = 40;
@@ -46,28 +46,35 @@ struct Cut {
     units: usize,
 }
 
-/// A fenced code block that can be closed and opened again.
+/// A block that can be ended and begun again: fenced code, or a table.
 #[derive(Debug)]
-struct Fence {
-    /// Places strictly inside of it: a cut here needs the fence again.
+struct Block {
+    /// Places strictly inside of it: a cut here needs its head again.
     inside: Range<usize>,
-    /// What comes before the fence on its line, as blanks and `>`.
+    /// What comes before the block on its line, as blanks and `>`.
     indent: String,
-    /// The characters that open and close the fence.
-    marks: String,
-    /// The info string, if it is short enough to be repeated.
-    info: String,
-    /// It has a closing line. One without ends with its list or quote, which is not opened again with it.
+    /// What begins it, without indent: the fence with its info string if that is short enough to be repeated, or a table's header and rule.
+    head: Vec<String>,
+    /// The line that ends it, without indent; a table needs none.
+    tail: Option<String>,
+    /// It has an end of its own. A fence without a closing line ends with its list or quote, which is not opened again with it.
     closed: bool,
 }
 
-impl Fence {
+impl Block {
     fn opening(&self) -> String {
-        format!("{}{}{}\n", self.quote(), self.marks, self.info)
+        let lines = self.head.iter();
+        lines
+            .map(|line| format!("{}{line}\n", self.quote()))
+            .collect()
     }
 
     fn closing(&self) -> String {
-        format!("{}{}", self.indent, self.marks)
+        format!(
+            "{}{}",
+            self.indent,
+            self.tail.as_deref().unwrap_or_default()
+        )
     }
 
     /// The indent as far as it is a quote: list items are not opened again, so their indent is dropped.
@@ -82,14 +89,14 @@ impl Fence {
 struct Map<'a> {
     text: &'a str,
     cuts: Vec<Cut>,
-    fences: Vec<Fence>,
+    blocks: Vec<Block>,
 }
 
 impl<'a> Map<'a> {
     fn read(text: &'a str, max: usize) -> Self {
         let mut starts: Vec<(usize, Rank)> = Vec::new();
         let mut whole: Vec<Range<usize>> = Vec::new();
-        let mut fences = Vec::new();
+        let mut blocks = Vec::new();
         let mut depth = 0usize;
         for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
             match event {
@@ -97,8 +104,9 @@ impl<'a> Map<'a> {
                     match &tag {
                         Tag::Link { .. } | Tag::Image { .. } => whole.push(range.clone()),
                         Tag::CodeBlock(CodeBlockKind::Fenced(_)) => {
-                            fences.extend(fence(text, &range, max))
+                            blocks.extend(fence(text, &range, max));
                         }
+                        Tag::Table(_) => blocks.extend(table(text, &range, max)),
                         _ => {}
                     }
                     match (depth, &tag) {
@@ -123,45 +131,48 @@ impl<'a> Map<'a> {
         whole.retain(|range| units(&text[range.clone()]) <= max);
         starts.sort();
         starts.dedup_by_key(|(at, _)| *at);
-        let cuts = cuts(text, &starts, &whole, &fences);
-        Self { text, cuts, fences }
+        let cuts = cuts(text, &starts, &whole, &blocks);
+        Self { text, cuts, blocks }
     }
 
-    fn fence_at(&self, at: usize) -> Option<&Fence> {
-        let index = self.fences.partition_point(|fence| fence.inside.end <= at);
-        self.fences
+    fn block_at(&self, at: usize) -> Option<&Block> {
+        let index = self.blocks.partition_point(|block| block.inside.end <= at);
+        self.blocks
             .get(index)
-            .filter(|fence| fence.inside.contains(&at))
+            .filter(|block| block.inside.contains(&at))
     }
 
-    /// The fence that a part ending here has to close; `open` is the one that it opened again.
-    fn closes<'f>(&'f self, open: Option<&'f Fence>, at: usize) -> Option<&'f Fence> {
-        let ended = || open.filter(|fence| !fence.closed && at >= fence.inside.end);
-        self.fence_at(at).or_else(ended)
+    /// The block that a part ending here has to close; `open` is the one that it opened again.
+    fn closes<'f>(&'f self, open: Option<&'f Block>, at: usize) -> Option<&'f Block> {
+        let ended = || open.filter(|block| !block.closed && at >= block.inside.end);
+        self.block_at(at)
+            .or_else(ended)
+            .filter(|block| block.tail.is_some())
     }
 
-    /// The part between two places, with the fences that it needs.
+    /// The part between two places, with what its blocks need.
     fn part(&self, range: Range<usize>) -> String {
         let body = &self.text[range.clone()];
-        let open = self.fence_at(range.start);
+        let open = self.block_at(range.start);
         let close = self.closes(open, range.end);
         let mut part = String::with_capacity(body.len() + 16);
         match open {
             None => part.push_str(body.trim_start_matches(['\n', '\r'])),
-            Some(fence) => {
-                part.push_str(&fence.opening());
-                part.push_str(&dedented(body, fence, range.start));
+            Some(block) => {
+                part.push_str(&block.opening());
+                part.push_str(&dedented(body, block, range.start));
             }
         }
         part.truncate(part.trim_end().len());
-        if let Some(fence) = close {
+        if let Some(block) = close {
             part.push('\n');
             match open {
                 // Opened here without its list's indent, so closed likewise.
-                Some(same) if same.inside == fence.inside => {
-                    part.push_str(&format!("{}{}", fence.quote(), fence.marks))
+                Some(same) if same.inside == block.inside => {
+                    part.push_str(block.quote());
+                    part.extend(block.tail.as_deref());
                 }
-                _ => part.push_str(&fence.closing()),
+                _ => part.push_str(&block.closing()),
             }
         }
         part
@@ -169,17 +180,17 @@ impl<'a> Map<'a> {
 
     /// Where the part that begins at `from` ends. Always behind `from`.
     fn next_cut(&self, from: usize, max: usize) -> usize {
-        let open = self.fence_at(from);
-        let opening = open.map_or(0, |fence| units(&fence.opening()));
+        let open = self.block_at(from);
+        let opening = open.map_or(0, |block| units(&block.opening()));
         let closing = |at: usize| {
             self.closes(open, at)
-                .map_or(0, |fence| units(&fence.closing()) + 1)
+                .map_or(0, |block| units(&block.closing()) + 1)
         };
         // What comes after a block that has no closing line must not be drawn into it.
         let end = open
-            .filter(|fence| !fence.closed)
-            .map_or(self.text.len(), |fence| {
-                fence.inside.end.min(self.text.len())
+            .filter(|block| !block.closed)
+            .map_or(self.text.len(), |block| {
+                block.inside.end.min(self.text.len())
             });
         let rest = &self.text[from..end];
         let within = prefix_within(rest, max);
@@ -214,25 +225,27 @@ impl<'a> Map<'a> {
         self.hard_cut(from..end, max.saturating_sub(opening), closing)
     }
 
-    /// A word longer than a part: cut between characters, not before a mark that belongs to the one before it.
+    /// A word longer than a part: cut between what is seen as one character each.
     fn hard_cut(&self, range: Range<usize>, max: usize, closing: impl Fn(usize) -> usize) -> usize {
         let from = range.start;
         let rest = &self.text[range];
         let mut used = 0;
         let (mut any, mut clean) = (None, None);
-        let mut previous = None;
-        for (offset, c) in rest.char_indices().chain([(rest.len(), ' ')]) {
+        // A closing fence needs room behind whatever fits.
+        let longest = max.saturating_sub(PART_UNITS_MIN / 2);
+        for (offset, cluster) in clusters(rest, longest).chain([(rest.len(), " ")]) {
             if used > max {
                 break;
             }
             if offset > 0 && used + closing(from + offset) <= max {
                 any = Some(from + offset);
-                if !joins(c) && previous != Some('\u{200d}') && !would_open_block(&rest[offset..]) {
+                // A mark that is escaped stays so.
+                let escaped = rest[..offset].ends_with('\\');
+                if !escaped && !would_open_block(&rest[offset..]) {
                     clean = any;
                 }
             }
-            used += c.len_utf16();
-            previous = Some(c);
+            used += units(cluster);
         }
         let step = rest.chars().next().map_or(1, char::len_utf8);
         clean.or(any).unwrap_or(from + step)
@@ -257,16 +270,12 @@ fn line_start(text: &str, at: usize) -> usize {
     }
 }
 
-fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Fence> {
+fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
     let body = &text[range.clone()];
     let mark = body.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let marks: String = body.chars().take_while(|c| *c == mark).collect();
     let first_line = body.lines().next().unwrap_or(body);
-    let start = text[..range.start].rfind('\n').map_or(0, |nl| nl + 1);
-    let indent: String = text[start..range.start]
-        .chars()
-        .map(|c| if matches!(c, '>' | '\t') { c } else { ' ' })
-        .collect();
+    let indent = indent(text, range.start);
     if units(&indent) + units(&marks) > max / FENCE_SHARE / 2 {
         return None;
     }
@@ -292,19 +301,47 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Fence> {
         },
         |at| range.start + at,
     );
-    (content < end).then(|| Fence {
+    (content < end).then(|| Block {
         inside: content..end,
         indent,
-        marks,
-        info: info.to_owned(),
+        head: vec![format!("{marks}{info}")],
+        tail: Some(marks),
         closed: closed.is_some(),
     })
 }
 
-/// A fence that is opened again without its list's indent holds code without that indent; quotes keep theirs.
-fn dedented(body: &str, fence: &Fence, from: usize) -> String {
-    let blanks = if fence.quote().is_empty() {
-        fence.indent.len()
+/// A table whose header and rule are short enough to be repeated above the rows of every part.
+fn table(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
+    let body = text[range.clone()].trim_end();
+    let mut lines = body.split_inclusive('\n').take(2);
+    let (header, rule) = (lines.next()?, lines.next()?);
+    let rows = range.start + header.len() + rule.len();
+    let end = range.start + body.len();
+    let head = [header, rule].map(|line| line.trim_start_matches([' ', '\t', '>']).trim_end());
+    let indent = indent(text, range.start);
+    let length = units(&indent) * 2 + units(head[0]) + units(head[1]) + 2;
+    (rows < end && length <= max / FENCE_SHARE).then(|| Block {
+        inside: rows..end,
+        indent,
+        head: head.map(str::to_owned).into(),
+        tail: None,
+        closed: true,
+    })
+}
+
+/// What comes before a block on its line; marks of a list count as blanks.
+fn indent(text: &str, at: usize) -> String {
+    let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
+    text[start..at]
+        .chars()
+        .map(|c| if matches!(c, '>' | '\t') { c } else { ' ' })
+        .collect()
+}
+
+/// A block that is opened again without its list's indent holds lines without that indent; quotes keep theirs.
+fn dedented(body: &str, block: &Block, from: usize) -> String {
+    let blanks = if block.quote().is_empty() {
+        block.indent.len()
     } else {
         0
     };
@@ -315,7 +352,7 @@ fn dedented(body: &str, fence: &Fence, from: usize) -> String {
     let mut out = String::with_capacity(body.len());
     for line in body.split_inclusive('\n') {
         // The closing line belongs to the block; what comes after it does not.
-        let belongs = at <= fence.inside.end;
+        let belongs = at <= block.inside.end;
         let cut = if belongs {
             line.bytes().take(blanks).take_while(|b| *b == b' ').count()
         } else {
@@ -332,30 +369,31 @@ fn cuts(
     text: &str,
     starts: &[(usize, Rank)],
     whole: &[Range<usize>],
-    fences: &[Fence],
+    blocks: &[Block],
 ) -> Vec<Cut> {
     let mut cuts = Vec::new();
-    let (mut next_start, mut next_whole, mut next_fence) = (0, 0, 0);
+    let (mut next_start, mut next_whole, mut next_block) = (0, 0, 0);
     let mut units = 0;
     let mut previous = None;
-    for (at, c) in text.char_indices() {
+    for (at, cluster) in clusters(text, usize::MAX) {
+        let c = cluster.chars().next().unwrap_or(' ');
         while whole.get(next_whole).is_some_and(|range| range.end <= at) {
             next_whole += 1;
         }
-        while fences
-            .get(next_fence)
-            .is_some_and(|fence| fence.inside.end < at)
+        while blocks
+            .get(next_block)
+            .is_some_and(|block| block.inside.end < at)
         {
-            next_fence += 1;
+            next_block += 1;
         }
         while starts.get(next_start).is_some_and(|(start, _)| *start < at) {
             next_start += 1;
         }
         let kept_whole = whole.get(next_whole).is_some_and(|range| range.start < at);
         // An empty block before or after a cut helps nobody: neither right behind the opening line nor before the closing one.
-        let edge = fences
-            .get(next_fence)
-            .is_some_and(|fence| at == fence.inside.start || at == fence.inside.end);
+        let edge = blocks
+            .get(next_block)
+            .is_some_and(|block| at == block.inside.start || at == block.inside.end);
         let block = starts
             .get(next_start)
             .filter(|(start, _)| *start == at)
@@ -376,8 +414,8 @@ fn cuts(
         {
             cuts.push(Cut { at, rank, units });
         }
-        units += c.len_utf16();
-        previous = Some(c);
+        units += cluster.chars().map(char::len_utf16).sum::<usize>();
+        previous = cluster.chars().next_back();
     }
     cuts
 }

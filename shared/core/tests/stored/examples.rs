@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bobbin_core::account::{Account, AccountRecord};
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::breaker::Breaker;
-use bobbin_core::ids::{PostRef, PromptIds, ThreadKey, TurnId};
+use bobbin_core::ids::{PostKind, PostRef, PromptIds, ThreadKey, TurnId};
 use bobbin_core::ledger::Entry;
 use bobbin_core::message::{
     Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
@@ -27,6 +28,7 @@ use bobbin_core::settings::{
     Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
 };
 use bobbin_core::stage::{Prompted, Stage};
+use bobbin_core::untold::{Said, Untold};
 use bobbin_core::usage::Usage;
 use serde::Serialize;
 
@@ -72,6 +74,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         ],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
+        Shape::Account => vec![("account", stored(shape, &account()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
         Shape::Parked => vec![("parked", stored(shape, &parked()))],
         Shape::Body => bodies(),
@@ -162,6 +165,7 @@ fn usage() -> Usage {
         files: 2,
         added: 10,
         removed: 3,
+        files_unknown: false,
     }
 }
 
@@ -302,6 +306,7 @@ fn session(stage: Stage) -> Session {
             selection: selection(),
         }),
         shown: vec!["0123456789abcdef".to_owned()],
+        untold: untold(),
         link: None,
         agent_generation: Some(2),
         in_common: false,
@@ -310,6 +315,43 @@ fn session(stage: Stage) -> Session {
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
     }
+}
+
+/// What a thread could not be told, of each kind.
+fn untold() -> Vec<Untold> {
+    let one = |kind, people: &[&str], said| Untold {
+        turn: "e-0".into(),
+        kind,
+        since_ms: T - 1_000,
+        people: people.iter().map(|&id| id.to_owned()).collect(),
+        said,
+    };
+    let (part, word) = ("It is done.".to_owned(), "This did not work.".to_owned());
+    vec![
+        one(
+            PostKind::Chunk(1),
+            &["U0ANNA00001"],
+            Said::Part {
+                text: part,
+                last: true,
+            },
+        ),
+        one(
+            PostKind::Rolled(1),
+            &[],
+            Said::Card {
+                at: Some(PostRef {
+                    channel: "C0BUILD0001".to_owned(),
+                    id: "1790000001.000200".to_owned(),
+                }),
+                outcome: failed(),
+                usage: usage(),
+                model: "anthropic/claude".to_owned(),
+                accepted_at_ms: T - 9_000,
+            },
+        ),
+        one(PostKind::Call, &["U0ANNA00001"], Said::Word { text: word }),
+    ]
 }
 
 /// Of a thread that works in another sandbox than its own.
@@ -386,6 +428,8 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         wake_at_ms: Some(T + 1_800_000),
         vanished: None,
         repo: Some("https://github.com/acme/shop".to_owned()),
+        left_out: Some("submodules (lib)".to_owned()),
+        without_secrets: 1,
         timeline: vec![TimelineEntry {
             at_ms: T,
             phase,
@@ -669,6 +713,13 @@ fn breaker() -> Breaker {
         open_until_ms: Some(T + 30_000),
         open_ms: 30_000,
         probing: Some(T + 90_000),
+    }
+}
+
+fn account() -> AccountRecord {
+    AccountRecord {
+        account: Account::of("00000000-0000-4000-8000-000000000001"),
+        confirmed_at_ms: Some(T),
     }
 }
 

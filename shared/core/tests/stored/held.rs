@@ -68,6 +68,10 @@ impl World for Scene {
         None
     }
 
+    async fn swept(&self, _: &ThreadKey, _: &TurnId) -> Result<(), Failure> {
+        Ok(())
+    }
+
     async fn perform(&self, _: &ThreadKey, _: &Effect) -> Event {
         *self.performed.lock().unwrap() += 1;
         Event::Failed(newer())

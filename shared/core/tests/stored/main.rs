@@ -12,6 +12,7 @@ mod held;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bobbin_core::account::AccountRecord;
 use bobbin_core::ask::Settlement;
 use bobbin_core::breaker::Breaker;
 use bobbin_core::ledger::Entry;
@@ -74,6 +75,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Settings => plain::<Settings>(shape, text),
         Shape::Catalogue => plain::<Catalogue>(shape, text),
         Shape::Breaker => plain::<Breaker>(shape, text),
+        Shape::Account => plain::<AccountRecord>(shape, text),
         Shape::Setup => plain::<SetupLink>(shape, text),
         Shape::Parked => plain::<Parked>(shape, text),
         Shape::Body => plain::<Body>(shape, text),

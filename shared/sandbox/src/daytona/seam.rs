@@ -5,11 +5,13 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bobbin_core::account::Account;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, Tenant};
 use bobbin_core::limits::Limits;
 use bobbin_http::HttpError;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::client::{Daytona, DaytonaError, LISTED_MAX};
@@ -53,6 +55,8 @@ impl DaytonaSettings {
 pub struct DaytonaSandboxes {
     pub(super) settings: DaytonaSettings,
     pub(super) client: Daytona,
+    /// A key opens one organisation for as long as it lives.
+    organization: OnceCell<Account>,
 }
 
 impl DaytonaSandboxes {
@@ -63,6 +67,7 @@ impl DaytonaSandboxes {
     pub fn new(settings: DaytonaSettings, api_key: &str) -> Result<Self, HttpError> {
         Ok(Self {
             client: Daytona::new(&settings.api, api_key)?,
+            organization: OnceCell::new(),
             settings,
         })
     }
@@ -136,6 +141,22 @@ impl Provider for DaytonaSandboxes {
             life_ms_max: Some(u64::from(self.settings.limits.auto_destroy_min) * MINUTE_MS),
             listens_on: Ipv4Addr::LOCALHOST,
         }
+    }
+
+    async fn account(&self) -> ProviderResult<Option<Account>> {
+        if let Some(known) = self.organization.get() {
+            return Ok(Some(known.clone()));
+        }
+        let Some(told) = self.client.organization().await.map_err(control)? else {
+            return Ok(None);
+        };
+        let account = Account::of(&told);
+        Ok(Some(
+            self.organization
+                .get_or_init(async || account)
+                .await
+                .clone(),
+        ))
     }
 
     async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed {

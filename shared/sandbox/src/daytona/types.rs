@@ -23,6 +23,9 @@ pub struct Sandbox {
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
+    /// The organisation that has it.
+    #[serde(default)]
+    pub organization_id: String,
     /// Whose it is and which stack made it ([`crate::labels`]).
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

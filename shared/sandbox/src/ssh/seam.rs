@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bobbin_core::account::Account;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, Tenant};
@@ -16,7 +17,7 @@ use super::bounds::LISTED_MAX;
 use super::error::SshError;
 use super::forward::Forwards;
 use super::hosts::Hosts;
-use super::settings::SshSettings;
+use super::settings::{SshHost, SshSettings};
 use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
 use crate::provider::{
@@ -112,6 +113,11 @@ impl Provider for SshSandboxes {
             // All addresses would be open to whoever reaches the host.
             listens_on: Ipv4Addr::LOCALHOST,
         }
+    }
+
+    async fn account(&self) -> ProviderResult<Option<Account>> {
+        let parts = self.hosts.all().iter().map(SshHost::identity).collect();
+        Ok(Some(Account { parts }))
     }
 
     async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use russh::keys::{Algorithm, PublicKey};
+use russh::keys::{Algorithm, HashAlg, PublicKey};
 use serde::Deserialize;
 
 use super::bounds::{HOSTS_MAX, SANDBOXES_MAX};
@@ -86,6 +86,16 @@ impl SshHost {
                 self.name
             )
         })
+    }
+
+    /// What tells it from other machines, whatever it is called and wherever it is reached.
+    pub(super) fn identity(&self) -> String {
+        let key = self.pinned();
+        let key = key.map_or_else(
+            |_| self.name.clone(),
+            |key| key.fingerprint(HashAlg::Sha256).to_string(),
+        );
+        format!("{}@{key}", self.user)
     }
 
     fn wrong(&self) -> Option<String> {

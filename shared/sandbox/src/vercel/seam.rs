@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bobbin_core::account::Account;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{SandboxKey, Tenant, digest};
@@ -212,6 +213,13 @@ impl Provider for VercelSandboxes {
             // A route leads to the machine, not into its loopback.
             listens_on: Ipv4Addr::UNSPECIFIED,
         }
+    }
+
+    async fn account(&self) -> ProviderResult<Option<Account>> {
+        let VercelAccount { team, project, .. } = &self.settings.account;
+        // Before they are set nothing can be there.
+        let is_set = !team.is_empty() && !project.is_empty();
+        Ok(is_set.then(|| Account::of(&format!("{team}/{project}"))))
     }
 
     async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed {

@@ -159,16 +159,21 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
                 continue;
             }
             let wants_due = measured.condition.messages == Some(DUE);
-            if wants_due != is_due {
-                table.fill(sessions, if wants_due { DUE } else { 0 })?;
-                is_due = wants_due;
+            if is_due && !wants_due {
+                table.fill(sessions, 0)?;
             }
-            let taken = place.ticks(&measured.condition)?;
+            is_due = wants_due;
+            // What a tick has sent is not due for the next.
+            let due = |table: &mut Table| match wants_due {
+                true => table.due_anew(sessions, DUE),
+                false => Ok(()),
+            };
+            let taken = place.ticks(&measured.condition, || due(&mut table))?;
             measured.sizes.push((sessions, taken));
         }
     }
     let flood = FLOOD.min(most);
-    table.fill(most, flood)?;
+    table.due_anew(most, flood)?;
     let condition = Condition {
         what: "100,000 due, 5 ms a call",
         messages: None,
@@ -176,7 +181,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         ..NOTHING
     };
     let flooded = Measured {
-        sizes: vec![(most, place.ticks(&condition)?)],
+        sizes: vec![(most, place.ticks(&condition, || Ok(()))?)],
         condition,
     };
     report.conditions.push(format!(
@@ -196,8 +201,12 @@ struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// A process of its own; its first tick does not count.
-    fn ticks(&self, condition: &Condition) -> Result<Taken, String> {
+    /// A process of its own; its first tick does not count. Before each the table is made ready.
+    fn ticks(
+        &self,
+        condition: &Condition,
+        mut ready: impl FnMut() -> Result<(), String>,
+    ) -> Result<Taken, String> {
         let wrong = |what: String| format!("{}: {what}", condition.what);
         self.account.list_many(condition.listed > 0);
         self.account.answer_after(condition.answer_after);
@@ -212,10 +221,12 @@ impl Setup<'_> {
             ("TABLE".to_owned(), NAME.to_owned()),
         ]);
         let mut running = program.start().map_err(|e| wrong(e.to_string()))?;
+        ready()?;
         running.invoke(TICK.to_vec()).map_err(wrong)?;
         self.account.asked();
         let mut taken = Taken::default();
         for _ in 0..self.runs {
+            ready()?;
             let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
             let invoked = running.invoke(TICK.to_vec()).map_err(wrong)?;
             let cpu = running.cpu().map_err(|e| wrong(e.to_string()))? - before;

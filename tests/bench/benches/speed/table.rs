@@ -84,6 +84,15 @@ impl Table {
         self.line()
     }
 
+    /// The first of so many sessions are due, whatever was sent for them before.
+    ///
+    /// # Errors
+    /// The table did not answer.
+    pub fn due_anew(&mut self, sessions: u64, due: u64) -> Result<(), String> {
+        self.fill(sessions, 0)?;
+        self.fill(sessions, due).map(drop)
+    }
+
     fn line<T: for<'a> Deserialize<'a>>(&mut self) -> Result<T, String> {
         let mut line = String::new();
         self.told.read_line(&mut line).map_err(|e| e.to_string())?;

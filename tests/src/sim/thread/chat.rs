@@ -110,6 +110,13 @@ impl SimThread {
         }
     }
 
+    /// A post of this turn found the thread closed.
+    pub fn closed(&mut self, turn: &TurnId) {
+        if let Some(turn) = self.turn(turn) {
+            self.history.facts.push(Fact::Closed { turn });
+        }
+    }
+
     /// The agent could not be asked once more, after it had answered.
     pub fn withheld(&mut self) {
         let turn = self

@@ -14,7 +14,8 @@ use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::session::{ControlFlags, Queued, Session};
 use bobbin_core::settings::Settings;
 
-use super::home::{Home, newest};
+use super::due::Due;
+use super::home::Home;
 use super::queue::{DELIVERIES_MAX, Entry};
 use crate::promises::{End, Ending, Fact, History, WHO_ASKS};
 
@@ -35,8 +36,12 @@ pub struct SimThread {
     pub ledger: BTreeMap<TurnId, LedgerEntry>,
     /// What those who manage the thread's tenant have set.
     pub settings: Settings,
-    /// What the index says, and from when.
-    index: Vec<(Ms, Option<Ms>)>,
+    /// When its record is due.
+    pub due: Due,
+    /// Sweeps of one of its groups that waited at the same time, and how often the sweeper could not know whether the queue
+    /// had one.
+    pub sweeps_most: u64,
+    pub sweeps_unsure: u64,
     /// Its place among all.
     pub place: usize,
     /// The sandbox of its own.
@@ -77,7 +82,9 @@ impl SimThread {
             receipt: 0,
             ledger: BTreeMap::new(),
             settings: Settings::default(),
-            index: Vec::new(),
+            due: Due::default(),
+            sweeps_most: 0,
+            sweeps_unsure: 0,
             place,
             home: Home::of(place),
             posts: BTreeMap::new(),
@@ -214,7 +221,7 @@ impl SimThread {
         // As the table does: what was only seen is not kept.
         let stored = Session::decode(&session.encode(), None);
         self.record = Some(stored.expect("a record can be read"));
-        self.index.push((now_ms + lag_ms, session.due_at_ms));
+        self.due.keep(session.due_at_ms, now_ms, lag_ms);
     }
 
     /// Notes what the sandbox's record says of operations that were accepted here.
@@ -237,11 +244,6 @@ impl SimThread {
     pub fn recalled(&self, turns: &[TurnId]) -> Vec<LedgerEntry> {
         let found = turns.iter().filter_map(|turn| self.ledger.get(turn));
         found.cloned().collect()
-    }
-
-    /// The index's word: the newest that has arrived.
-    pub fn index_says(&mut self, now_ms: Ms) -> Option<Ms> {
-        newest(&mut self.index, now_ms)
     }
 
     /// Turns whose end is on record.
@@ -325,6 +327,11 @@ impl SimThread {
             what: "deliveries of one message",
             times: self.deliveries_most,
             bound: DELIVERIES_MAX,
+        });
+        self.history.facts.push(Fact::Spent {
+            what: "sweeps that wait in one group",
+            times: self.sweeps_most,
+            bound: 1 + self.sweeps_unsure,
         });
         self.history.facts.push(Fact::Spent {
             what: "calls",

@@ -316,6 +316,7 @@ impl SimThread {
                     removed: 0,
                     patch: String::new(),
                 }],
+                unknown: false,
             }),
         }
     }

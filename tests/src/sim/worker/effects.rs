@@ -23,6 +23,8 @@ const REQUEST_MS: u64 = 15_000;
 const SEND_MS_MAX: u64 = 10_000;
 /// While things go wrong one look of so many does not find its sandbox, by the millisecond in which it comes.
 const LIES_EVERY: u64 = 20;
+/// While things go wrong one new sandbox of so many never gets its secrets put in, by the millisecond in which that is seen.
+const LEFT_EVERY: u64 = 15;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;
 
@@ -102,6 +104,12 @@ impl Worker {
             Effect::FindName { name } => {
                 let key = (inner.places[self.place].thread.tenant(), name.clone());
                 Event::NameFound(inner.names.get(&key).cloned())
+            }
+            Effect::Chat(ChatEffect::TellBeside { .. }) => {
+                inner.met.insert("told beside");
+                Event::Told {
+                    thread: inner.places[self.place].thread.clone(),
+                }
             }
             Effect::Chat(ChatEffect::Tell { thread, .. }) => {
                 inner.met.insert("told");
@@ -259,9 +267,15 @@ impl Worker {
             SandboxEffect::Clone { generation, .. } => {
                 home.clone_into(*generation, now_ms, troubled && dice.falls(30))
             }
-            SandboxEffect::EnsureServer { generation, .. } => {
-                home.ensure_server(*generation, now_ms)
-            }
+            SandboxEffect::EnsureServer {
+                generation, is_new, ..
+            } => match home.ensure_server(*generation, now_ms) {
+                // By the moment, so that the rest of a history stays what it is without this.
+                Event::Healthy if troubled && *is_new && now_ms.is_multiple_of(LEFT_EVERY) => {
+                    Event::SecretsNotPutIn
+                }
+                seen => seen,
+            },
             SandboxEffect::MakeWorkspace { generation, .. } => {
                 here.make_workspace(home, *generation)
             }
@@ -285,6 +299,9 @@ impl Worker {
             | SandboxEffect::Delete { generation } => home.observed(*generation, now_ms),
             SandboxEffect::Count { .. } => Event::Counted(0),
         });
+        if event == Event::SecretsNotPutIn {
+            inner.met.insert("without secrets");
+        }
         if let (SandboxEffect::EnsureServer { .. }, Event::Healthy) = (effect, &event) {
             inner.tools(self.at(), Use::Comes, self.world.limits.idle_pause_ms);
         }

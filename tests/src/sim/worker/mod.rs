@@ -16,7 +16,7 @@ use bobbin_core::ports::{self, Loaded, Saved, Versions};
 use bobbin_core::sandbox::Phase;
 use bobbin_core::session::{ControlFlags, Session};
 
-use super::failing::{Luck, away_for_now, fails, stands_on};
+use super::failing::{Luck, away_for_now, fails, not_there, stands_on};
 use super::plan::{Out, Trouble};
 use super::queue::Group;
 use super::transitions::{Before, Transition};
@@ -46,7 +46,10 @@ impl Worker {
     /// How an effect fails while what it needs is away.
     fn out(&self, effect: &Effect) -> Option<Failure> {
         let inner = self.world.lock();
-        let away = stands_on(effect).iter().find(|what| inner.is_out(**what))?;
+        let is_out = |what: &Out| {
+            inner.is_out(*what) && !(*what == Out::Account && inner.accounts_uncompared)
+        };
+        let away = stands_on(effect).iter().find(|what| is_out(what))?;
         Some(match away {
             Out::Token if inner.gives_tokens_up => Failure::NonRecoverable {
                 advice: "the token is refused".to_owned(),
@@ -289,9 +292,17 @@ impl ports::World for Worker {
             let same = |expected: Option<u64>, stored| expected.is_none() || expected == stored;
             let stands =
                 same(expected.thread, versions.thread) && same(expected.sandbox, versions.sandbox);
-            if stands && inner.names_are_free(names) {
+            let is_transaction = expected.sandbox.is_some() || !entries.is_empty();
+            let meets = is_transaction && inner.troubled() && inner.of_transactions.falls(30);
+            if meets {
+                inner.met.insert("contended");
+                Saved::Conflict
+            } else if stands && inner.names_are_free(names) {
                 inner.write_names(names);
-                let written = expected.followed_by(session.clone());
+                let mut written = expected.followed_by(session.clone());
+                if inner.forgets_untold {
+                    written.untold.clear();
+                }
                 if expected.sandbox.is_some() {
                     let home = &mut inner.places[at].home;
                     if self.is_asked_to_delete() && written.sandbox.phase == Phase::Destroying {
@@ -336,6 +347,27 @@ impl ports::World for Worker {
             Err(away_for_now(Out::Writes))
         } else {
             Ok(saved)
+        }
+    }
+
+    async fn swept(&self, _: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let (call, luck) = self.begin("swept").await;
+        let away = {
+            let inner = self.world.lock();
+            inner.is_out(Out::Table) || inner.is_out(Out::Writes)
+        };
+        if luck == Luck::Fails || away {
+            return Err(away_for_now(Out::Writes));
+        }
+        {
+            let mut inner = self.world.lock();
+            let now_ms = inner.now_ms;
+            inner.due(self.group).is_done(sweep, now_ms);
+        }
+        self.end(call).await;
+        match luck {
+            Luck::ReplyLost => Err(away_for_now(Out::Writes)),
+            _ => Ok(()),
         }
     }
 
@@ -389,9 +421,11 @@ impl ports::World for Worker {
             fails(effect, at, luck == Luck::ReplyLost)
         };
         let away = self.out(effect);
+        let is_elsewhere = away.is_none() && self.world.lock().is_out(Out::Account);
+        let elsewhere = not_there(effect).filter(|_| is_elsewhere);
         let is_away = away.is_some();
-        let event = match (away, luck) {
-            (Some(failure), _) => Event::Failed(failure),
+        let event = match (away.map(Event::Failed).or(elsewhere), luck) {
+            (Some(event), _) => event,
             (None, Luck::Good) => self.done(effect).await,
             (None, Luck::Fails) => failed,
             (None, Luck::ReplyLost) => {
@@ -423,6 +457,9 @@ impl ports::World for Worker {
             }
             let here = &mut inner.places[self.place];
             match effect {
+                Effect::Chat(
+                    ChatEffect::Post { turn, .. } | ChatEffect::PostArtifact { turn, .. },
+                ) if matches!(failure, Failure::ThreadClosed { .. }) => here.closed(turn),
                 // What is away comes back: nobody goes without for it.
                 _ if is_away => {}
                 Effect::Chat(ChatEffect::Post { turn, .. }) => here.refused(turn),

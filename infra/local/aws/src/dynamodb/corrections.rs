@@ -13,16 +13,20 @@ const CHECKSUM: &str = "x-amz-crc32";
 
 /// The answer to a request that the tables could not be asked.
 pub(super) fn failure(error: &DynamoError) -> Response<Body> {
-    let body = json!({
-        "__type": "com.amazonaws.dynamodb.v20120810#InternalServerError",
-        "message": error.to_string(),
-    });
-    let body = body.to_string();
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    let members = json!({ "message": error.to_string() });
+    refusal(status, "InternalServerError", members)
+}
+
+/// A refusal of this kind.
+pub(super) fn refusal(status: StatusCode, kind: &str, mut members: Value) -> Response<Body> {
+    members["__type"] = format!("com.amazonaws.dynamodb.v20120810#{kind}").into();
+    let body = members.to_string();
     let headers = [
         ("content-type", "application/x-amz-json-1.0".to_owned()),
         (CHECKSUM, crc32fast::hash(body.as_bytes()).to_string()),
     ];
-    (StatusCode::INTERNAL_SERVER_ERROR, headers, body).into_response()
+    (status, headers, body).into_response()
 }
 
 /// Where dynoxide answers otherwise than AWS's model of the service has it, its answer is put right: a member that the

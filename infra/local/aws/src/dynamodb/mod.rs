@@ -5,8 +5,9 @@
 //!
 //! An index lag can be asked for: then queries and scans of an index are answered by a copy of the tables as they were
 //! that long ago, while reads of the table itself stay fresh, as on AWS. Copies are made at writes, only while a lag is
-//! set.
+//! set. dynoxide knows no transaction in flight; what meets one is answered before it is asked (`conflicts`).
 
+mod conflicts;
 mod corrections;
 mod deployment;
 mod error;

@@ -8,10 +8,11 @@ use dynoxide::Database;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::conflicts::{Met, Transactions};
 use super::corrections::{as_aws_answers, failure};
 use super::error::{DynamoError, engine};
 use super::index_lag::IndexLag;
@@ -24,6 +25,7 @@ pub(crate) struct Dynamo {
     address: String,
     client: Client<HttpConnector, Body>,
     index_lag: IndexLag,
+    transactions: Transactions,
 }
 
 impl Dynamo {
@@ -43,6 +45,7 @@ impl Dynamo {
             address,
             client: Client::builder(TokioExecutor::new()).build_http(),
             index_lag: IndexLag::new(database, copies, clock, tasks, stopping),
+            transactions: Transactions::default(),
         })
     }
 
@@ -71,9 +74,33 @@ impl Dynamo {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Body>, DynamoError> {
+        for table in self.transactions.unknown_tables(action, &body) {
+            let described = json!({ "TableName": table });
+            // Of a table that is not there the tables themselves say so.
+            if let Ok(described) = self.call("DescribeTable", &table, &described).await {
+                self.transactions.learn(&table, &described);
+            }
+        }
+        let transaction = match self.transactions.meet(action, &body) {
+            Met::Refused(refusal) => return Ok(refusal),
+            Met::Nothing(transaction) => transaction,
+        };
+        if let Some(transaction) = &transaction {
+            transaction.lasts().await;
+        }
         let copy = self.index_lag.address_for(action, &body)?;
         let address = copy.as_ref().unwrap_or(&self.address);
-        as_aws_answers(action, self.forward(address, headers, body).await?).await
+        let answer = as_aws_answers(action, self.forward(address, headers, body).await?).await;
+        drop(transaction);
+        if action == "DeleteTable" {
+            self.transactions.forget_tables();
+        }
+        answer
+    }
+
+    /// Has every transaction be in flight for so much longer.
+    pub(crate) fn set_transactions_last(&self, lasts_ms: u64) {
+        self.transactions.set_lasts(lasts_ms);
     }
 
     /// Has index queries answer as of `lag_ms` ago; 0 ends it.

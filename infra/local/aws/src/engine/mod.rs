@@ -23,7 +23,7 @@ use crate::dynamodb::Dynamo;
 use crate::endpoint::{self, Services};
 use crate::folder::FolderLock;
 use crate::kms::Kms;
-use crate::lambda::{self, Functions, Traces};
+use crate::lambda::{self, FunctionUrl, Functions, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
 use crate::secrets::Secrets;
@@ -287,9 +287,12 @@ impl Start<'_> {
         tasks.spawn(serve(listener, router, stopping.clone()));
         for (logical_id, listener) in url_listeners {
             if let Some(function) = functions.by_logical_id(&logical_id) {
-                let clock = self.settings.clock.clone();
-                let domain = address(&listener)?;
-                let router = lambda::url_router(Arc::clone(function), clock, domain);
+                let router = lambda::url_router(FunctionUrl {
+                    function: Arc::clone(function),
+                    clock: self.settings.clock.clone(),
+                    domain: address(&listener)?,
+                    also_named: self.settings.also_named.clone(),
+                });
                 tasks.spawn(serve(listener, router, stopping.clone()));
             }
         }

@@ -25,4 +25,4 @@ pub(crate) use outcome::request_id;
 pub(crate) use process::{FunctionLaunch, kill_leftovers};
 pub use runtime_api::{Invoked, RuntimeApi};
 pub(crate) use traces::Traces;
-pub(crate) use url::router as url_router;
+pub(crate) use url::{FunctionUrl, router as url_router};

@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bobbin_local_breakpoint::has_own_host;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -19,21 +20,17 @@ use super::pool::Function;
 use crate::clock::Clock;
 use crate::limits;
 
-struct FunctionUrl {
-    function: Arc<Function>,
-    clock: Clock,
-    domain: String,
+pub(crate) struct FunctionUrl {
+    pub(crate) function: Arc<Function>,
+    pub(crate) clock: Clock,
+    pub(crate) domain: String,
+    /// Names this machine where callers do not share its loopback.
+    pub(crate) also_named: Option<String>,
 }
 
-/// Everything that arrives goes to the function.
-pub(crate) fn router(function: Arc<Function>, clock: Clock, domain: String) -> Router {
-    Router::new()
-        .fallback(serve)
-        .with_state(Arc::new(FunctionUrl {
-            function,
-            clock,
-            domain,
-        }))
+/// Everything that arrives goes to the function, but for what a name brings that somebody made lead here.
+pub(crate) fn router(url: FunctionUrl) -> Router {
+    Router::new().fallback(serve).with_state(Arc::new(url))
 }
 
 async fn serve(
@@ -42,6 +39,9 @@ async fn serve(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    if !has_own_host(&parts.headers, url.also_named.as_deref()) {
+        return message(StatusCode::FORBIDDEN, "Forbidden");
+    }
     let Ok(body) = axum::body::to_bytes(body, limits::FUNCTION_PAYLOAD_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };

@@ -36,7 +36,7 @@ async fn the_state_folder_is_free_once_a_stop_returns_though_a_process_is_being_
     let folder = Arc::new(Folder::new());
     let first = Stack::start_in(folder.clone()).await;
     let held = copies(&folder.0.join("state/lock"));
-    assert_eq!(held.len(), 1, "the engine holds its lock by one descriptor");
+    assert!(!held.is_empty(), "the engine holds its lock");
     let wanted = || settings(&folder, SMALL, &SMALLS);
     let refused = Engine::start(wanted()).await.err().unwrap().to_string();
     assert!(

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use serde_json::json;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 
-use crate::support::{FUNCTIONS, Folder, PROJECT, Stack, sdk_config, settings};
+use crate::support::{FUNCTIONS, Folder, PROJECT, Stack, sdk_config, settings, until};
 
 const TABLE: &str = "test-Table";
 
@@ -131,4 +133,114 @@ async fn a_table_is_protected_from_deletion_while_the_template_says_so() {
     let free = with("no").await;
     delete(&free).await.unwrap();
     free.engine.stop().await;
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+/// Counts in one item, and puts another that nobody else knows.
+async fn count(client: &Client, by: usize) -> Result<(), Vec<String>> {
+    let counted = Update::builder()
+        .table_name(TABLE)
+        .key("thread", text("shared"))
+        .key("item", text("sandbox"))
+        .update_expression("ADD version :one")
+        .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
+        .build()
+        .unwrap();
+    let put = Put::builder()
+        .table_name(TABLE)
+        .item("thread", text(&format!("own-{by}")))
+        .item("item", text("session"))
+        .build()
+        .unwrap();
+    let writes = client
+        .transact_write_items()
+        .transact_items(TransactWriteItem::builder().update(counted).build())
+        .transact_items(TransactWriteItem::builder().put(put).build());
+    let Err(error) = writes.send().await else {
+        return Ok(());
+    };
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) =
+        error.into_service_error()
+    else {
+        panic!("it is refused otherwise")
+    };
+    let codes = cancelled.cancellation_reasons().iter();
+    Err(codes
+        .filter_map(|one| one.code().map(str::to_owned))
+        .collect())
+}
+
+async fn last(stack: &Stack, ms: u32) {
+    let (status, _) = stack
+        .call("POST", "/_bobbin/transactions", Some(json!({ "ms": ms })))
+        .await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn of_transactions_over_one_item_at_once_all_but_one_are_cancelled() {
+    let stack = stack(Arc::new(Folder::new())).await;
+    let client = client(&stack);
+    last(&stack, 500).await;
+    let mut all = JoinSet::new();
+    for by in 0..8 {
+        let client = client.clone();
+        all.spawn(async move { count(&client, by).await });
+    }
+    let came = all.join_all().await;
+    let counted = came.iter().filter(|one| one.is_ok()).count();
+    let cancelled: Vec<_> = came.into_iter().filter_map(Result::err).collect();
+    assert!(counted > 0 && !cancelled.is_empty(), "{cancelled:?}");
+    for codes in cancelled {
+        assert_eq!(codes, ["TransactionConflict", "None"]);
+    }
+    last(&stack, 0).await;
+    count(&client, 8).await.unwrap();
+    let read = client.get_item().table_name(TABLE);
+    let read = read
+        .key("thread", text("shared"))
+        .key("item", text("sandbox"));
+    let item = read.send().await.unwrap().item.unwrap();
+    let version: usize = item["version"].as_n().unwrap().parse().unwrap();
+    assert_eq!(version, counted + 1);
+}
+
+#[tokio::test]
+async fn a_write_of_an_item_of_a_transaction_in_flight_is_refused() {
+    let stack = stack(Arc::new(Folder::new())).await;
+    let client = client(&stack);
+    last(&stack, 3_000).await;
+    let transaction = count(&client, 1);
+    let meanwhile = async {
+        let put = |thread: &str| {
+            let put = client.put_item().table_name(TABLE);
+            put.item("thread", text(thread))
+                .item("item", text("session"))
+        };
+        until("the transaction is in flight", async || {
+            let refused = put("own-1").send().await.err();
+            refused.is_some_and(|e| e.into_service_error().is_transaction_conflict_exception())
+        })
+        .await;
+        // Another item, and another one of the same thread.
+        put("own-2").send().await.unwrap();
+        let update = client.update_item().table_name(TABLE);
+        let update = update.key("thread", text("shared"));
+        let free = update.clone().key("item", text("session")).send().await;
+        free.unwrap();
+        let refused = update.key("item", text("sandbox")).send().await;
+        let refused = refused.unwrap_err().into_service_error();
+        assert!(refused.is_transaction_conflict_exception(), "{refused:?}");
+        // What is read by itself meets nothing.
+        let read = client.get_item().table_name(TABLE);
+        let read = read
+            .key("thread", text("shared"))
+            .key("item", text("sandbox"));
+        assert!(read.send().await.unwrap().item.is_none());
+    };
+    let (counted, ()) = tokio::join!(transaction, meanwhile);
+    counted.unwrap();
 }

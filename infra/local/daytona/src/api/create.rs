@@ -12,6 +12,7 @@ use super::validate::{archive_minutes, check_name, secret_names};
 use crate::accounts::{FIRST, caller, may_see};
 use crate::api_error::ApiError;
 use crate::engine::Engine;
+use crate::faults::Fault;
 use crate::http::{Answer, EngineState, check_variables, parse};
 use crate::lifecycle;
 use crate::limits::SANDBOXES_MAX;
@@ -98,8 +99,12 @@ fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
         None => snapshot_image(&mut inner.snapshots, engine, asked.snapshot.clone(), now)?,
     };
     let folder = folder_for(engine, &name, &id);
+    let leaves = |fault: &Fault| matches!(fault, Fault::LeaveSecrets).then_some(());
+    let leaves_secrets =
+        !secrets.is_empty() && engine.faults.take(&[name.clone()], leaves).is_some();
     let record = Record {
         secrets,
+        leaves_secrets,
         ..new_record(id, name, folder, asked, image, now)
     };
     engine
@@ -208,6 +213,7 @@ fn new_record(
         env: asked.env.unwrap_or_default(),
         labels: asked.labels.unwrap_or_default(),
         secrets: BTreeMap::new(),
+        leaves_secrets: false,
         snapshot: image.snapshot,
         entrypoint: image.entrypoint,
         public: asked.public.unwrap_or(false),

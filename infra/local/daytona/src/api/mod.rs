@@ -105,6 +105,7 @@ fn account_routes() -> Router<SharedEngine> {
     Router::new()
         .route("/config", get(account::config))
         .route("/api-keys/current", get(account::current_key))
+        .route("/object-storage/push-access", get(account::push_access))
         .route("/organizations", get(account::organizations))
         .route("/organizations/{organization}/usage", get(account::usage))
 }

@@ -59,6 +59,24 @@ async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
 }
 
 #[tokio::test]
+async fn what_whoever_starts_it_has_open_is_closed_in_a_sandbox() {
+    let folder = fresh_folder("open");
+    std::fs::create_dir_all(&folder).unwrap();
+    let open = std::fs::File::create(folder.join("held-open")).unwrap();
+    rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).unwrap();
+    for world in worlds("descriptors").await {
+        let id = world.sandbox("descriptors").await;
+        let told = world.exec(&id, "ls -l /proc/self/fd").await;
+        let told = told["result"].as_str().unwrap();
+        assert!(
+            told.contains("-> ") && !told.contains("held-open"),
+            "{told}"
+        );
+        world.end().await;
+    }
+}
+
+#[tokio::test]
 async fn a_confined_sandbox_writes_in_its_own_folder_only() {
     let mut worlds = worlds("writes").await;
     let world = worlds.remove(0);

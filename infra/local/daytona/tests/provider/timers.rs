@@ -4,7 +4,7 @@ use serde_json::json;
 use bobbin_sandbox::Provider as _;
 
 use crate::sdk::{begin, client, running};
-use crate::world::World;
+use crate::world::{World, fresh_folder, settings};
 
 #[tokio::test]
 async fn an_idle_sandbox_is_stopped_then_archived() {
@@ -28,6 +28,36 @@ async fn an_idle_sandbox_is_stopped_then_archived() {
     world.reach(&id, "stopped").await;
     world.advance(60).await;
     world.reach(&id, "archived").await;
+    world.end().await;
+}
+
+#[tokio::test]
+async fn where_memory_is_short_the_longest_unused_is_stopped_and_says_why() {
+    let mut short = settings(&fresh_folder("memory"));
+    short.run.memory_left_mb = u64::MAX;
+    let world = World::with(short).await;
+    let old = world
+        .create(json!({ "name": "old", "autoStopInterval": 0 }))
+        .await;
+    let new = world
+        .create(json!({ "name": "new", "autoStopInterval": 0 }))
+        .await;
+    world.advance(2).await;
+    world.exec(&new, "true").await;
+    world.advance(1).await;
+    world.reach(&old, "stopped").await;
+    let why = || {
+        let all = world.provider.sandboxes().into_iter();
+        all.map(|one| (one.name, one.why)).collect::<Vec<_>>()
+    };
+    let short = Some("memory was short");
+    assert_eq!(why(), [("old".to_owned(), short), ("new".to_owned(), None)]);
+    let kept = world.get(&format!("/api/sandbox/{new}")).await.1;
+    assert_eq!(kept["state"], "started", "it was used a minute ago");
+    // Whoever needs it starts it, as any that is stopped.
+    world.act(&old, "start").await;
+    world.reach(&old, "started").await;
+    assert_eq!(why()[0], ("old".to_owned(), None));
     world.end().await;
 }
 

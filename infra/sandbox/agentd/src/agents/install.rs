@@ -87,6 +87,18 @@ fn has_avx2() -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|word| word == "avx2"))
 }
 
+/// Where a package stays as a whole.
+fn home(package: &Package, folder: &Path, program: &str) -> PathBuf {
+    folder.join(format!("{program}-{}", package.version))
+}
+
+/// Whether this very version is what the folder's `bin` names.
+pub(super) fn is_there(package: &Package, folder: &Path, program: &str) -> bool {
+    let own = home(package, folder, program).join(package.program);
+    let named = std::fs::canonicalize(folder.join("bin").join(program));
+    named.is_ok_and(|named| std::fs::canonicalize(own).is_ok_and(|own| own == named))
+}
+
 /// Downloads, checks, unpacks, and names the program in `folder/bin`. The package stays as a whole beside that: a program
 /// may look for its parts around itself.
 pub(super) async fn install(
@@ -106,7 +118,7 @@ pub(super) async fn install(
     tokio::fs::create_dir_all(&bin).await.map_err(unusable)?;
     let placed = match fetch(package, &staging).await {
         Ok(()) => {
-            let home = folder.join(format!("{program}-{}", package.version));
+            let home = home(package, folder, program);
             let link = bin.join(program);
             place(&staging.join("package"), &home, package.program, &link)
                 .await

@@ -1,7 +1,5 @@
 //! The published description of the session API, from the folder that `BOBBIN_SPECS` names.
 
-use std::path::PathBuf;
-
 use bobbin_http::Method;
 use serde_json::{Value, json};
 
@@ -13,19 +11,9 @@ pub struct Description {
 
 impl Description {
     pub fn read() -> Self {
-        let Some(folder) = std::env::var_os("BOBBIN_SPECS") else {
-            eprintln!(
-                "SKIPPED: BOBBIN_SPECS names no folder, so answers are not checked against {FILE}"
-            );
-            return Self { document: None };
-        };
-        let text = std::fs::read(PathBuf::from(folder).join(FILE))
-            .expect("BOBBIN_SPECS has the description");
-        let mut document: Value = serde_json::from_slice(&text).expect("a JSON document");
-        allow_null(&mut document);
-        Self {
-            document: Some(document),
-        }
+        let mut document = bobbin_rules::description(FILE);
+        document.iter_mut().for_each(allow_null);
+        Self { document }
     }
 
     /// Panics where an answer is not as the description has it. What is ours beyond it is held to the form of errors alone.

@@ -33,10 +33,7 @@ fn main() {
 
 /// What the daemon said, which is what the protocol's description calls by this name.
 fn described(name: &str, said: &Value) -> Value {
-    if let Some(folder) = std::env::var_os("BOBBIN_SPECS") {
-        let file = Path::new(&folder).join("agents/acp-v1.upstream.json");
-        let text = std::fs::read(&file).expect("BOBBIN_SPECS has the protocol's description");
-        let mut schema: Value = serde_json::from_slice(&text).expect("it is JSON");
+    if let Some(mut schema) = bobbin_rules::description("agents/acp-v1.upstream.json") {
         let whole = schema.as_object_mut().expect("a schema is an object");
         whole.retain(|key, _| key == "$defs" || key == "$schema");
         whole.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));

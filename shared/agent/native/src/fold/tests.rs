@@ -86,6 +86,24 @@ fn an_event_that_is_told_twice_counts_once() {
 }
 
 #[test]
+fn a_model_that_is_asked_again_is_shown_with_its_words_and_its_time() {
+    let status = |state: &str| json!({"status": {"state": state, "message": "quota is used up", "nextMs": 1_795_514_400_000_u64}, "raw": null});
+    let steps = |states: &[&str]| {
+        let events: Vec<_> = states
+            .iter()
+            .map(|state| (Some("t1"), status(state)))
+            .collect();
+        let steps = fold(&events).steps(false).0;
+        steps.into_iter().map(|step| step.text).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        steps(&["busy", "retrying"]),
+        ["The model did not answer: quota is used up, trying again at Nov 24, 10:00 UTC"]
+    );
+    assert_eq!(steps(&["retrying", "busy"]), [""; 0]);
+}
+
+#[test]
 fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
     let call = |id: &str, name: &str, input: Value| {
         said(

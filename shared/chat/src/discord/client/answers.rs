@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use bobbin_core::card::Post;
-use bobbin_core::ids::{Ms, PostRef, digest};
+use bobbin_core::ids::{Ms, PostRef, ThreadKey, TurnId, digest};
 use bobbin_core::message::{Open, Reply};
 use bobbin_core::sandboxes::{Listed, Page};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::call::{Call, by_token};
-use super::messages::post_ref;
+use super::call::{Call, by_token, in_channel};
+use super::messages::{channel_of, post_ref};
 use super::{Discord, DiscordError};
 use crate::discord::flags::{COMPONENTS_V2, EPHEMERAL};
 use crate::discord::render::{self, File, Rendered};
@@ -76,6 +76,35 @@ impl Discord {
             }
             other => other,
         }
+    }
+
+    /// Tells people something in the channel that a thread hangs in, with the way to it.
+    ///
+    /// # Errors
+    /// [`DiscordError`]; also where the thread cannot be looked at, or is in no channel that takes messages.
+    pub async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        word: &str,
+    ) -> Result<(), DiscordError> {
+        let of = channel_of(thread)?;
+        let call = in_channel("get channel", Method::GET, of, "");
+        let found = self.client.call(&call, None, None).await?;
+        let unreadable = || DiscordError::Unreadable {
+            route: call.name,
+            status: 200,
+        };
+        let parent = found["parent_id"].as_str().ok_or_else(unreadable)?;
+        let post = Post::Calling {
+            people: people.to_vec(),
+            post: Box::new(Post::Notice(format!("<#{of}>: {word}"))),
+        };
+        let nonce = &digest(&["beside", &thread.to_string(), turn])[..24];
+        let rendered = render::post(&post);
+        let made = self.create_message(parent, &rendered, nonce);
+        made.await.map(drop)
     }
 
     /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message

@@ -83,15 +83,15 @@ impl DiscordError {
             // Until the operator has stored the new one: what waits for it is not lost.
             Self::Revoked => Failure::Outage { after_ms: 0, seen },
             Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
-            Self::Locked => Failure::ThreadGone { seen },
+            Self::Locked => Failure::ThreadClosed { seen },
             Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
             Self::Http(_) | Self::Unreadable { .. } => Failure::Outage { after_ms: 0, seen },
             Self::Api { code, status, .. } => match code {
                 10_003 | 10_004 => Failure::ThreadGone { seen: "the thread, its channel or the server was deleted".to_owned() },
-                50_001 | 50_013 => Failure::ThreadGone {
+                50_001 | 50_013 => Failure::ThreadClosed {
                     seen: "the app may not see or write in this thread: it needs View Channels, Send Messages in Threads and Read Message History".to_owned(),
                 },
-                160_005 => Failure::ThreadGone { seen: "the thread is locked".to_owned() },
+                160_005 => Failure::ThreadClosed { seen: "the thread is locked".to_owned() },
                 160_006 | 160_007 => advice("This server has too many active threads. Archive some, then try again."),
                 50_024 => advice("Threads cannot be made in this kind of channel. Use a text channel."),
                 40_005 | 50_045 => advice("A file is too large for this server."),

@@ -286,7 +286,7 @@ pub(super) fn post_ref(
     })
 }
 
-fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
+pub(super) fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
     match thread {
         ThreadKey::Discord { thread, .. } => Ok(thread),
         ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_) => {

@@ -62,8 +62,9 @@ impl Discord {
             Ok(thread) => ThreadKey::discord(&open.guild, &thread)
                 .map_err(|bad| DiscordError::NotDiscord(bad.to_string())),
             Err(refused) => {
-                if let Failure::NonRecoverable { advice: why } | Failure::ThreadGone { seen: why } =
-                    refused.failure()
+                if let Failure::NonRecoverable { advice: why }
+                | Failure::ThreadClosed { seen: why }
+                | Failure::ThreadGone { seen: why } = refused.failure()
                 {
                     let line = Rendered {
                         body: render::anchor_failed(

@@ -380,7 +380,7 @@ async fn a_thread_that_is_archived_and_locked_is_closed() {
         .unwrap_err();
     let failure = closed.failure();
     assert!(
-        matches!(&failure, Failure::ThreadGone { seen } if seen == "the thread is archived and locked"),
+        matches!(&failure, Failure::ThreadClosed { seen } if seen == "the thread is archived and locked"),
         "{failure:?}"
     );
     let (_server, discord) = Server::start(refusals()).await;
@@ -600,20 +600,43 @@ async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_
 }
 
 #[tokio::test]
-async fn a_closed_thread_is_told_apart_from_trouble() {
-    for (status, code, word) in [
-        (404, 10_003, "deleted"),
-        (403, 50_001, "View Channels"),
-        (403, 50_013, "View Channels"),
-        (400, 160_005, "locked"),
+async fn a_thread_that_is_closed_is_told_apart_from_one_that_is_deleted() {
+    for (status, code, class, word) in [
+        (404, 10_003, "thread_gone", "deleted"),
+        (404, 10_004, "thread_gone", "deleted"),
+        (403, 50_001, "thread_closed", "View Channels"),
+        (403, 50_013, "thread_closed", "View Channels"),
+        (400, 160_005, "thread_closed", "locked"),
     ] {
         let (_server, discord) = Server::start([error(status, code)]).await;
         let failure = post(&discord, None, &notice()).await.unwrap_err().failure();
-        assert!(
-            matches!(&failure, Failure::ThreadGone { seen } if seen.contains(word)),
+        assert_eq!(
+            serde_json::to_value(&failure).unwrap()["class"],
+            class,
             "{code}: {failure:?}"
         );
+        assert!(failure.to_string().contains(word), "{code}: {failure:?}");
     }
+}
+
+#[tokio::test]
+async fn who_asked_is_told_in_the_channel_of_a_thread_that_is_closed() {
+    let found = json!({"id": "30", "type": 11, "parent_id": "7"});
+    let (server, discord) = Server::start([says(200, found), message("41")]).await;
+    let word = "Your task has ended.";
+    let people = ["5".to_owned()];
+    let (thread, turn) = (thread(), "t1".into());
+    let told = discord.tell_beside(&thread, &turn, &people, word);
+    told.await.unwrap();
+    assert_eq!(
+        server.lines(),
+        ["GET /channels/30", "POST /channels/7/messages"]
+    );
+    let sent = server.asked(1).json();
+    let content = sent["content"].as_str().unwrap();
+    assert!(content.contains("<#30>: Your task has ended."), "{content}");
+    assert_eq!(sent["allowed_mentions"]["users"], json!(["5"]));
+    assert_eq!(sent["enforce_nonce"], true);
 }
 
 #[tokio::test]

@@ -361,7 +361,7 @@ fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
     for (option, value, word) in [
         (1, "no such", "owner/name"),
         (2, "sonnet", "provider/model"),
-        (3, "a b", "build or plan"),
+        (3, "a b", "plan, claude or codex"),
     ] {
         let mut odd = event("sandbox-with-choices");
         odd["data"]["options"][option]["value"] = json!(value);

@@ -40,10 +40,16 @@ pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
     }
     parts.push(text(&match settled {
         Some(words) => record(words),
-        None => format!(
-            "-# Whoever may use the sandbox here can decide. Without a decision it counts as no <t:{}:R>.",
-            ask.expires_at_ms / 1000
-        ),
+        None => {
+            let (who, without) = match &ask.about {
+                About::Permission { .. } => ("decide", "Without a decision it counts as no"),
+                About::Question { .. } => ("answer", "Without an answer the agent gets none"),
+            };
+            format!(
+                "-# Whoever may use the sandbox here can {who}. {without} <t:{}:R>.",
+                ask.expires_at_ms / 1000
+            )
+        }
     }));
     container(if settled.is_some() { GREY } else { YELLOW }, parts)
 }

@@ -188,9 +188,7 @@ fn context(card: &Card) -> String {
                 "worked for {}",
                 span(card.now_ms.saturating_sub(card.since_ms))
             ));
-            if usage.files > 0 {
-                facts.push(changes::in_short(usage));
-            }
+            facts.extend(changes::in_short(usage));
             if usage.tokens > 0 {
                 facts.push(format!("{} tokens", thousands(usage.tokens)));
             }

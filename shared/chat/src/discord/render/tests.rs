@@ -365,6 +365,7 @@ fn an_ended_card_says_what_it_took() {
         files: 3,
         added: 12,
         removed: 4,
+        files_unknown: false,
     };
     let body = card(&a_card(CardState::Ended {
         outcome: Outcome::Answered,
@@ -439,21 +440,24 @@ fn an_answer_as_a_file_goes_with_its_message() {
 }
 
 #[test]
-fn a_table_in_an_answer_is_aligned_where_it_fits_and_kept_where_not() {
-    let body = chunk("| a | b |\n|---|---|\n| 1 | 2 |", false, None).body;
-    assert_eq!(body["content"], "```\na | b\n--|--\n1 | 2\n```");
-    let row = format!("| {} | b |\n", "x".repeat(30));
-    let large = format!("| a | b |\n|---|---|\n{}{}", row, "| 1 | 2 |\n".repeat(180));
-    assert!(units(&large) <= super::super::CHUNK_UNITS);
-    let body = chunk(&large, false, None).body;
-    assert_postable(&body);
-    assert!(
-        body["content"]
-            .as_str()
-            .expect("text")
-            .ends_with("| 1 | 2 |"),
-        "nothing is cut off"
+fn a_table_is_drawn_in_every_part_of_an_answer() {
+    let contents = |answer: &str| -> Vec<String> {
+        let parts = crate::discord::seam::split(answer);
+        let bodies = parts.iter().map(|part| chunk(part, false, None).body);
+        bodies
+            .inspect(assert_postable)
+            .map(|body| body["content"].as_str().expect("text").to_owned())
+            .collect()
+    };
+    let head = "| a | b |\n|---|---|\n";
+    assert_eq!(
+        contents(&format!("{head}| 1 | 2 |")),
+        ["```\na | b\n--|--\n1 | 2\n```"]
     );
+    let large = contents(&format!("{head}{}", "| one | two |\n".repeat(400)));
+    assert!(large.len() > 1);
+    assert_eq!(large.concat().matches("one | two").count(), 400);
+    assert!(large.iter().all(|part| part.starts_with("```\n")));
 }
 
 #[test]

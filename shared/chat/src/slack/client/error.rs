@@ -59,10 +59,16 @@ pub enum SlackError {
         /// Slack's code for it, such as `not_in_channel`.
         error: String,
     },
-    /// Nothing can be posted there any more.
+    /// Nothing can be posted there now.
     #[error("the Slack channel or thread is closed to us: {error}")]
     Closed {
-        /// Slack's code for it, such as `message_not_found`.
+        /// Slack's code for it, such as `is_archived`.
+        error: String,
+    },
+    /// Nothing can be posted there any more.
+    #[error("the Slack thread is gone: {error}")]
+    Gone {
+        /// Slack's code for it, such as `thread_not_found`.
         error: String,
     },
     /// The post that was to be edited is not there, or not editable.
@@ -122,10 +128,8 @@ impl SlackError {
                 needed: word(body["needed"].as_str().unwrap_or("(not named)")),
             },
             "not_in_channel" | "channel_not_found" => Self::NotInvited { error },
-            "is_archived"
-            | "message_limit_exceeded"
-            | "thread_not_found"
-            | "cannot_reply_to_message" => Self::Closed { error },
+            "is_archived" | "message_limit_exceeded" => Self::Closed { error },
+            "thread_not_found" | "cannot_reply_to_message" => Self::Gone { error },
             restricted if restricted.starts_with("restricted_action") => Self::Closed { error },
             "message_not_found" | "cant_update_message" | "edit_window_closed" => {
                 Self::PostLost { error }
@@ -167,9 +171,10 @@ impl SlackError {
                 );
                 return Failure::Outage { after_ms: 0, seen };
             }
-            Self::NotInvited { .. } | Self::Closed { .. } | Self::PostLost { .. } => {
-                return Failure::ThreadGone { seen };
+            Self::NotInvited { .. } | Self::Closed { .. } => {
+                return Failure::ThreadClosed { seen };
             }
+            Self::Gone { .. } | Self::PostLost { .. } => return Failure::ThreadGone { seen },
             Self::Address { .. } => {
                 format!("{seen}. The operator has to check slack_api of the parameter Overrides.")
             }

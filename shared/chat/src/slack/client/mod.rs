@@ -48,12 +48,28 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub struct Identity {
     /// Id of the team that the app is installed in.
     pub team: String,
+    /// Id of the organisation that the team is one of; empty where it is of none.
+    pub enterprise: String,
     /// Id of the app's bot user, by which people mention it.
     pub user: String,
     /// Id of the bot, which stands on every message that it posts.
     pub bot: String,
     /// Where people see the workspace, with a slash at its end; empty where Slack does not say it.
     pub site: String,
+}
+
+impl Identity {
+    /// Reads an answer of `auth.test`.
+    fn read(answer: &Value) -> Self {
+        let field = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            team: field("team_id"),
+            enterprise: field("enterprise_id"),
+            user: field("user_id"),
+            bot: field("bot_id"),
+            site: field("url"),
+        }
+    }
 }
 
 /// The client of one installation.
@@ -177,13 +193,7 @@ impl Slack {
         self.identity
             .get_or_try_init(|| async {
                 let answer = self.call("auth.test", &serde_json::json!({})).await?;
-                let field = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-                Ok(Identity {
-                    team: field("team_id"),
-                    user: field("user_id"),
-                    bot: field("bot_id"),
-                    site: field("url"),
-                })
+                Ok(Identity::read(&answer))
             })
             .await
     }

@@ -61,7 +61,8 @@ impl Slack {
     pub async fn member(&self, user: &str) -> Result<Member, SlackError> {
         let fields = [("user", user.to_owned())];
         let answer = self.call_form("users.info", &fields).await?;
-        Ok(Member::read(&answer["user"]))
+        let me = self.auth_test().await?;
+        Ok(Member::read(&answer["user"], &me.team, &me.enterprise))
     }
 
     /// Whether somebody may manage the workspace: its admins and owners, and no guest.

@@ -45,16 +45,10 @@ impl Slack {
             .await
             .map_err(|e| SlackError::of_http(method, e))?;
         let said = read(method, &answer)?;
-        let field = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
         let scopes = answer.headers.get("x-oauth-scopes");
         Ok(Installed {
-            identity: Identity {
-                team: field("team_id"),
-                user: field("user_id"),
-                bot: field("bot_id"),
-                site: field("url"),
-            },
-            team_name: field("team"),
+            identity: Identity::read(&said),
+            team_name: said["team"].as_str().unwrap_or_default().to_owned(),
             scopes: scopes.and_then(|list| list.to_str().ok()).map(|list| {
                 let each = list.split(',').map(str::trim);
                 each.filter(|scope| !scope.is_empty())

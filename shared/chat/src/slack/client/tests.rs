@@ -708,10 +708,11 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
         ("invalid_auth", "outage"),
         ("token_revoked", "outage"),
         ("missing_scope", "non_recoverable"),
-        ("not_in_channel", "thread_gone"),
-        ("channel_not_found", "thread_gone"),
-        ("is_archived", "thread_gone"),
-        ("restricted_action_thread_locked", "thread_gone"),
+        ("not_in_channel", "thread_closed"),
+        ("channel_not_found", "thread_closed"),
+        ("is_archived", "thread_closed"),
+        ("restricted_action_thread_locked", "thread_closed"),
+        ("thread_not_found", "thread_gone"),
         ("msg_too_long", "non_recoverable"),
         ("something_new", "non_recoverable"),
         ("fatal_error", "outage"),
@@ -755,6 +756,9 @@ async fn who_is_no_full_member_is_known_as_such_and_a_look_that_fails_admits_nob
     }
     fake.refuses("users.info", "missing_scope");
     assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Unread)));
+    let foreign = json!({"ok": true, "user": {"id": "U1", "team_id": "T9"}});
+    fake.will_answer("users.info", 200, foreign);
+    assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Outsider)));
     // Who is a full member is not asked about with each word.
     fake.will_answer("users.info", 200, user(json!({})));
     assert_eq!(slack.outside("U1").await, Ok(None));

@@ -39,10 +39,13 @@ pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> Rendered {
             } else {
                 choices(ask)
             });
-            blocks.push(context(&format!(
-                "No answer by {} counts as no.",
-                until(ask.expires_at_ms)
-            )));
+            let until = until(ask.expires_at_ms);
+            blocks.push(context(&match &ask.about {
+                About::Permission { .. } => format!("No decision by {until} counts as no."),
+                About::Question { .. } => {
+                    format!("Without an answer by {until} the agent gets none.")
+                }
+            }));
         }
     }
     let text = match &settled {
@@ -83,7 +86,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
         "bash" => "run a command".to_owned(),
         "edit" => "change a file".to_owned(),
         "read" => "read a protected file".to_owned(),
-        "external_directory" => "work outside of its directory".to_owned(),
+        "external_directory" => "use a place outside of its folder".to_owned(),
         other => format!("use {}", line(other, 100)),
     };
     let title = format!("The agent wants to {wants}. Allow it?");
@@ -104,7 +107,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
     }
     if !places.is_empty() {
         blocks.push(context(&format!(
-            "It reaches outside of its directory: {}",
+            "It reaches outside of its folder: {}",
             list(places)
         )));
     }

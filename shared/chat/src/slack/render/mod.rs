@@ -15,7 +15,7 @@ use bobbin_core::card::{Card, CardState, Post};
 use bobbin_core::ids::{PostRef, SandboxName};
 use bobbin_core::message::Prompt;
 use bobbin_core::settings::Kind;
-use bobbin_core::text::visible;
+use bobbin_core::text::{shorten, visible, without_controls};
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
@@ -132,7 +132,7 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let room = FALLBACK_UNITS_MAX - line.len() - 1;
     if units(&text) > room {
         // An entity that is cut in half shows as what is left of it.
-        text = text.chars().take(room / 2).collect();
+        text = shorten(&text, room);
     }
     text = format!("{text}\n{line}");
     blocks.push(section(&line));
@@ -145,14 +145,14 @@ const MEMBER_ID_CHARS_MAX: usize = 24;
 /// Free words in Markdown: an answer's part, a notice, a status, a refusal.
 #[must_use]
 pub fn free(text: &str) -> Rendered {
-    let text = if text.trim().is_empty() {
-        "(nothing)"
-    } else {
-        text
+    let text = without_controls(text);
+    let text = match text.trim() {
+        "" => "(nothing)",
+        _ => &text,
     };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
     Rendered {
-        text: prose(text, FALLBACK_UNITS_MAX),
+        text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX),
         blocks: vec![block],
     }
 }

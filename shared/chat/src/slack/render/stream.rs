@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(stream_pieces("short answer"), ["short answer"]);
         let unbroken = "x".repeat(5_000);
         assert_eq!(stream_pieces(&unbroken), [unbroken]);
-        assert_eq!(stream_pieces("hey <!channel>"), ["hey ‹!channel>"]);
+        assert_eq!(stream_pieces("hey <!channel>"), ["hey &lt;!channel>"]);
     }
 }

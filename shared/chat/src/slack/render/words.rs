@@ -65,9 +65,7 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             let waited = matches!(outcome, Outcome::Joined { .. });
             let what = if waited { "waited" } else { "worked" };
             facts.push(format!("{what} for {took}"));
-            if usage.files > 0 {
-                facts.push(bobbin_core::changes::in_short(usage));
-            }
+            facts.extend(bobbin_core::changes::in_short(usage));
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
             }

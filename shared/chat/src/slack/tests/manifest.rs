@@ -11,14 +11,7 @@ use crate::slack::manifest::{EVENTS, METHODS, link, manifest, scopes_of};
 const ADDRESS: &str = "https://bobbin.example";
 
 fn schema() -> Option<jsonschema::Validator> {
-    let Some(specs) = std::env::var_os("BOBBIN_SPECS") else {
-        eprintln!(
-            "SKIPPED manifest schema: set BOBBIN_SPECS to a folder with slack-manifest.schema.json (GitHub slackapi/manifest-schema)"
-        );
-        return None;
-    };
-    let path = PathBuf::from(specs).join("slack-manifest.schema.json");
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let schema = bobbin_rules::description("slack-manifest.schema.json")?;
     Some(jsonschema::validator_for(&schema).unwrap())
 }
 

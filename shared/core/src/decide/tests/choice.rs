@@ -224,10 +224,96 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
     });
     // A mode of the one agent that there is, is each turn's own, as it always was.
     let one = Fake::new();
-    assert_eq!(
-        agents(&one),
-        ["claude", "", "claude:plan", "", "opencode", ""]
+    for (id, agent) in [("m1", Some("plan")), ("m2", None)] {
+        deliver_until_done(&one, &asked(id, wants(None, None, agent)), 1);
+    }
+    one.with(|s| {
+        assert_eq!(s.ran_with[0].1.as_deref(), Some("plan"));
+        assert_eq!(s.ran_with[1].1, None);
+    });
+}
+
+#[test]
+fn an_agent_by_name_makes_the_sandbox_that_it_needs() {
+    let world = Fake::new();
+    // A default way gives way to what somebody names.
+    default_of(&world, Kind::Runtime, None, "compat");
+    let claude = wants(None, None, Some("claude"));
+    deliver_until_done(&world, &asked("m1", claude.clone()), 1);
+    assert_eq!(record(&world).sandbox.runtime.as_deref(), Some("native"));
+    world.with(|s| assert_eq!(s.ran_with[0].1.as_deref(), Some("claude")));
+
+    // One that is there already does not change: who wants that is told how.
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    deliver_until_done(&world, &asked("m2", claude), 1);
+    assert!(
+        reason(&world).starts_with("claude runs in the way native")
+            && reason(&world).contains("reset"),
+        "{}",
+        reason(&world)
     );
+    // A default that it has no use for is for those to come.
+    default_of(&world, Kind::Agent, None, "claude");
+    deliver_until_done(&world, &asked("m3", Selection::default()), 1);
+    world.with(|s| assert_eq!(s.ran_with.last().unwrap().1, None));
+    deliver_until_done(&world, &reset(), 1);
+    deliver_until_done(&world, &asked("m4", Selection::default()), 1);
+    assert_eq!(record(&world).sandbox.runtime.as_deref(), Some("native"));
+    world.with(|s| assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("claude")));
+}
+
+#[test]
+fn a_new_sandbox_without_the_agent_is_not_left_half_made() {
+    let world = Fake::new();
+    let lacks = || Some("codex is not in this sandbox.".to_owned());
+    world.with(|s| s.no_session = lacks());
+    let codex = wants(None, None, Some("codex"));
+    deliver_until_done(&world, &asked("m1", codex), 1);
+    assert_eq!(reason(&world), "codex is not in this sandbox.");
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    nothing_ran(&world);
+    // The next one is as anybody's.
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+}
+
+#[test]
+fn a_default_that_the_sandbox_lacks_says_whose_it_is() {
+    let world = Fake::new();
+    default_of(&world, Kind::Agent, None, "nobody");
+    world.with(|s| {
+        s.offer = AgentOptions {
+            models: vec!["m".to_owned()],
+            agents: vec!["build".to_owned(), "plan".to_owned()],
+        };
+    });
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    assert_eq!(
+        reason(&world),
+        "nobody is not an agent that can be used here. There are build, plan. It is the default here, set by boss: who manages the place changes that with the command config, and a task can name another one."
+    );
+}
+
+#[test]
+fn defaults_that_do_not_go_together_are_refused() {
+    let world = Fake::new();
+    default_of(&world, Kind::Runtime, None, "compat");
+    let apart = Change::Default {
+        channel: None,
+        of: Kind::Agent,
+        value: Some("claude".to_owned()),
+    };
+    let settings = world.with(|s| s.settings.clone());
+    let manager = Membership {
+        manages: true,
+        ..here()
+    };
+    let refused = settings.changed("c9", &apart, &person("ann"), &manager, 1, 0);
+    assert!(refused.is_err_and(|why| {
+        why.to_string()
+            .starts_with("The agent claude runs in the way native")
+    }));
 }
 
 #[test]
@@ -504,6 +590,71 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
         assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
         world.with(|s| assert_eq!(s.clones, [(2, "acme/web".to_owned())].into()));
     }
+}
+
+#[test]
+fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() {
+    let missed = |world: &Fake| {
+        world.with(|s| {
+            s.signalled
+                .iter()
+                .filter(|one| **one == "sandbox.secrets.missed")
+                .count()
+        })
+    };
+    let world = Fake::new();
+    world.with(|s| s.without_secrets = 1);
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered]);
+    let sandbox = record(&world).sandbox;
+    assert_eq!((sandbox.generation, sandbox.without_secrets), (2, 0));
+    world.with(|s| assert_eq!(s.sandboxes.keys().collect::<Vec<_>>(), [&2]));
+    assert_eq!(missed(&world), 1);
+
+    let world = Fake::new();
+    world.with(|s| s.without_secrets = 2);
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    let words = reason(&world);
+    assert!(words.starts_with("Two new sandboxes in a row"), "{words}");
+    nothing_ran(&world);
+    assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    assert_eq!(missed(&world), 2);
+    // The next prompt begins to count anew.
+    world.with(|s| s.without_secrets = 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    assert_eq!(record(&world).sandbox.generation, 4);
+}
+
+#[test]
+fn what_a_clone_leaves_out_is_told_once_to_people_and_agent() {
+    let world = Fake::new();
+    world.with(|s| {
+        s.left_out = LeftOut {
+            submodules: vec!["lib".to_owned(), "vendor/x".to_owned()],
+            large: vec!["model.bin".to_owned()],
+        };
+    });
+    deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    world.with(|s| {
+        assert_eq!(
+            s.told,
+            [
+                "(The checkout was made without submodules (lib, vendor/x) and files of Git LFS (model.bin). Fetch them if the task needs them.)\n\ndo it",
+                "do it"
+            ]
+        );
+        let notices = s.posts.values().filter_map(|post| match post {
+            Post::Notice(word) => Some(word.as_str()),
+            _ => None,
+        });
+        assert_eq!(
+            notices.collect::<Vec<_>>(),
+            ["Not everything of the repository is in the sandbox: submodules (lib, vendor/x) and files of Git LFS (model.bin) are left out. The agent knows; where it needs them it can fetch them itself if their host lets everybody read."]
+        );
+    });
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) names_of: BTreeMap<SandboxName, SandboxKey>,
     /// What threads were told past their own group.
     pub(super) told_threads: Vec<(ThreadKey, String)>,
+    /// Who was told what beside the thread.
+    pub(super) told_beside: Vec<(Vec<String>, String)>,
     /// Workspaces that were made, by thread.
     pub(super) workspaces: Vec<ThreadKey>,
     /// What becomes of a snapshot that is looked at.
@@ -85,6 +87,8 @@ pub(super) struct State {
     pub(super) sent_again: Vec<String>,
     /// So many posts of a card that takes the place of another are refused.
     pub(super) fail_roll: u32,
+    /// So many posts find the thread closed, those of cards that look alive aside.
+    pub(super) closed: u32,
     /// What edits of a card to an end meet.
     pub(super) fail_ends: Vec<Failure>,
     /// What the agents were told, in order.
@@ -99,6 +103,12 @@ pub(super) struct State {
     pub(super) clones: BTreeMap<u32, String>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
+    /// What clones do not bring along.
+    pub(super) left_out: LeftOut,
+    /// The next conversation that is wanted of the agent is refused in these words.
+    pub(super) no_session: Option<String>,
+    /// So many new sandboxes do not get their secrets put in.
+    pub(super) without_secrets: u32,
     /// What the agent says that it offers.
     pub(super) offer: AgentOptions,
     /// What turns were said to use.
@@ -128,6 +138,8 @@ pub(super) struct State {
     pub(super) out: Option<(Out, Ms)>,
     /// What was left for the next delivery.
     pub(super) parked: Option<Parked>,
+    /// Sweeps of the sweeper's that are done.
+    pub(super) swept: Vec<TurnId>,
     /// A person speaks right after a delivery has left its word.
     pub(super) speaks_at_park: Option<ControlFlags>,
     /// What each delivery that followed or looked knew before, and what seems to be wrong with the run.
@@ -331,6 +343,12 @@ impl Fake {
                 Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
                 Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(s.older_sandboxes),
                 Effect::FindName { name } => Event::NameFound(s.names_of.get(name).cloned()),
+                Effect::Chat(ChatEffect::TellBeside { people, word, .. }) => {
+                    s.told_beside.push((people.clone(), word.clone()));
+                    Event::Told {
+                        thread: thread.clone(),
+                    }
+                }
                 Effect::Chat(ChatEffect::Tell { thread, word, .. }) => {
                     s.told_threads.push((thread.clone(), word.clone()));
                     Event::Told {
@@ -421,11 +439,17 @@ impl Fake {
                         return Event::NotCloned { why };
                     }
                     s.clones.insert(*generation, repo.clone());
-                    Event::Cloned
+                    Event::Cloned {
+                        left_out: s.left_out.clone(),
+                    }
                 }
                 Effect::ListOptions { used, .. } => {
                     s.used.push(used.clone());
                     Event::OptionsListed(s.offer.clone())
+                }
+                Effect::Sandbox(SandboxEffect::EnsureServer { is_new: true, .. }) if s.without_secrets > 0 => {
+                    s.without_secrets -= 1;
+                    Event::SecretsNotPutIn
                 }
                 Effect::Agent(AgentEffect::CheckServer { generation, .. })
                 | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {
@@ -434,8 +458,11 @@ impl Fake {
                         seen: "no answer".to_owned(),
                     }),
                 },
-                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => Event::AgentSession {
-                    id: format!("ses_{generation}").into(),
+                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => match s.no_session.take() {
+                    Some(reason) => Event::Failed(Failure::TurnFailed { reason }),
+                    None => Event::AgentSession {
+                        id: format!("ses_{generation}").into(),
+                    },
                 },
                 Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
@@ -656,6 +683,11 @@ impl Fake {
                         return Event::Failed(wait());
                     }
                     let is_end = matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }));
+                    let is_alive = !is_end && matches!(post, Post::Card(_));
+                    if !is_alive && s.closed > 0 {
+                        s.closed -= 1;
+                        return Event::Failed(closed());
+                    }
                     if is_end && !s.fail_ends.is_empty() {
                         return Event::Failed(s.fail_ends.remove(0));
                     }
@@ -786,6 +818,18 @@ impl World for Fake {
             self.crash();
         }
         Some(flags)
+    }
+
+    async fn swept(&self, _: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {
+        let after = self.call();
+        if self.is_out(&[Out::Table, Out::Writes]) {
+            return Err(outage(Out::Writes));
+        }
+        self.with(|s| s.swept.push(sweep.clone()));
+        if after {
+            self.crash();
+        }
+        Ok(())
     }
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
@@ -1020,6 +1064,13 @@ pub(super) fn active() -> Fake {
     let world = Fake::new();
     deliver_until_done(&world, &prompt("m1"), 1);
     world
+}
+
+/// What a thread that cannot be written in answers.
+pub(super) fn closed() -> Failure {
+    Failure::ThreadClosed {
+        seen: "the thread is locked".to_owned(),
+    }
 }
 
 pub(super) fn later(world: &Fake, ms: u64) {

@@ -1,6 +1,7 @@
 //! An agent that works outside: which end of its sandbox is the end of the second one too.
 
 use super::*;
+use crate::decide::words;
 use crate::ids::SandboxKey;
 use crate::message::Operation;
 use crate::outside::{ended, made, tools_of};
@@ -202,6 +203,46 @@ fn a_wish_that_comes_after_the_end_makes_nothing() {
     deliver_until_done(&world, &make(&world), 1);
     let second = super::outside::second(&world).unwrap();
     assert_eq!((second.phase, second.generation), (Phase::Active, 1));
+}
+
+#[test]
+fn no_other_thread_comes_to_the_second_one() {
+    let world = outside();
+    deliver_until_done(&world, &make(&world), 1);
+    let key = tools_of(&thread().sandbox());
+    let name = second(&world).unwrap().name.unwrap();
+    let other = ThreadKey::discord("1", "9").unwrap();
+    let Work::Prompt(prompt) = prompt("p1").work else {
+        unreachable!()
+    };
+    let wants = Selection {
+        sandbox: Some(name.clone()),
+        ..Selection::default()
+    };
+    let by_name = work("p1", Work::Prompt(Prompt { wants, ..prompt }));
+    let by_key = work(
+        "c1",
+        Work::Connect {
+            to: Some(key),
+            by: person("ann"),
+            membership: Membership::default(),
+        },
+    );
+    for message in [by_name, by_key] {
+        let message = Message {
+            thread: other.clone(),
+            ..message
+        };
+        deliver_until_done(&world, &message, 1);
+        let session = world.with(|s| s.stored(&other).unwrap());
+        assert_eq!(session.link, None, "{message:?}");
+        assert!(second(&world).unwrap().threads.is_empty(), "{message:?}");
+        if message.id == *"p1" {
+            let reason = words::no_sandbox(&name, &other);
+            let told = session.ended.last().unwrap().outcome.clone();
+            assert_eq!(told, Outcome::Failed { reason });
+        }
+    }
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn a_private_sandbox_is_paused_and_deleted_in_its_own_group_and_its_thread_is_to
 fn a_name_is_given_once_and_a_second_thread_that_wants_it_is_told_so() {
     let world = shared(None);
     assert_eq!(record(&world).sandbox.name, Some(name("front")));
-    assert_eq!(notices(&world), [words::named(&name("front"))]);
+    assert_eq!(notices(&world), [words::named(&name("front"), &thread())]);
     let elsewhere = other("9");
     deliver_until_done(&world, &in_thread(&elsewhere, prompt("o1")), 1);
     deliver_until_done(&world, &in_thread(&elsewhere, call_it("n2", "front")), 1);
@@ -338,7 +338,10 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
     let foreign = ThreadKey::discord("2", "2").unwrap().sandbox();
     for (id, to) in [("c3", other("77").sandbox()), ("c4", foreign)] {
         deliver_until_done(&world, &connect(id, &beside, Some(to)), 1);
-        assert_eq!(notices(&world).last().unwrap(), words::CONNECT_GONE);
+        assert_eq!(
+            *notices(&world).last().unwrap(),
+            words::connect_gone(&thread())
+        );
         assert_eq!(record_of(&world, &beside).link, None);
     }
 }
@@ -348,7 +351,7 @@ fn a_task_that_names_a_sandbox_works_there_makes_it_where_it_may_and_is_told_whe
     let world = Fake::new();
     let (one, two) = (other("8"), other("9"));
     deliver_until_done(&world, &prompt_in("o1", &one, "front"), 1);
-    let reason = words::no_sandbox(&name("front"));
+    let reason = words::no_sandbox(&name("front"), &thread());
     assert_eq!(outcome_of(&world, &one), Outcome::Failed { reason });
     let made = wanting(
         "o2",
@@ -501,7 +504,10 @@ fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
     );
     deliver_until_done(&world, &reset, 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
-    assert_eq!(notices(&world).last().unwrap(), words::RESET_SHARED);
+    assert_eq!(
+        *notices(&world).last().unwrap(),
+        words::reset_shared(&thread())
+    );
 }
 
 #[test]

@@ -16,6 +16,7 @@ use bobbin_core::endpoint::Endpoint;
 use bobbin_core::sandbox::SandboxState;
 use bobbin_http::{Hosts, HttpError};
 use reqwest::{Method, RequestBuilder, Url};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -97,6 +98,35 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn list(&self, labels: &BTreeMap<String, String>) -> Answered<Vec<Sandbox>> {
         self.pages(labels, PAGES_MAX).await
+    }
+
+    /// The organisation that the key opens. Daytona does not name it by itself: every sandbox bears it, and where there is none, so
+    /// does the access to the store that images are built from. That is asked for last, because it comes with keys, which
+    /// are not kept. None: nothing bears it.
+    ///
+    /// # Errors
+    /// [`DaytonaError`], of the list of sandboxes alone.
+    pub async fn organization(&self) -> Answered<Option<String>> {
+        #[derive(Deserialize)]
+        struct StorageAccess {
+            #[serde(rename = "organizationId")]
+            organization_id: String,
+        }
+        let some: Vec<Sandbox> = self.paged(&["sandbox"], &[("limit", "1")], 1).await?;
+        let mut told = some.into_iter().map(|one| one.organization_id);
+        if let Some(told) = told.find(|told| !told.is_empty()) {
+            return Ok(Some(told));
+        }
+        let segments = ["object-storage", "push-access"];
+        let request = self.control(Method::GET, &segments, &[], bobbin_http::REQUEST_MS)?;
+        match self.api.read::<StorageAccess>(request).await {
+            Ok(access) => Ok(Some(access.organization_id).filter(|told| !told.is_empty())),
+            Err(error @ (DaytonaError::Http(_) | DaytonaError::RateLimited { .. })) => Err(error),
+            Err(error) => {
+                tracing::warn!(event = "account.untold", %error, "the provider does not say whose the key is");
+                Ok(None)
+            }
+        }
     }
 
     /// The sandboxes of this stack and tenant, in any state but on their way out, the oldest first; at most 5,000.

@@ -13,7 +13,7 @@ stop() {
 }
 
 [ "$(id -u)" = 0 ] || stop "Run this as root."
-for program in sshd useradd usermod flock timeout tar find head install getent; do
+for program in sshd useradd usermod flock timeout tar find head install getent ipcrm; do
   PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || stop "The program $program is missing: install it first."
 done
 PATH="$PATH:/usr/sbin:/sbin"

@@ -76,12 +76,30 @@ left)
   done
   printf '%s' "$still"
   ;;
+# The next sandbox of this slot is the same user: nothing that this one has put anywhere may be left for it.
 wipe)
+  own=$(id -u)
   chmod -R u+rwX . 2>/dev/null
   find . -mindepth 1 -delete || exit 93
-  for place in /tmp /var/tmp /dev/shm; do
-    find "$place" -xdev -user "$(id -u)" -delete 2>/dev/null
+  for place in /tmp /var/tmp /dev/shm /dev/mqueue /run/lock "/run/user/$own"; do
+    find "$place" -mindepth 1 -xdev -user "$own" -delete 2>/dev/null
   done
+  # Shared memory, queues of messages and semaphores, by owner or maker: the field of the owner in each list of the kernel's.
+  for kind in m:8:shm q:8:msg s:5:sem; do
+    list="/proc/sysvipc/${kind##*:}" option=${kind%%:*} at=${kind#*:}
+    at=${at%%:*}
+    [ -r "$list" ] || continue
+    while read -r _ id rest; do
+      set -- $rest
+      [ $# -ge "$at" ] || continue
+      shift $((at - 3))
+      if [ "$1" = "$own" ] || [ "$3" = "$own" ]; then ipcrm "-$option" "$id" || exit 93; fi
+    done <"$list"
+  done
+  # Else its own service manager would come up with the machine, and stay.
+  if [ -e "/var/lib/systemd/linger/$(id -un)" ]; then
+    loginctl disable-linger "$(id -un)" || exit 93
+  fi
   ;;
 esac
 exit 0

@@ -3,7 +3,7 @@
 use bobbin_core::card::{CardState, Post};
 use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
-use bobbin_core::event::Event;
+use bobbin_core::event::{Event, LeftOut};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{PostKind, PostRef};
 use bobbin_core::message::Operation;
@@ -74,6 +74,8 @@ impl Shared {
                     thread: told.clone(),
                 }
             }
+            // Their chat can always be written in.
+            Effect::Chat(ChatEffect::TellBeside { .. }) => down(),
             Effect::Chat(ChatEffect::PostArtifact { .. }) => Event::Unshown {
                 why: "is not there".to_owned(),
             },
@@ -131,7 +133,9 @@ impl Shared {
             }
             SandboxEffect::Clone { generation, .. } => match s.provided[home][at(*generation)] {
                 Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                Provided { running: true, .. } => Event::Cloned,
+                Provided { running: true, .. } => Event::Cloned {
+                    left_out: LeftOut::default(),
+                },
                 Provided { .. } => down(),
             },
             SandboxEffect::EnsureServer { generation, .. } => {

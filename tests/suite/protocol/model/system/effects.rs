@@ -2,6 +2,7 @@
 
 use bobbin_core::changes::Changes;
 use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
+use bobbin_core::event::LeftOut;
 use bobbin_core::outside::AgentSeen;
 use bobbin_core::run::Answer;
 use bobbin_core::run::PromptState;
@@ -111,7 +112,9 @@ impl System {
                     Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
                     sandbox if sandbox.running => {
                         sandbox.cloned = true;
-                        Event::Cloned
+                        Event::Cloned {
+                            left_out: LeftOut::default(),
+                        }
                     }
                     _ => down(),
                 }
@@ -145,6 +148,10 @@ impl System {
             Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told {
                 thread: thread.clone(),
             },
+            // Its chat can always be written in: histories and outages are about one that cannot.
+            Effect::Chat(ChatEffect::TellBeside { .. }) => Event::Failed(Failure::ThreadClosed {
+                seen: "closed".to_owned(),
+            }),
             Effect::Sandbox(
                 SandboxEffect::MakeWorkspace { .. }
                 | SandboxEffect::Snapshot { .. }

@@ -1,0 +1,133 @@
+//! Whether the keys for sandboxes open the account in which the stack's sandboxes are by its records; and what is given up
+//! where a person says that another one is meant.
+
+use std::collections::BTreeMap;
+
+use bobbin_app::accounts;
+use bobbin_app::providers::{PROVIDERS, ProviderSettings, key_of};
+use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_cloud::secrets::Secret;
+use bobbin_core::account::{Account, Standing};
+use bobbin_core::overrides::Overrides;
+
+use super::report::Report;
+use crate::target::Target;
+
+/// A provider whose present account is not the one on record.
+struct Other {
+    present: Account,
+    /// The sandboxes that the one on record has.
+    count: usize,
+}
+
+impl Other {
+    fn sandboxes(&self) -> String {
+        match self.count {
+            1 => "1 sandbox".to_owned(),
+            count => format!("{count} sandboxes"),
+        }
+    }
+}
+
+/// Refuses keys, by their names in the secret, that open other accounts than those in which there are sandboxes. One that cannot
+/// be compared is told and let through: the functions compare it before they rest on it.
+///
+/// # Errors
+/// Which key it is, and what to do.
+pub async fn refuse_another(
+    target: &Target,
+    report: &mut Report,
+    keys: &BTreeMap<&str, &Secret>,
+) -> Result<(), String> {
+    let stack = target.stack().await?;
+    for (name, key) in of_providers(keys)? {
+        match compared(target, stack, (name, key)).await {
+            Ok(None) => {}
+            Ok(Some(other)) => {
+                return Err(format!(
+                    "The key for {name} is of another account than {} of this stack. Nothing was stored. Give a key of their account, or give them up: bobbin secrets --other-account",
+                    other.sandboxes()
+                ));
+            }
+            Err(why) => report.note(&format!(
+                "{name}: whose the key is was not looked at: {why}"
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the accounts of these keys on record in the place of others, and tells what is given up by it.
+///
+/// # Errors
+/// That a provider or the table does not answer.
+pub async fn confirm(
+    target: &Target,
+    report: &mut Report,
+    keys: &BTreeMap<&str, &Secret>,
+    dry_run: bool,
+) -> Result<(), String> {
+    let stack = target.stack().await?;
+    for (name, key) in of_providers(keys)? {
+        let other = compared(target, stack, (name, key)).await;
+        let other = other.map_err(|why| format!("{name}: no account was confirmed: {why}"))?;
+        let Some(other) = other else {
+            report.right(&format!("{name}: the account is the one on record"));
+            continue;
+        };
+        let sandboxes = other.sandboxes();
+        if dry_run {
+            report.left(&format!(
+                "{name}: {sandboxes} of another account would be given up"
+            ));
+            continue;
+        }
+        let store = stack.store()?;
+        let confirmed = accounts::confirm(&store, name, &other.present, now_ms()).await;
+        confirmed.map_err(|e| e.to_string())?;
+        report.right(&format!(
+            "{name}: {sandboxes} of another account are given up; their records say so within half an hour, or at their next prompt"
+        ));
+    }
+    Ok(())
+}
+
+/// The providers that there are keys for.
+fn of_providers<'a>(
+    keys: &BTreeMap<&str, &'a Secret>,
+) -> Result<Vec<(&'static str, &'a Secret)>, String> {
+    let mut found = Vec::new();
+    for name in PROVIDERS {
+        let key = keys.get(key_of(name)?.name());
+        found.extend(key.map(|key| (name, *key)));
+    }
+    Ok(found)
+}
+
+/// What there is to say of a key. Where no account is on record nothing is asked.
+async fn compared(
+    target: &Target,
+    stack: &Deployed,
+    (name, key): (&'static str, &Secret),
+) -> Result<Option<Other>, String> {
+    let store = stack.store()?;
+    let Some(kept) = store.account(name).await.map_err(|e| e.to_string())? else {
+        return Ok(None);
+    };
+    let overrides = Overrides {
+        daytona_api: target.daytona_api(),
+        ..target.overrides()
+    };
+    let settings = ProviderSettings::of(stack.name(), stack.id(), &overrides);
+    let present = settings.made(name, key.expose())?.account().await;
+    let Some(present) = present.map_err(|e| e.to_string())? else {
+        return Ok(None);
+    };
+    if Standing::of(&present, Some(&kept.record)) != Standing::Other {
+        return Ok(None);
+    }
+    let there = accounts::sandboxes_at(&store, name, &overrides.provider).await;
+    let count = there.map_err(|e| e.to_string())?.len();
+    Ok(Some(Other { present, count }))
+}

@@ -1,0 +1,179 @@
+//! The account behind the stack's key for a provider, compared with the one in which its sandboxes are by the records.
+//!
+//! Promised: a stack that has none on record remembers the first that answers; from another one nothing is concluded and in
+//! it nothing is made, until a person says that the sandboxes elsewhere are given up. Deliberately absent: accounts of tenants'
+//! own, whose keys are compared when they are stored (`control::own_keys`).
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
+use bobbin_core::account::{Account, AccountRecord, Standing};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_sandbox::{Provider, ProviderError};
+
+/// Writes that may be lost to others who remember an account at the same time.
+const RACES_MAX: usize = 3;
+
+/// Why it is not known how an account stands.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCompared {
+    /// The provider did not say which it is.
+    #[error("{0}")]
+    Provider(#[from] ProviderError),
+    /// What is on record could not be read or written.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl NotCompared {
+    /// What to do about it.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Provider(error) => error.failure.clone(),
+            Self::Store(error) => error.failure(),
+        }
+    }
+}
+
+/// What was compared lately, in one process with the same keys. Clones share it.
+#[derive(Clone, Default)]
+pub struct Accounts {
+    /// Until when a provider's account is believed to be the one on record.
+    same: Arc<Mutex<HashMap<String, Ms>>>,
+}
+
+impl Accounts {
+    /// Whether the account is the one on record; what was found so is believed for so many milliseconds.
+    ///
+    /// # Errors
+    /// [`NotCompared`].
+    pub async fn is_same(
+        &self,
+        store: &Store,
+        (name, provider): (&str, &dyn Provider),
+        (now_ms, age_ms): (Ms, u64),
+    ) -> Result<bool, NotCompared> {
+        let until_ms = self.lock().get(name).copied();
+        // A clock that went back makes it stale.
+        if until_ms.is_some_and(|until_ms| now_ms < until_ms && until_ms <= now_ms + age_ms) {
+            return Ok(true);
+        }
+        let is_same = is_same(store, name, provider).await?;
+        if is_same {
+            self.lock().insert(name.to_owned(), now_ms + age_ms);
+        }
+        Ok(is_same)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Ms>> {
+        self.same.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the account behind the provider's key is the one on record. The first is put on record, and so is one that has
+/// grown. One that the provider does not tell is not compared.
+///
+/// # Errors
+/// [`NotCompared`].
+pub async fn is_same(
+    store: &Store,
+    name: &str,
+    provider: &dyn Provider,
+) -> Result<bool, NotCompared> {
+    let Some(present) = provider.account().await? else {
+        return Ok(true);
+    };
+    for _ in 0..RACES_MAX {
+        let kept = store.account(name).await?;
+        match Standing::of(&present, kept.as_ref().map(|kept| &kept.record)) {
+            Standing::Same => return Ok(true),
+            Standing::Other => return Ok(false),
+            Standing::ToRemember => {
+                let confirmed_at_ms = kept.as_ref().and_then(|kept| kept.record.confirmed_at_ms);
+                let record = AccountRecord {
+                    account: present.clone(),
+                    confirmed_at_ms,
+                };
+                if store.keep_account(name, &record, kept.as_ref()).await? {
+                    tracing::info!(
+                        event = "account.remembered",
+                        provider = name,
+                        "the account in which a provider has the stack's sandboxes is on record"
+                    );
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Err(StoreError::Contended("an account was put on record by others each time".to_owned()).into())
+}
+
+/// Puts an account on record in the place of another: what is elsewhere is given up. False: it is that one already.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn confirm(
+    store: &Store,
+    name: &str,
+    present: &Account,
+    now_ms: Ms,
+) -> Result<bool, StoreError> {
+    for _ in 0..RACES_MAX {
+        let kept = store.account(name).await?;
+        if Standing::of(present, kept.as_ref().map(|kept| &kept.record)) != Standing::Other {
+            return Ok(false);
+        }
+        let record = AccountRecord {
+            account: present.clone(),
+            confirmed_at_ms: Some(now_ms),
+        };
+        if store.keep_account(name, &record, kept.as_ref()).await? {
+            return Ok(true);
+        }
+    }
+    Err(StoreError::Contended(
+        "an account was put on record by others each time".to_owned(),
+    ))
+}
+
+/// The sandboxes that the stack's own key has at a provider, by the records. `configured` is the provider of those that name
+/// none.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn sandboxes_at(
+    store: &Store,
+    name: &str,
+    configured: &str,
+) -> Result<BTreeSet<SandboxKey>, StoreError> {
+    let is_there = |record: &SandboxRecord| {
+        let at = record.provider.as_deref().unwrap_or(configured);
+        // What is just being made may not be anywhere yet.
+        let is_made = record.is_alive() && record.phase != Phase::Creating;
+        is_made && record.credentials.is_none() && at == name
+    };
+    let mut found = BTreeSet::new();
+    for shard in 0..DUE_SHARDS {
+        let armed = store.armed_sandboxes(shard).await?;
+        for some in armed.chunks(RECORDS_MAX) {
+            let read = store.sandboxes(&some.iter().cloned().collect()).await?;
+            let there = read
+                .into_iter()
+                .filter(|(_, record)| matches!(record, Ok(Some(record)) if is_there(record)));
+            found.extend(there.map(|(key, _)| key));
+        }
+    }
+    // Those that a turn works in.
+    for some in store.all_armed().await?.chunks(RECORDS_MAX) {
+        for (session, _) in store.records(some).await? {
+            if is_there(&session.sandbox) {
+                found.insert(session.sandbox_key());
+            }
+        }
+    }
+    Ok(found)
+}

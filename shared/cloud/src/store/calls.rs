@@ -1,0 +1,85 @@
+//! Calls of the tools that go on: an item for each bearer's sandbox in a partition of its own (`thread = "tools:<sandbox>"`,
+//! `item = "calls"`), so that the function that serves the tools, whose role may write there and nowhere else, cannot touch
+//! anything that counts.
+//!
+//! An attribute each (`place#<n>`) says until when a place is taken, also where whoever took it never says that it is over.
+//! `expires_at` lets the table forget the item.
+
+use std::collections::HashMap;
+
+use bobbin_core::ids::{Ms, SandboxKey};
+use bobbin_core::tools::{CALL_MS_MAX, CALLS_MAX};
+
+use super::layout::ITEM;
+use super::{Store, StoreError};
+use crate::aws::table::{Item, Write, n, number, s};
+
+const CALLS: &str = "calls";
+/// The item stays so long after its last call.
+const KEPT_S: u64 = 3_600;
+
+/// A place among the calls, until it is given back.
+#[derive(Debug)]
+pub struct HeldCall {
+    sandbox: SandboxKey,
+    place: String,
+    until_ms: Ms,
+}
+
+impl Store {
+    /// Takes a place for a call. None: as many go on as may.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn begin_call(
+        &self,
+        sandbox: &SandboxKey,
+        now_ms: Ms,
+    ) -> Result<Option<HeldCall>, StoreError> {
+        let read = self.read([key(sandbox)]).await?;
+        let until = |place: &str| number::<Ms>(read.first()?, place);
+        let until_ms = now_ms + CALL_MS_MAX;
+        for place in (0..CALLS_MAX).map(|place| format!("place#{place}")) {
+            if until(&place).is_some_and(|until_ms| until_ms > now_ms) {
+                continue;
+            }
+            let update = Write::update(key(sandbox), "SET #place = :until, #expires = :expires")
+                .condition("attribute_not_exists(#place) OR #place <= :now")
+                .name("#place", &place)
+                .name("#expires", "expires_at")
+                .value(":until", n(until_ms))
+                .value(":expires", n(until_ms / 1_000 + KEPT_S))
+                .value(":now", n(now_ms));
+            // Another call may have been first with it since it was read.
+            if self.table.write(update).await? {
+                let sandbox = sandbox.clone();
+                return Ok(Some(HeldCall {
+                    sandbox,
+                    place,
+                    until_ms,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a call's place back.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_call(&self, held: &HeldCall) -> Result<(), StoreError> {
+        let update = Write::update(key(&held.sandbox), "REMOVE #place")
+            .condition("#place = :until")
+            .name("#place", &held.place)
+            .value(":until", n(held.until_ms));
+        self.table.write(update).await?;
+        Ok(())
+    }
+}
+
+fn key(sandbox: &SandboxKey) -> Item {
+    HashMap::from([
+        ("thread".to_owned(), s(format!("tools:{sandbox}"))),
+        (ITEM.to_owned(), s(CALLS)),
+    ])
+}

@@ -1,0 +1,199 @@
+//! A thread that cannot be written in, for a moment or for long.
+
+use super::*;
+use crate::untold::Said;
+
+/// Nothing else than what is wrong: all posts find the thread closed.
+const ALL: u32 = u32::MAX;
+
+fn ends(world: &Fake) -> Vec<Outcome> {
+    world.with(|s| {
+        let of = |post: &Post| match post {
+            Post::Card(card) => match &card.state {
+                CardState::Ended { outcome, .. } => Some(outcome.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        s.posts.values().filter_map(of).collect()
+    })
+}
+
+/// Its second prompt has ended while the thread was closed.
+fn untold() -> Fake {
+    let world = active();
+    world.with(|s| s.closed = ALL);
+    deliver_until_done(&world, &prompt("m2"), 1);
+    world
+}
+
+fn opens(world: &Fake) {
+    world.with(|s| s.closed = 0);
+}
+
+fn sweep(world: &Fake, id: &str) {
+    deliver_until_done(world, &work(id, Work::Sweep), 1);
+}
+
+#[test]
+fn a_moment_in_which_the_thread_is_closed_costs_nobody_the_answer() {
+    for times in 1..=Limits::DEFAULT.closed_tries {
+        let world = active();
+        let began_ms = world.now_ms();
+        world.with(|s| s.closed = times);
+        deliver_until_done(&world, &prompt("m2"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+        assert_eq!(chunks(&world).len(), 2, "{times}");
+        assert_eq!(ends(&world).len(), 2, "{times}");
+        assert!(record(&world).untold.is_empty(), "{times}");
+        world.with(|s| {
+            assert!(s.told_beside.is_empty(), "{times}");
+            assert!(s.now_ms - began_ms < 60_000, "the thread waits for it");
+        });
+    }
+}
+
+#[test]
+fn what_a_closed_thread_could_not_be_told_is_said_once_it_is_open() {
+    let world = untold();
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
+    assert_eq!(chunks(&world).len(), 1);
+    world.with(|s| {
+        let [(people, word)] = s.told_beside.as_slice() else {
+            panic!("{:?}", s.told_beside);
+        };
+        assert_eq!(people, &["ann"]);
+        assert!(word.contains("the thread is locked"), "{word}");
+    });
+    let kept = record(&world);
+    assert_eq!(kept.untold.len(), 2, "the answer and the card");
+    let due_ms = kept.due_at_ms.expect("it is tried again by itself");
+    world.with(|s| s.now_ms = due_ms);
+    sweep(&world, "s1");
+    assert_eq!(record(&world).untold, kept.untold, "it is closed still");
+    assert!(record(&world).due_at_ms.is_some_and(|at| at > due_ms));
+    opens(&world);
+    sweep(&world, "s2");
+    assert_eq!(chunks(&world).len(), 2);
+    assert_eq!(ends(&world), [Outcome::Answered, Outcome::Answered]);
+    let told = record(&world);
+    assert_eq!((told.untold.len(), told.due_at_ms), (0, None));
+    world.with(|s| assert_eq!(s.called.len(), 2, "who asked is called by the answer"));
+}
+
+#[test]
+fn the_next_prompt_comes_after_what_was_kept() {
+    let world = untold();
+    opens(&world);
+    let before = world.with(|s| s.posted.len());
+    deliver_until_done(&world, &prompt("m3"), 1);
+    assert_eq!(chunks(&world).len(), 3);
+    assert_eq!(ends(&world).len(), 3);
+    world.with(|s| {
+        let first = &s.posts[&s.posted[before]];
+        assert!(matches!(first.bare(), Post::Chunk { .. }), "{first:?}");
+    });
+}
+
+#[test]
+fn a_crash_at_any_call_of_what_is_said_later_doubles_nothing() {
+    let begun = || {
+        let world = untold();
+        opens(&world);
+        world
+    };
+    let points = each_crash(begun, &prompt("m3"), |world, crash| {
+        assert_eq!(chunks(world).len(), 3, "{crash}");
+        assert_eq!(ends(world).len(), 3, "{crash}");
+        assert!(record(world).untold.is_empty(), "{crash}");
+    });
+    assert!(points > 20, "{points} crash points");
+}
+
+#[test]
+fn what_is_kept_is_bounded_in_bytes_and_in_time_and_given_up_with_a_word_to_the_operator() {
+    let given_up = |world: &Fake| {
+        let is_untold = |name: &&&str| **name == "turn.untold";
+        world.with(|s| s.signalled.iter().filter(is_untold).count())
+    };
+    let world = active();
+    world.with(|s| {
+        s.closed = ALL;
+        s.limits.untold_bytes = 1_500;
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    assert_eq!((record(&world).untold.len(), given_up(&world)), (2, 0));
+    deliver_until_done(&world, &prompt("m3"), 1);
+    let kept = record(&world).untold;
+    assert!(kept.iter().map(|one| one.bytes()).sum::<usize>() <= 1_500);
+    assert!(kept.iter().any(|one| one.turn == "m3"));
+    assert_eq!(given_up(&world), 1);
+    later(&world, Limits::DEFAULT.telling_ms);
+    sweep(&world, "s1");
+    assert!(record(&world).untold.is_empty());
+    assert!(given_up(&world) >= 2);
+}
+
+#[test]
+fn of_a_long_answer_as_much_is_kept_as_there_is_room_for_and_that_is_said() {
+    let world = active();
+    world.with(|s| {
+        s.closed = ALL;
+        s.limits.answer_chars = 3;
+    });
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let kept = record(&world).untold;
+    let Said::Part { text, last: true } = &kept[0].said else {
+        panic!("{kept:?}");
+    };
+    assert!(text.ends_with(words::REST_NOT_KEPT), "{text}");
+}
+
+#[test]
+fn who_asked_for_a_fresh_start_hears_of_it_once_the_thread_is_open() {
+    let world = active();
+    world.with(|s| s.closed = ALL);
+    let deliveries = deliver_until_done(&world, &reset(), 1);
+    assert_eq!(deliveries, Limits::DEFAULT.closed_tries + 1);
+    let is_told = |world: &Fake| {
+        let word = Post::Notice(words::RESET.to_owned());
+        world.with(|s| s.posts.values().any(|post| *post == word))
+    };
+    assert!(!is_told(&world));
+    opens(&world);
+    sweep(&world, "s1");
+    assert!(is_told(&world) && record(&world).untold.is_empty());
+}
+
+#[test]
+fn a_deleted_thread_has_nothing_kept_for_it() {
+    let world = untold();
+    let gone = Failure::ThreadGone {
+        seen: "deleted".into(),
+    };
+    world.with(|s| {
+        s.closed = 0;
+        s.fail.insert("post", vec![gone]);
+    });
+    sweep(&world, "s1");
+    assert_eq!(
+        (record(&world).untold.len(), record(&world).due_at_ms),
+        (0, None)
+    );
+}
+
+#[test]
+fn an_ask_that_a_closed_thread_was_not_shown_costs_no_run_and_is_shown_later() {
+    let world = active();
+    world.with(|s| {
+        s.closed = 1;
+        s.asks.push("per_1".into());
+    });
+    let verdict = deliver(&world, &prompt("m2"), 1);
+    let turn = record(&world).turn.expect("the run goes on");
+    assert!(matches!(verdict, Verdict::Hold { .. }), "{verdict:?}");
+    assert_eq!((turn.asks.len(), turn.asks[0].post.is_none()), (1, true));
+    deliver(&world, &prompt("m2"), 2);
+    let turn = record(&world).turn.expect("the run goes on");
+    assert!(turn.asks[0].post.is_some() && turn.attempts == 0);
+}
