@@ -157,6 +157,8 @@ pub enum Post {
         last: bool,
         /// The whole answer as a file, when it is too long for messages.
         file: Option<String>,
+        /// The card that the first part replies to, where the platform has replies.
+        card: Option<PostRef>,
     },
     /// A permission request or a question.
     Ask {

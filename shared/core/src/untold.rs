@@ -69,6 +69,7 @@ impl Untold {
                 text: text.clone(),
                 last: *last,
                 file: None,
+                card: None,
             },
             Said::Word { text } => Post::Notice(text.clone()),
             Said::Card {

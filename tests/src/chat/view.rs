@@ -22,7 +22,9 @@ pub fn message(message: &Value) -> String {
         name.unwrap_or("somebody"),
         if only { " (only you see it)" } else { "" }
     )];
-    if let Some(answered) = message["referenced_message"]["content"].as_str() {
+    // What is made of components alone has no words in the line above a reply.
+    let answered = message["referenced_message"]["content"].as_str();
+    if let Some(answered) = answered.filter(|words| !words.is_empty()) {
         lines.push(format!("  answers: {answered}"));
     }
     for forwarded in message["message_snapshots"]

@@ -106,7 +106,7 @@ function showMessages(pane, which, views) {
   const fresh = new Map();
   let before = null;
   const nodes = visible.map((view) => {
-    const grouped = before && before.authorId === view.authorId && view.at - before.at < GROUP_S && !view.context && !before.ephemeral && !view.ephemeral && !view.system && !before.system;
+    const grouped = before && before.authorId === view.authorId && view.at - before.at < GROUP_S && !view.context && !view.answers && !before.ephemeral && !view.ephemeral && !view.system && !before.system;
     const key = `${view.key}|${grouped}`;
     const known = pane.views.get(view.id);
     const node = known?.key === key ? known.node : messageNode(view, grouped, which);
@@ -143,6 +143,10 @@ function messageNode(view, grouped, which) {
   if (!view.bot) avatar.style.setProperty("--hue", String([...view.author].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7)));
   return h("li", { class: classes, testid: "message", data: { id: view.id }, oncontextmenu: (event) => { if (!event.target.closest("a, input, select, textarea, pre")) { event.preventDefault(); openMenu(view, which, event.clientX, event.clientY); } } },
     view.context && h("p", { class: "message-context" }, view.context),
+    view.answers && h("p", { class: "message-context" }, h("button", { type: "button", class: "text", testid: "answers", onclick: (event) => {
+      const answered = [...event.currentTarget.closest("ol, ul").children].find((one) => one.dataset.id === view.answers.id);
+      answered?.scrollIntoView({ block: "center" });
+    } }, `↱ In reply to ${view.answers.author}`)),
     avatar,
     h("div", { class: "message-main" },
       !grouped && h("div", { class: "byline" }, h("strong", {}, view.author), view.bot && h("span", { class: "tag" }, "APP"), ticking(view.at)),

@@ -50,6 +50,7 @@ export function view(app, kept, channelId) {
     footer: () => footer(ctx, message),
     context: message.type === 20 && message.interaction_metadata?.user
       ? `${message.interaction_metadata.user.global_name || message.interaction_metadata.user.username} used ${message.interaction_metadata.name ? `/${message.interaction_metadata.name}` : "a command"}` : "",
+    answers: message.type === 19 ? { id: message.message_reference?.message_id, author: message.referenced_message?.author?.global_name || message.referenced_message?.author?.username || "a message" } : undefined,
     system: message.type === 18 || message.type === 21,
   };
 }

@@ -10,7 +10,7 @@ mod sandboxes;
 
 use bobbin_core::card::{Post, ShownFile};
 use bobbin_core::changes;
-use bobbin_core::ids::SandboxName;
+use bobbin_core::ids::{PostRef, SandboxName};
 use bobbin_core::message::{Open, Prompt};
 use bobbin_core::selection::Selection;
 use bobbin_core::settings::Kind;
@@ -27,7 +27,7 @@ use super::quoting::WORK_ON_QUOTED;
 use self::ask::ask;
 use self::card::card;
 use self::fallback::WHOLE_IN_FILE;
-pub use self::fallback::{as_one_text, as_text, blocked, smaller, without_file};
+pub use self::fallback::{as_one_text, as_text, blocked, smaller, without_file, without_reply};
 pub use self::sandboxes::{ask_destroy, sandboxes};
 
 /// A body, and the file that goes with it.
@@ -71,7 +71,12 @@ pub fn post(post: &Post) -> Rendered {
             post: inner,
         } => calling(self::post(inner), people),
         Post::Card(shown) => plain(card(shown)),
-        Post::Chunk { text, last, file } => chunk(text, *last, file.as_deref()),
+        Post::Chunk {
+            text,
+            last,
+            file,
+            card,
+        } => replying(chunk(text, *last, file.as_deref()), card.as_ref()),
         Post::Ask {
             ask: shown,
             settled,
@@ -94,6 +99,15 @@ fn moved(to: Option<&str>) -> Value {
         None => "-# A newer card took the place of this one.".to_owned(),
     };
     container(GREY, vec![text("**This goes on below**"), text(&line)])
+}
+
+/// A post that replies to a card; to none where the card was deleted.
+fn replying(mut rendered: Rendered, card: Option<&PostRef>) -> Rendered {
+    if let Some(card) = card {
+        rendered.body["message_reference"] =
+            json!({"message_id": card.id, "fail_if_not_exists": false});
+    }
+    rendered
 }
 
 /// A post with these people called by a line of its own: the only thing in it that can ping, and only them.

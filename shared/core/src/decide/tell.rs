@@ -69,6 +69,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let last = index + 1 == parts.len();
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
+    let card = turn.card.clone().filter(|_| index == 0);
     let people = if last {
         aside::people(turn, &Outcome::Answered)
     } else {
@@ -84,6 +85,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
                 text: part,
                 last,
                 file: file.filter(|_| last),
+                card,
             },
         ),
     })))

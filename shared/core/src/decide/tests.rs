@@ -1095,6 +1095,7 @@ fn an_answer_that_is_too_long_is_a_file_beside_its_gist() {
                 text,
                 last,
                 file: Some(file),
+                ..
             } => Some((text.clone(), *last, file.clone())),
             _ => None,
         });

@@ -62,6 +62,19 @@ pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Ref
     Ok(kept)
 }
 
+/// Makes a stored message a reply to another one of its channel.
+pub fn reply(hub: &Hub, kept: &mut Value, answered: Value) {
+    let message = &mut kept["message"];
+    message["type"] = 19.into();
+    message["message_reference"] = refers(hub, &answered, 0);
+    message["referenced_message"] = answered;
+}
+
+/// How a message names another one: as a reply (0) or a forward (1).
+pub fn refers(hub: &Hub, to: &Value, kind: u64) -> Value {
+    json!({"type": kind, "guild_id": hub.seeds.guild_id, "channel_id": to["channel_id"], "message_id": to["id"]})
+}
+
 /// Checks and applies an edit; returns what is stored.
 pub fn edit(
     hub: &Hub,

@@ -1,7 +1,7 @@
 //! The bot's routes of messages: create, read, edit, delete, list.
 
 use super::compose::{self, Draft};
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{FormErrors, Refusal, RouteResult};
 use super::validation::Origin;
 use super::{channel, permissions, stored_message, users};
 use crate::http::{ApiRequest, ApiResponse};
@@ -26,6 +26,7 @@ pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> 
     {
         return Ok(ApiResponse::json(kept["message"].clone()));
     }
+    let answered = answered(store, &call.body, channel.str("id"))?;
     let author = users::bot(hub, store)?;
     let draft = Draft {
         channel_id: channel.str("id"),
@@ -37,13 +38,43 @@ pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> 
         to: None,
         token: None,
     };
-    let kept = compose::compose(hub, store, &draft)?;
+    let mut kept = compose::compose(hub, store, &draft)?;
+    if let Some(answered) = answered {
+        compose::reply(hub, &mut kept, answered);
+        stored_message::save(hub, store, &kept)?;
+    }
     if call.body.flag("enforce_nonce") {
         let made =
             json!({"channel": channel_id, "message": kept["message"]["id"], "at_ms": now_ms()});
         store.put("d.nonce", "", &nonce, &made)?;
     }
     Ok(ApiResponse::json(kept["message"].clone()))
+}
+
+/// The message that a new one replies to. One that is not there is refused, unless the call says that it need not be.
+fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>, Refusal> {
+    let reference = &body["message_reference"];
+    if !reference.is_object() {
+        return Ok(None);
+    }
+    if !permissions::has(store, permissions::READ_HISTORY)? {
+        return Err(Refusal::new(
+            403,
+            160_002,
+            "Cannot reply without permission to read message history",
+        ));
+    }
+    let kept = store.get("d.message", channel, &loose_text(reference, "message_id"))?;
+    if kept.is_none() && reference["fail_if_not_exists"] != false {
+        let mut wrong = FormErrors::default();
+        wrong.at(
+            "message_reference",
+            "MESSAGE_REFERENCE_UNKNOWN_MESSAGE",
+            "Unknown message",
+        );
+        return Err(wrong.into());
+    }
+    Ok(kept.map(|kept| kept["message"].clone()))
 }
 
 /// A message that is not ephemeral.

@@ -16,6 +16,7 @@ pub const VIEW_CHANNEL: u128 = 1 << 10;
 pub const SEND_MESSAGES: u128 = 1 << 11;
 pub const MANAGE_MESSAGES: u128 = 1 << 13;
 pub const ATTACH_FILES: u128 = 1 << 15;
+pub const READ_HISTORY: u128 = 1 << 16;
 pub const MANAGE_THREADS: u128 = 1 << 34;
 pub const CREATE_PUBLIC_THREADS: u128 = 1 << 35;
 pub const CREATE_PRIVATE_THREADS: u128 = 1 << 36;
@@ -31,10 +32,15 @@ pub fn bot_permissions(store: &Store) -> Result<String, StoreError> {
         .to_owned())
 }
 
+/// Whether the bot has all of these permissions.
+pub fn has(store: &Store, bits: u128) -> Result<bool, StoreError> {
+    let have: u128 = bot_permissions(store)?.parse().unwrap_or_default();
+    Ok(have & ADMINISTRATOR != 0 || have & bits == bits)
+}
+
 /// Refuses with 50013 where the bot lacks a permission.
 pub fn require(store: &Store, bits: u128) -> Result<(), Refusal> {
-    let have: u128 = bot_permissions(store)?.parse().unwrap_or_default();
-    if have & ADMINISTRATOR != 0 || have & bits == bits {
+    if has(store, bits)? {
         return Ok(());
     }
     Err(Refusal::permission())

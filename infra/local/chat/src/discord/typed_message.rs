@@ -61,12 +61,9 @@ fn post(
         token: None,
     };
     let mut kept = compose::compose(hub, store, &draft)?;
-    let refers = |to: &Value, kind: u64| json!({"type": kind, "guild_id": hub.seeds.guild_id, "channel_id": to["channel_id"], "message_id": to["id"]});
     if body.has("reply_to") {
         let answered = named(channel_id, body.str("reply_to"))?;
-        kept["message"]["type"] = 19.into();
-        kept["message"]["message_reference"] = refers(&answered, 0);
-        kept["message"]["referenced_message"] = answered;
+        compose::reply(hub, &mut kept, answered);
     }
     if body.has("forward") {
         let from = &body["forward"];
@@ -89,7 +86,7 @@ fn post(
         }
         kept["message"]["content"] = "".into();
         kept["message"]["flags"] = HAS_SNAPSHOT.into();
-        kept["message"]["message_reference"] = refers(&original, 1);
+        kept["message"]["message_reference"] = compose::refers(hub, &original, 1);
         kept["message"]["message_snapshots"] = json!([{"message": snapshot}]);
     }
     if body.has("uploads") {

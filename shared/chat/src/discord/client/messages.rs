@@ -243,6 +243,8 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         return None;
     };
     let body = match (code, status) {
+        // Replying takes the right to read the history.
+        (160_002, _) => render::without_reply(&rendered.body)?,
         (40_005 | 50_045 | 400_001, _) if rendered.file.is_some() => {
             render::without_file(&rendered.body)
         }

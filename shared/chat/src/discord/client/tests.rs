@@ -228,6 +228,7 @@ async fn an_answer_as_a_file_is_sent_as_multipart() {
         text: "See the file.".to_owned(),
         last: true,
         file: Some("the whole answer".to_owned()),
+        card: None,
     };
     post(&discord, None, &chunk).await.unwrap();
     let asked = server.asked(0);
@@ -315,6 +316,7 @@ async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
         text: "See the file.".to_owned(),
         last: true,
         file: Some("x".to_owned()),
+        card: None,
     };
     assert_eq!(post(&discord, None, &chunk).await, Ok(at("41")));
     assert!(
@@ -323,6 +325,28 @@ async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
             .unwrap()
             .contains("could not be attached")
     );
+}
+
+#[tokio::test]
+async fn an_answer_replies_to_its_card_where_it_may() {
+    let script = [message("41"), error(403, 160_002), message("42")];
+    let (server, discord) = Server::start(script).await;
+    let chunk = Post::Chunk {
+        text: "It works.".to_owned(),
+        last: true,
+        file: None,
+        card: Some(at("40")),
+    };
+    assert_eq!(post(&discord, None, &chunk).await, Ok(at("41")));
+    assert_eq!(
+        server.asked(0).json()["message_reference"],
+        json!({"message_id": "40", "fail_if_not_exists": false})
+    );
+    // Without the right to read the history.
+    assert_eq!(post(&discord, None, &chunk).await, Ok(at("42")));
+    let less = server.asked(2).json();
+    assert_eq!(less["content"], "It works.");
+    assert_eq!(less["message_reference"], Value::Null);
 }
 
 #[tokio::test]

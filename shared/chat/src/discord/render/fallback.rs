@@ -32,6 +32,14 @@ pub fn without_file(body: &Value) -> Value {
     less
 }
 
+/// The same message as no reply; none where it is none.
+#[must_use]
+pub fn without_reply(body: &Value) -> Option<Value> {
+    let mut less = body.clone();
+    let reference = less.as_object_mut()?.remove("message_reference");
+    reference.map(|_| less)
+}
+
 /// In place of a message that the server's filter refused.
 #[must_use]
 pub fn blocked(body: &Value) -> Value {

@@ -194,6 +194,7 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
         text: "see <@999> and @everyone".to_owned(),
         last: true,
         file: None,
+        card: None,
     };
     let body = calling(&["123"], part());
     assert_eq!(body["content"], "see <@999> and @everyone\n<@123>");
@@ -205,6 +206,7 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
         text: "x".repeat(super::super::CHUNK_UNITS),
         last: true,
         file: None,
+        card: None,
     };
     let body = calling(&["1"; 9], long);
     assert!(units(body["content"].as_str().unwrap_or_default()) <= 2_000);

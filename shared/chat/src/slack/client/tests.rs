@@ -232,6 +232,7 @@ fn chunk(text: &str) -> Post {
         text: text.to_owned(),
         last: true,
         file: None,
+        card: None,
     }
 }
 
@@ -511,6 +512,7 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
         text: "first part".into(),
         last: true,
         file: Some("the whole answer, ä".into()),
+        card: None,
     };
     fake.client()
         .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)
@@ -649,6 +651,7 @@ async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
         text: "first part".into(),
         last: true,
         file: Some("all".into()),
+        card: None,
     };
     fake.client()
         .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)

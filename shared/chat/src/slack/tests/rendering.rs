@@ -221,6 +221,7 @@ fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
                 text: "see <@U999> and @channel".into(),
                 last: true,
                 file: None,
+                card: None,
             }),
         })
     };
@@ -439,6 +440,7 @@ fn an_answer_stays_markdown_and_cannot_ping() {
         text: text.into(),
         last: true,
         file: None,
+        card: None,
     });
     assert_eq!(shown.blocks[0]["type"], "markdown");
     assert_eq!(
@@ -613,7 +615,8 @@ fn any_post() -> impl Strategy<Value = Post> {
         hostile().prop_map(|text| Post::Chunk {
             text,
             last: true,
-            file: None
+            file: None,
+            card: None,
         }),
         hostile().prop_map(Post::Notice),
     ]

@@ -71,6 +71,7 @@ async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_strea
         text: "first of two".to_owned(),
         last: false,
         file: None,
+        card: None,
     };
     let slack = client(&fake);
     slack
