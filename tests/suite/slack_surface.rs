@@ -97,7 +97,7 @@ Bobbin
   = Done
   - done: Wrote hello.txt
   - done: Ran `cat hello.txt`
-  (scripted/scripted-1 · worked for <time> · 1 file changed, +1 -0 · <some> tokens)
+  (scripted/scripted-1 · took <time> · 1 file changed, +1 -0 · <some> tokens)
   [View diff]
 
 Bobbin

@@ -32,6 +32,7 @@ use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
 use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::{Alarm, CONTROL_DROPPED};
 use bobbin_core::status;
+use bobbin_core::text::{one_line, shorten};
 use bobbin_core::usage::Usage;
 use bobbin_core::workspace::Workspace;
 
@@ -41,6 +42,8 @@ use crate::tenants::Tenants;
 
 /// So long after a message was deleted the announcement of its prompt may still be under way.
 const ANNOUNCED_MS: u64 = 5_000;
+/// Characters of a task that are said where it runs again.
+const AGAIN_CHARS_MAX: usize = 200;
 /// The control lane waits no longer than this for an abort: other threads' Stops need its slots. The cancel flag stays, and the
 /// worker that follows the run sees it and aborts.
 const ABORT_MS_MAX: u64 = 5_000;
@@ -298,8 +301,10 @@ impl Lane<'_> {
                 "The text of that task is not kept any more. Send it again as a new message.";
             return self.chat.tell(&control.reply, GONE).await;
         };
+        let id: TurnId = again_id(&control.thread, turn).into();
+        self.name_again(control, &id, &prompt.text).await;
         let message = Body::Message(Message {
-            id: again_id(&control.thread, turn).into(),
+            id,
             thread: control.thread.clone(),
             accepted_at_ms: now_ms,
             work: Work::Prompt(Prompt {
@@ -322,6 +327,21 @@ impl Lane<'_> {
         self.chat
             .tell(&control.reply, "It runs again, below.")
             .await
+    }
+
+    /// Says in the thread what runs again: its new card has no words of it. That it cannot be said stops nothing.
+    async fn name_again(&self, control: &Control, id: &TurnId, task: &str) {
+        let task = shorten(&one_line(task), AGAIN_CHARS_MAX);
+        let words = format!("{} runs this again: {task}", one_line(&control.by.name));
+        let notice = Post::Notice(words);
+        // Not the turn's own name: what its run has to say goes by that.
+        let name = TurnId::from(format!("{id}-task"));
+        let said = self
+            .chat
+            .post(&control.thread, &name, &PostKind::Notice, None, &notice);
+        if let Err(failure) = said.await {
+            tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "what runs again could not be named");
+        }
     }
 
     /// Answers where the question stands: to who asked, or in the thread.

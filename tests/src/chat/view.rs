@@ -135,7 +135,7 @@ fn normal_line(line: &str) -> String {
         let bare = fact.trim_start_matches(['-', '#', ' ', '|']);
         let before = &fact[..fact.len() - bare.len()];
         match bare {
-            _ if bare.starts_with("worked for ") => format!("{before}worked for <some time>"),
+            _ if bare.starts_with("took ") => format!("{before}took <some time>"),
             _ if bare.ends_with(" tokens") => format!("{before}<some> tokens"),
             _ if bare.starts_with('$') || bare.starts_with("under $") => {
                 format!("{before}<some money>")

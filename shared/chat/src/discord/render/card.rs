@@ -92,7 +92,7 @@ fn buttons(card: &Card) -> Option<Value> {
             let stop = CustomId::Stop { turn: turn() };
             buttons.push(button(DANGER, "Stop", &stop));
             if card.waiting > 0 {
-                buttons.push(button(SECONDARY, "Stop all", &CustomId::StopAll));
+                buttons.push(button(DANGER, "Stop all", &CustomId::StopAll));
             }
         }
     }
@@ -185,7 +185,7 @@ fn context(card: &Card) -> String {
         )),
         CardState::Ended { usage, .. } => {
             facts.push(format!(
-                "worked for {}",
+                "took {}",
                 span(card.now_ms.saturating_sub(card.since_ms))
             ));
             facts.extend(changes::in_short(usage));
@@ -194,6 +194,7 @@ fn context(card: &Card) -> String {
             }
             facts.extend(cost(usage.cost_micro_usd));
         }
+        CardState::Queued { .. } => facts.push(format!("asked <t:{}:R>", card.since_ms / 1000)),
         // Counts by itself on the reader's device, without an edit.
         _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
     }

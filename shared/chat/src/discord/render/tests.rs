@@ -376,7 +376,7 @@ fn an_ended_card_says_what_it_took() {
     .to_string();
     assert!(
         body.contains(
-            "worked for 12 s · 3 files changed, +12 -4 · 1,234,567 tokens · $0.01 · openai/gpt"
+            "took 12 s · 3 files changed, +12 -4 · 1,234,567 tokens · $0.01 · openai/gpt"
         ),
         "{body}"
     );

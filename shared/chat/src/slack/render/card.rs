@@ -272,7 +272,9 @@ fn stop(card: &Card) -> Option<Value> {
     }
     if card.waiting > 0 || matches!(card.state, CardState::Queued { .. }) {
         let told = "Stop what runs and take everything that waits out of the queue";
-        buttons.push(button(STOP_ALL_ACTION, "Stop all", told));
+        let mut stop_all = button(STOP_ALL_ACTION, "Stop all", told);
+        stop_all["style"] = "danger".into();
+        buttons.push(stop_all);
     }
     Some(json!({ "type": "actions", "block_id": "v1:card", "elements": buttons }))
 }

@@ -63,8 +63,8 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             outcome,
         } => {
             let waited = matches!(outcome, Outcome::Joined { .. });
-            let what = if waited { "waited" } else { "worked" };
-            facts.push(format!("{what} for {took}"));
+            let what = if waited { "waited for" } else { "took" };
+            facts.push(format!("{what} {took}"));
             facts.extend(bobbin_core::changes::in_short(usage));
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));

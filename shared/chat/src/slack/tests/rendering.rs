@@ -149,7 +149,7 @@ fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning
 fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
     let shown = render::post(&Post::Card(card(ended(Outcome::Answered))));
     assert!(
-        read(&shown).contains("anthropic/claude · worked for 3 min 12 s · 12,345 tokens · $0.04"),
+        read(&shown).contains("anthropic/claude · took 3 min 12 s · 12,345 tokens · $0.04"),
         "{}",
         read(&shown)
     );
@@ -728,7 +728,7 @@ fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
     let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
     let blocks = serde_json::to_string(&shown.blocks).unwrap();
     assert!(
-        blocks.contains("worked for 3 min 12 s · 3 files changed, +12 -4"),
+        blocks.contains("took 3 min 12 s · 3 files changed, +12 -4"),
         "{blocks}"
     );
     let labels = |shown: &Rendered| -> Vec<String> {
