@@ -284,13 +284,11 @@ async fn lived(platform: Platform) {
             shown.text.contains("<form method=\"post\">")
                 && shown.text.contains("type=\"password\"")
         );
-        assert!(
-            shown
-                .text
-                .contains(place.thread().tenant().as_str().split(':').nth(1).unwrap()),
-            "{}",
-            shown.text
-        );
+        let thread = place.thread();
+        let tenant = thread.tenant();
+        let (_, id) = tenant.as_str().split_once(':').unwrap();
+        let named = format!("<b>Bobbin Workshop</b> ({id})");
+        assert!(shown.text.contains(&named), "{}", shown.text);
     }
     let odd = place.enter(&link, "two words").await;
     assert_eq!(odd.status, 422, "{odd:?}");

@@ -13,13 +13,15 @@ use bobbin_core::text::{one_line, shorten, span};
 pub const FIELD: &str = "key";
 /// Characters of a name that the page shows.
 const NAME_CHARS_MAX: usize = 80;
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:#1c1c1e;background:#fff}\
+const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:light-dark(#1c1c1e,#ececf0);background:light-dark(#f6f6f8,#17171a)}\
+main{padding:1.5em 2em;border:1px solid light-dark(#dcdce2,#35353c);border-radius:10px;background:light-dark(#fff,#202024)}\
+h1{font-size:1.4em;margin:0 0 .6em}.mark{font-weight:600;letter-spacing:.02em;margin:0 0 .6em}\
 input{font:inherit;width:100%;box-sizing:border-box;padding:.5em;margin:.5em 0 1em}button{font:inherit;padding:.5em 1.2em}\
-.why{color:#a1260d}";
+.why{color:light-dark(#a1260d,#ff8f73)}";
 const HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",
-        "default-src 'none'; style-src 'sha256-k4sCOMhOBC8rx+01OmaFNv1LmYwx2e0007A49mGI6go='; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        "default-src 'none'; style-src 'sha256-X2H73A57ZCg/RQN2M1SmnWV3q5bbzhmgD/Yr682IFtQ='; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     ),
     ("referrer-policy", "no-referrer"),
     ("cache-control", "no-store"),
@@ -33,24 +35,28 @@ const HEADERS: &[(&str, &str)] = &[
 pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
     let brand = key.brand();
     let tenant = link.thread.tenant();
-    let (place, name) = match tenant.as_str().split_once(':') {
+    let (place, id) = match tenant.as_str().split_once(':') {
         Some(("discord", id)) => ("the Discord server", id),
         Some(("slack", id)) => ("the Slack workspace", id),
         _ => ("", tenant.as_str()),
     };
-    let by = escaped(&shorten(&one_line(&link.by.name), NAME_CHARS_MAX));
+    let shown = |name: &str| escaped(&shorten(&one_line(name), NAME_CHARS_MAX));
+    let named = match &link.place {
+        Some(name) => format!("<b>{}</b> ({})", shown(name), escaped(id)),
+        None => format!("<b>{}</b>", escaped(id)),
+    };
+    let by = shown(&link.by.name);
     let left = span(link.until_ms.saturating_sub(now_ms));
     let why = wrong.map_or_else(String::new, |why| {
         format!("<p class=\"why\">{}</p>", escaped(why))
     });
     let body = format!(
-        "<h1>{brand} key</h1>{why}<p>For {place} <b>{}</b>. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
+        "<h1>{brand} key</h1>{why}<p>For {place} {named}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
 <p>If that was not you, or you do not know the place, close this page: a key that you enter here is used there.</p>\
 <form method=\"post\"><label for=\"{FIELD}\">The key</label>\
 <input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
 <button>Store</button></form>\
-<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat says what came of it.</p>",
-        escaped(name)
+<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat says what came of it.</p>"
     );
     html(if wrong.is_some() { 422 } else { 200 }, &body)
 }
@@ -61,7 +67,8 @@ pub fn taken(key: Key) -> HttpAnswer {
     html(
         200,
         &format!(
-            "<h1>Stored</h1><p>{brand} is being asked about the key; the chat says what came of it. You can close this page.</p>"
+            "<h1>Being checked</h1><p>{brand} is being asked about the key. It counts once {brand} has taken it, and the chat says whether it did. \
+You can close this page.</p>"
         ),
     )
 }
@@ -90,7 +97,7 @@ fn html(status: u16, body: &str) -> HttpAnswer {
         content_type: "text/html; charset=utf-8",
         body: format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-<title>Bobbin</title><style>{STYLE}</style></head><body>{body}</body></html>"
+<title>Bobbin</title><style>{STYLE}</style></head><body><p class=\"mark\">Bobbin</p><main>{body}</main></body></html>"
         ),
         headers: HEADERS,
     }
@@ -130,6 +137,7 @@ mod tests {
                 id: "1".to_owned(),
                 name: name.to_owned(),
             },
+            place: Some(name.to_owned()),
             membership: Membership::default(),
             reply: Reply::Nobody,
             until_ms: 600_000,

@@ -96,6 +96,11 @@ pub trait Chat: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// The name of the server or workspace that a thread is in, as its people know it; none where it cannot be found out.
+    async fn place(&self, _thread: &ThreadKey) -> Option<String> {
+        None
+    }
+
     /// Whether who asks may manage the server or workspace.
     async fn manages(&self, control: &Control) -> Result<bool, Failure> {
         Ok(control.membership.manages)

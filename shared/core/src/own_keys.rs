@@ -92,6 +92,9 @@ pub struct SetupLink {
     pub provider: String,
     /// Where it was asked for: the tenant follows from it.
     pub thread: ThreadKey,
+    /// The server's or workspace's name, where it could be found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// The person who asked for the link, and is told what came of it.
     pub by: Person,
     /// As what they counted there.

@@ -34,7 +34,7 @@ const MISSING_PERMISSIONS: u64 = 50_013;
 /// Where Discord's own clients show a thread.
 const DISCORD_SITE: &str = "https://discord.com/";
 /// Who asks where the login name is not known.
-const NOBODY: &str = "the operator";
+const NOBODY: &str = "somebody (terminal)";
 /// Bytes that are read from standard input: far beyond what a prompt may have.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 

@@ -5,10 +5,12 @@
 //! off, by another account's key or by the removal of theirs; a repeat of any of it changes nothing. No value is in a word
 //! that is said. Deliberately absent: how a key comes in, which is ingress's.
 
+use std::time::Duration;
+
 use bobbin_cloud::sealing::SealError;
 use bobbin_core::commands::Command;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::keys::Key;
 use bobbin_core::message::Control;
 use bobbin_core::own_keys::{
@@ -27,6 +29,8 @@ use crate::tenants::NOT_ON;
 
 /// Sandboxes that are looked for in another account before its key is taken.
 const COMPARED_MAX: usize = 5;
+/// A link waits no longer for the name of its server or workspace.
+const PLACE_MS_MAX: u64 = 3_000;
 const UNKNOWN: &str =
     "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
 const GONE: &str =
@@ -87,9 +91,11 @@ impl Lane<'_> {
             return Ok("The address of the page for keys is not known: the operator deploys template.yaml again, or sets page_url of the parameter Overrides.".to_owned());
         };
         let within_ms = self.limits.setup_link_ms;
+        let place = self.place(&control.thread).await;
         let link = SetupLink {
             provider: key.provider().unwrap_or_default().to_owned(),
             thread: control.thread.clone(),
+            place,
             by: control.by.clone(),
             membership: control.membership.clone(),
             reply: control.reply.clone(),
@@ -103,6 +109,13 @@ impl Lane<'_> {
             key.brand(),
             span(within_ms)
         ))
+    }
+
+    /// The name of the server or workspace. Without it the page names it by its id alone.
+    async fn place(&self, thread: &ThreadKey) -> Option<String> {
+        let chat = self.chat.of(thread).ok()?;
+        let within = Duration::from_millis(PLACE_MS_MAX);
+        tokio::time::timeout(within, chat.place(thread)).await.ok()?
     }
 
     /// What was entered counts from now on, if its provider takes it.

@@ -106,6 +106,13 @@ impl Chat for Discord {
         self.tell_diff(reply, patch).await.map_err(|e| e.failure())
     }
 
+    async fn place(&self, thread: &ThreadKey) -> Option<String> {
+        let ThreadKey::Discord { guild, .. } = thread else {
+            return None;
+        };
+        self.guild_name(guild).await.ok().flatten()
+    }
+
     async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, Failure> {
         let opened = Self::open(self, open, now_ms).await;
         opened.map_err(|e| e.failure())

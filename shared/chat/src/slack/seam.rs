@@ -164,6 +164,11 @@ impl Chat for Slack {
         manages.map_err(|e| e.failure())
     }
 
+    async fn place(&self, _: &ThreadKey) -> Option<String> {
+        let installed = self.installed().await.ok()?;
+        Some(installed.team_name).filter(|name| !name.is_empty())
+    }
+
     async fn member(&self, user: &str) -> Result<Member, Failure> {
         Self::member(self, user).await.map_err(|e| e.failure())
     }

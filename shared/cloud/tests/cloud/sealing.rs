@@ -22,6 +22,7 @@ fn link(until_ms: u64) -> SetupLink {
     SetupLink {
         provider: "daytona".to_owned(),
         thread: thread("41"),
+        place: None,
         by: Person::default(),
         membership: Membership::default(),
         reply: Reply::Nobody,

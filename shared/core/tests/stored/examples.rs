@@ -667,6 +667,7 @@ fn setup_link() -> SetupLink {
     SetupLink {
         provider: "daytona".to_owned(),
         thread: thread(),
+        place: Some("Acme".to_owned()),
         by: anna(),
         membership: membership(),
         reply: Reply::Nobody,

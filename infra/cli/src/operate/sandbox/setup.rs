@@ -107,6 +107,7 @@ async fn enter(
     let link = SetupLink {
         provider: provider.to_owned(),
         thread,
+        place: None,
         by,
         membership,
         reply: Reply::Nobody,

@@ -74,6 +74,7 @@ fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
 fn route(hub: &Hub, store: &Store, call: &ApiRequest, path: &[&str]) -> RouteResult {
     match (call.method.as_str(), path) {
         ("GET", ["users", "@me"]) => users::me(hub, store),
+        ("GET", ["users", "@me", "guilds"]) => users::guilds(hub, store, call),
         ("GET", ["applications", "@me"]) => application::get(hub, store),
         ("PATCH", ["applications", "@me"]) => application::patch(hub, store, call),
         (method, ["applications", app, "commands"]) => {

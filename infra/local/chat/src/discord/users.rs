@@ -1,8 +1,8 @@
 //! The bot's own user, and people as members of the guild.
 
-use super::permissions::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS};
+use super::permissions::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS, bot_permissions};
 use super::refusal::{Refusal, RouteResult};
-use crate::http::ApiResponse;
+use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::json::Read;
 use crate::store::{Store, StoreError};
@@ -16,6 +16,19 @@ pub fn bot(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
 
 pub fn me(hub: &Hub, store: &Store) -> RouteResult {
     Ok(ApiResponse::json(bot(hub, store)?))
+}
+
+/// The guild that the bot is in, where it lies behind the page's beginning.
+pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
+    let id = hub.seeds.guild_id.as_str();
+    let number = |id: &str| id.parse::<u64>().unwrap_or_default();
+    let after = number(call.asked("after"));
+    let guild = store.get("d.guild", "", id)?.filter(|_| number(id) > after);
+    let page = guild.map(|guild| {
+        json!({"id": id, "name": guild["name"], "icon": null, "banner": null, "owner": false,
+            "permissions": bot_permissions(store).unwrap_or_default(), "features": []})
+    });
+    Ok(ApiResponse::json(json!(page.into_iter().collect::<Vec<_>>())))
 }
 
 /// Refuses a guild that does not exist.

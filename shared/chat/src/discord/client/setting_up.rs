@@ -52,6 +52,25 @@ impl Discord {
         })
     }
 
+    /// The name of a server that the bot is in; none where it is not.
+    ///
+    /// # Errors
+    /// [`DiscordError`].
+    pub async fn guild_name(&self, guild: &str) -> Result<Option<String>, DiscordError> {
+        // One page of one: the first after the id before it.
+        let before = guild.parse::<u64>().unwrap_or_default().saturating_sub(1);
+        let list = call(
+            "list guilds",
+            Method::GET,
+            &format!("/users/@me/guilds?after={before}&limit=1"),
+            "",
+        );
+        let said = self.client.call(&list, None, None).await?;
+        let found = said.as_array().and_then(|page| page.first());
+        let named = found.filter(|one| one["id"] == guild);
+        Ok(named.and_then(|one| one["name"].as_str()).map(str::to_owned))
+    }
+
     /// The words of a channel's last messages, newest first.
     ///
     /// # Errors

@@ -328,6 +328,22 @@ async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
 }
 
 #[tokio::test]
+async fn a_server_is_named_only_where_the_bot_is_in() {
+    let listed = |id: &str| says(200, json!([{"id": id, "name": "Acme"}]));
+    let (server, discord) = Server::start([listed("41"), listed("42"), says(200, json!([]))]).await;
+    let named = discord.guild_name("41").await;
+    assert_eq!(named, Ok(Some("Acme".to_owned())));
+    let asked = server.asked(0);
+    assert_eq!(
+        (asked.line.as_str(), asked.query.as_str()),
+        ("GET /api/v10/users/@me/guilds", "after=40&limit=1")
+    );
+    for _ in 0..2 {
+        assert_eq!(discord.guild_name("41").await, Ok(None));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_replies_to_its_card_where_it_may() {
     let script = [message("41"), error(403, 160_002), message("42")];
     let (server, discord) = Server::start(script).await;

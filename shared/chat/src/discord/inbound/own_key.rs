@@ -60,6 +60,7 @@ impl Request<'_> {
         let about = SetupLink {
             provider: provider.to_owned(),
             thread: thread.clone(),
+            place: None,
             by: self.by.clone(),
             membership: self.membership.clone(),
             reply: self.reply(),

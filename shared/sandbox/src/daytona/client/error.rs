@@ -93,7 +93,7 @@ impl DaytonaError {
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey => Failure::NonRecoverable {
                 advice:
-                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`; where the server or workspace has a key of its own, somebody who manages it stores another with `/sandbox-setup` (on Slack: `/bobbin setup`)."
+                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`; where the server or workspace has a key of its own, who manages it stores another one by Bobbin's setup command there."
                         .to_owned(),
             },
             Self::Forbidden { message } => Failure::NonRecoverable {
