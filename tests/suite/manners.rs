@@ -1,16 +1,20 @@
 //! The stack's own manners: it leaves no process behind, and what it knew survives.
 
+use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bobbin_core::outcome::Outcome;
+use bobbin_tests::binaries;
 use bobbin_tests::chat::Platform;
-use bobbin_tests::limits::{CLEANED_MS_MAX, SECOND_START_MS_MAX};
+use bobbin_tests::limits::{ANSWER_MS_MAX, CLEANED_MS_MAX, SECOND_START_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::run::trial;
 
@@ -25,6 +29,10 @@ pub fn trials() -> Vec<Trial> {
             kill_9,
         ),
         trial("manners::two_stacks_do_not_share_a_state_folder", locked),
+        trial(
+            "manners::an_agent_in_a_terminal_ends_on_the_first_ctrl_c",
+            interrupted,
+        ),
     ]
 }
 
@@ -130,7 +138,7 @@ async fn locked() {
         ..Options::default()
     });
     let folder = Arc::clone(first.folder());
-    let second = std::process::Command::new(bobbin_tests::binaries::folder().join("bobbin-local"))
+    let second = std::process::Command::new(binaries::folder().join("bobbin-local"))
         .current_dir(bobbin_tests::binaries::workspace())
         .arg("--state-dir")
         .arg(first.state_dir())
@@ -145,4 +153,55 @@ async fn locked() {
     );
     first.end().unwrap();
     assert_eq!(processes::marked(folder.path()), []);
+}
+
+/// An agent that starts and takes a task, and then hears nothing any more.
+const DEAF: &str = r#"
+import json, sys
+ANSWERS = {"initialize": {"protocolVersion": 1, "agentCapabilities": {}}, "session/new": {"sessionId": "s1"}}
+for line in sys.stdin:
+    said = json.loads(line)
+    if said.get("method") in ANSWERS:
+        print(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": ANSWERS[said["method"]]}), flush=True)
+"#;
+
+async fn interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("deaf.py");
+    std::fs::write(&script, DEAF).unwrap();
+    let mut run = tokio::process::Command::new(binaries::folder().join("bobbin"))
+        .args(["agent", "run", "say hi", "--agent", "deaf", "--acp"])
+        .arg(format!("deaf=python3 {}", script.display()))
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_raw(run.id().unwrap().cast_signed()).unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    let followed = async {
+        let mut said = Vec::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
+            said.push(line);
+            if said.len() == 2 {
+                rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+            }
+        }
+        (said, run.wait().await.unwrap().code())
+    };
+    let bound = Duration::from_millis(ANSWER_MS_MAX);
+    let (said, code) = tokio::time::timeout(bound, followed).await.unwrap();
+    assert_eq!(
+        said[..4],
+        [
+            "Starting deaf. Ctrl-C stops it.",
+            "deaf works on it.",
+            "",
+            "Stopping. Ctrl-C once more leaves at once."
+        ],
+        "{said:?}"
+    );
+    assert!(matches!(code, Some(5 | 130)), "{code:?}: {said:?}");
 }

@@ -5,18 +5,23 @@ mod asks;
 mod shown;
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use bobbin_agent_client::{
-    Ask, Auto, ClientError, CreateSession, EmbeddedOptions, Message, TurnState, TurnStatus,
+    AgentClient, Ask, Auto, ClientError, CreateSession, EmbeddedOptions, EventStream, Message, TurnState, TurnStatus,
 };
 use bobbin_agent_events::{Outcome, UniversalEventData};
 use clap::Subcommand;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
 use crate::output::{CommandError, Status};
 use shown::Shown;
 
 /// The id of the one turn of a run.
 const TURN: &str = "run";
+/// A turn that is stopped and has not ended by then is left.
+const STOP_MS_MAX: u64 = 4_000;
 
 /// Agents on this machine.
 #[derive(Debug, Subcommand)]
@@ -91,10 +96,68 @@ async fn follow(
     session: &CreateSession,
     task: &str,
 ) -> Result<Status, CommandError> {
-    let client = daemon.client();
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let id = format!("terminal-{}-{}", std::process::id(), now.as_millis());
-    let created = client.create_session(&id, session).await.map_err(told)?;
+    // One for all: what comes between two waits is not missed.
+    let mut interrupts = signal(SignalKind::interrupt())
+        .map_err(|error| format!("Ctrl-C cannot be heard: {error}"))?;
+    tell!("Starting {}. Ctrl-C stops it.", session.agent);
+    let begun = tokio::select! {
+        begun = begin(daemon.client(), &id, session, task) => begun,
+        _ = interrupts.recv() => return Ok(Status::Interrupted),
+    };
+    let mut watch = Watch {
+        daemon,
+        id: &id,
+        stream: begun?,
+        last: 0,
+        looks: false,
+        has_ended: false,
+        shown: Shown::default(),
+    };
+    tell!("{} works on it.", session.agent);
+    let mut stops_by: Option<Instant> = None;
+    loop {
+        let late = async move {
+            match stops_by {
+                Some(by) => tokio::time::sleep_until(by).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            step = watch.step() => {
+                if let Some(status) = step? {
+                    return Ok(status);
+                }
+            }
+            _ = interrupts.recv() => {
+                if stops_by.is_some() {
+                    return Ok(Status::Interrupted);
+                }
+                tell!("\nStopping. Ctrl-C once more leaves at once.");
+                let within = Duration::from_millis(STOP_MS_MAX);
+                stops_by = Some(Instant::now() + within);
+                // One that does not answer in time is left by the bound above.
+                let cancelled = tokio::time::timeout(within, daemon.client().cancel(&id, TURN));
+                cancelled.await.unwrap_or(Ok(())).map_err(told)?;
+                watch.looks = true;
+            }
+            () = late => {
+                tell!("It has not stopped within {} s, and is left.", STOP_MS_MAX / 1_000);
+                return Ok(Status::Interrupted);
+            }
+        }
+    }
+}
+
+/// Starts the agent, gives it the task, and begins to follow it.
+async fn begin(
+    client: &AgentClient,
+    id: &str,
+    session: &CreateSession,
+    task: &str,
+) -> Result<EventStream, CommandError> {
+    let created = client.create_session(id, session).await.map_err(told)?;
     if let Some(error) = created.error {
         return Err(format!("{} does not start: {}", session.agent, error.message).into());
     }
@@ -103,49 +166,53 @@ async fn follow(
         turn: Some(TURN.to_owned()),
         ..Message::default()
     };
-    client.send(&id, &message).await.map_err(told)?;
-    let mut shown = Shown::default();
-    let mut stream = client.follow(&id, 0).await.map_err(told)?;
-    let mut last = 0;
-    let (mut is_cancelled, mut has_ended) = (false, false);
-    loop {
-        let event = tokio::select! {
-            event = stream.next() => event,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.map_err(|error| format!("Ctrl-C cannot be heard: {error}"))?;
-                if is_cancelled {
-                    return Ok(Status::Interrupted);
+    client.send(id, &message).await.map_err(told)?;
+    client.follow(id, 0).await.map_err(told)
+}
+
+/// A turn that is watched.
+struct Watch<'a> {
+    daemon: &'a Auto,
+    id: &'a str,
+    stream: EventStream,
+    /// The last event that was shown.
+    last: u64,
+    /// How the turn stands is to be looked at.
+    looks: bool,
+    /// The end was among the events.
+    has_ended: bool,
+    shown: Shown,
+}
+
+impl Watch<'_> {
+    /// One event, or a look at how the turn stands. It can be given up at any wait, and begun again.
+    async fn step(&mut self) -> Result<Option<Status>, CommandError> {
+        let client = self.daemon.client();
+        if !self.looks {
+            match self.stream.next().await {
+                Ok(event) => {
+                    self.last = event.id;
+                    self.shown.event(&event);
+                    self.has_ended |= matches!(event.data, UniversalEventData::TurnEnded { .. });
+                    // Words, which are most of what comes, neither ask anything nor end the turn.
+                    let is_word = matches!(event.data, UniversalEventData::Message { .. });
+                    self.looks = self.has_ended || !is_word;
                 }
-                is_cancelled = true;
-                tell!("\nStopping; Ctrl-C once more leaves at once.");
-                client.cancel(&id, TURN).await.map_err(told)?;
-                continue;
-            }
-        };
-        match event {
-            Ok(event) => {
-                last = event.id;
-                shown.event(&event);
-                has_ended |= matches!(event.data, UniversalEventData::TurnEnded { .. });
-                // Words, which are most of what comes, neither ask anything nor end the turn.
-                if !has_ended && matches!(event.data, UniversalEventData::Message { .. }) {
-                    continue;
+                Err(ClientError::StreamEnded) => {
+                    self.stream = client.follow(self.id, self.last).await.map_err(told)?;
+                    self.looks = true;
                 }
+                Err(error) => return Err(told(error)),
             }
-            Err(ClientError::StreamEnded) => {
-                stream = client.follow(&id, last).await.map_err(told)?;
-            }
-            Err(error) => return Err(told(error)),
+            return Ok(None);
         }
-        let status = client.turn(&id, TURN).await.map_err(told)?;
+        let status = client.turn(self.id, TURN).await.map_err(told)?;
         for ask in &status.asks {
-            answer(daemon, &id, ask, &mut shown).await?;
+            answer(self.daemon, self.id, ask, &mut self.shown).await?;
         }
-        if status.last_event <= last
-            && !matches!(status.state, TurnState::Running | TurnState::Waiting)
-        {
-            return Ok(ended(&status));
-        }
+        self.looks = false;
+        let goes_on = matches!(status.state, TurnState::Running | TurnState::Waiting);
+        Ok((status.last_event <= self.last && !goes_on).then(|| ended(&status)))
     }
 }
 

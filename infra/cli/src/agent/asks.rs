@@ -4,6 +4,7 @@ use std::io::BufRead as _;
 
 use bobbin_agent_client::Reply;
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
+use tokio::sync::oneshot;
 
 /// Asks whether something may be done.
 pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
@@ -70,17 +71,20 @@ fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
     numbers.unwrap_or_else(|| vec![said.to_owned()])
 }
 
-/// Reads a line, in a thread of its own: a read from a terminal cannot be given up.
+/// Reads a line, in a thread that the program's end does not wait for: a read from a terminal cannot be given up.
 async fn line(prompt: String) -> Option<String> {
-    let read = tokio::task::spawn_blocking(move || {
+    let (answer, answered) = oneshot::channel();
+    std::thread::spawn(move || {
         tell_part!("{prompt}");
         let mut said = String::new();
-        match std::io::stdin().lock().read_line(&mut said) {
+        let read = match std::io::stdin().lock().read_line(&mut said) {
             Ok(1..) => Some(said.trim().to_owned()),
             Ok(0) | Err(_) => None,
-        }
+        };
+        // Who asked may be gone.
+        let _ = answer.send(read);
     });
-    read.await.ok().flatten()
+    answered.await.ok().flatten()
 }
 
 #[cfg(test)]

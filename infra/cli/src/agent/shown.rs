@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 
 use bobbin_agent_events::{
-    UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
+    State, Status, UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
     UniversalMessagePart,
 };
 use serde_json::Value;
+
+use crate::columns::one_line;
 
 /// Characters of a tool's input that are shown.
 const INPUT_CHARS_MAX: usize = 120;
@@ -26,6 +28,9 @@ pub struct Shown {
 impl Shown {
     /// Shows what is new in an event.
     pub fn event(&mut self, event: &UniversalEvent) {
+        if let UniversalEventData::Status { status, .. } = &event.data {
+            return self.status(status);
+        }
         let text = self.text(event);
         if text.is_empty() {
             return;
@@ -34,6 +39,16 @@ impl Shown {
         let mut out = std::io::stdout().lock();
         // Whoever reads has gone: the run goes on to its end.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    /// Says why nothing comes: the model is asked again.
+    fn status(&mut self, status: &Status) {
+        if status.state != State::Retrying {
+            return;
+        }
+        self.end_line();
+        let why = status.message.as_deref().unwrap_or("it does not say why");
+        tell!("The model did not answer, and is asked again: {}", one_line(why));
     }
 
     /// Goes to the beginning of a line.
