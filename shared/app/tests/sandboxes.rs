@@ -1247,8 +1247,8 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     );
     for line in [
         "`gone.txt` is gone",
-        "`context.txt` lies at an address that is not allowed",
-        "`inside.txt` lies at an address that is not allowed",
+        "`context.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
+        "`inside.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
         "`huge.bin` is larger than",
     ] {
         assert!(note.contains(line), "{line}: {note}");

@@ -78,6 +78,16 @@ pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn Place) -> Came {
     let opened = place.open().await?;
     let text = String::from_utf8(bytes(&opened, &path).await?);
     let text = text.map_err(|_| "This file is not text.".to_owned())?;
+    // Who reads such a file is shown plain line ends.
+    let of_crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
+    let in_file = |words: String| {
+        if of_crlf && !words.contains('\r') {
+            words.replace('\n', "\r\n")
+        } else {
+            words
+        }
+    };
+    let (old, new) = (in_file(old), in_file(new));
     match text.matches(&old).count() {
         1 => {}
         0 => {

@@ -104,7 +104,7 @@ async fn files() {
             let line = told.text.lines().find(|line| line.contains(name));
             let line = line.unwrap_or_else(|| panic!("{name} is not named: {}", told.text));
             assert!(
-                line.contains("lies at an address that is not allowed"),
+                line.contains("is only linked, from a place where nothing is fetched"),
                 "{name}: {line}"
             );
             assert!(!told.text.contains(url), "the address is shown: {url}");

@@ -23,6 +23,8 @@ use super::{SandboxSettings, Sandboxes, Target};
 const LOAD_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a file's name in the sandbox.
 const NAME_CHARS_MAX: usize = 80;
+/// Bytes of a file's name in the sandbox: file systems take 255.
+const NAME_BYTES_MAX: usize = 200;
 
 /// Where files may come from.
 pub(super) struct FileSources {
@@ -74,7 +76,7 @@ impl FileSources {
         if file.url.is_empty() {
             return Err("has no address".to_owned());
         }
-        const NOT_ALLOWED: &str = "lies at an address that is not allowed";
+        const NOT_ALLOWED: &str = "is only linked, from a place where nothing is fetched: download it and upload the file itself";
         if is_loopback(&file.url) && !origin(&file.url).is_some_and(|at| self.local.contains(&at)) {
             return Err(NOT_ALLOWED.to_owned());
         }
@@ -386,7 +388,8 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
     let safe: String = name
         .chars()
         .map(|c| {
-            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
+            // Letters of any script: a name that is left without them tells nobody what the file is.
+            if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') {
                 c
             } else {
                 '_'
@@ -395,7 +398,12 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
         .collect();
     let safe = safe.trim_start_matches(['.', '-']);
     // The end of a long name is kept: it says what kind of file it is.
-    let safe = &safe[safe.len().saturating_sub(NAME_CHARS_MAX)..];
+    let mut safe = &safe[safe.ceil_char_boundary(safe.len().saturating_sub(NAME_BYTES_MAX))..];
+    while safe.chars().count() > NAME_CHARS_MAX {
+        let mut rest = safe.chars();
+        rest.next();
+        safe = rest.as_str();
+    }
     let safe = safe.trim_start_matches(['.', '-']);
     let mut free = if safe.is_empty() {
         "file".to_owned()
@@ -474,12 +482,12 @@ mod tests {
             (&image, 9, 100, "8 bytes came instead of 9"),
             (&image, 8, 4, "larger than 4 bytes"),
             ("", 8, 100, "no address"),
-            ("https://evil.example/a.png", 8, 100, "not allowed"),
+            ("https://evil.example/a.png", 8, 100, "only linked"),
             (
                 "https://slack.com.evil.example/a.png",
                 8,
                 100,
-                "not allowed",
+                "only linked",
             ),
         ] {
             let error = sources(&api, max)
@@ -490,7 +498,7 @@ mod tests {
         }
         let elsewhere = sources("https://slack.com/api", 100);
         let error = elsewhere.fetch(&file(&image, 8)).await.unwrap_err();
-        assert!(error.contains("not allowed"), "loopback from afar: {error}");
+        assert!(error.contains("only linked"), "loopback from afar: {error}");
         server.abort();
     }
 
@@ -517,15 +525,16 @@ mod tests {
         let mut taken = BTreeSet::new();
         let table = [
             ("../../etc/passwd", "_.._etc_passwd"),
-            ("a b/ü.png", "a_b__.png"),
+            ("a b/ü.png", "a_b_ü.png"),
+            ("図面 最終.pdf", "図面_最終.pdf"),
             ("", "file"),
-            ("...", "3-file"),
+            ("...", "4-file"),
             ("-rf", "rf"),
             ("notes.txt", "notes.txt"),
-            ("notes.txt", "6-notes.txt"),
-            ("9-notes.txt", "9-notes.txt"),
+            ("notes.txt", "7-notes.txt"),
+            ("10-notes.txt", "10-notes.txt"),
             ("x", "x"),
-            ("notes.txt", "9-9-notes.txt"),
+            ("notes.txt", "10-10-notes.txt"),
         ];
         for (at, (name, safe)) in table.iter().enumerate() {
             assert_eq!(free_name(name, at, &mut taken), *safe, "{name}");
@@ -533,6 +542,9 @@ mod tests {
         let long = format!("{}.tar.gz", "x".repeat(300));
         assert!(free_name(&long, 9, &mut taken).ends_with(".tar.gz"));
         assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
+        let wide = format!("{}.pdf", "図".repeat(300));
+        let name = free_name(&wide, 9, &mut taken);
+        assert!(name.ends_with("図.pdf") && name.len() <= NAME_BYTES_MAX, "{name}");
     }
 
     #[test]

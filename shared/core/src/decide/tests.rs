@@ -427,7 +427,7 @@ fn a_file_that_cannot_be_had_is_named_in_the_thread_and_the_work_goes_on() {
         ..Prompt::default()
     };
     deliver_until_done(&world, &work("m1", Work::Prompt(asked)), 1);
-    let word = "The agent works without these files; attach them again if it needs them:\n- notes.txt is gone";
+    let word = "The agent works without these files. If it needs them, upload them again:\n- notes.txt is gone";
     world.with(|s| {
         assert!(
             s.posts

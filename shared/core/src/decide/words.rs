@@ -268,7 +268,7 @@ pub fn not_there_for_agent(left_out: &str) -> String {
 #[must_use]
 pub fn missed(lines: &[String]) -> String {
     format!(
-        "The agent works without these files; attach them again if it needs them:\n- {}",
+        "The agent works without these files. If it needs them, upload them again:\n- {}",
         lines.join("\n- ")
     )
 }
