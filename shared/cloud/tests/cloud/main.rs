@@ -4,6 +4,7 @@
 
 mod breakers;
 mod calls;
+mod forward;
 mod sandboxes;
 mod sealing;
 mod secrets;
