@@ -5,6 +5,7 @@
 mod dead_letters;
 mod lane;
 mod receipt;
+mod unfit;
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -13,20 +14,40 @@ use aws_lambda_events::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
 use bobbin_cloud::events::Raw;
 use bobbin_cloud::{startup, telemetry};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use tokio::sync::OnceCell;
 
 use crate::lane::Worker;
+use crate::unfit::Unfit;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     telemetry::start();
-    let worker = match Worker::from_environment().await {
-        Ok(worker) => Rc::new(worker),
-        Err(why) => return startup::refuse(&why).await,
-    };
+    let worker = Rc::new(OnceCell::new());
+    let mut unfit = None;
+    if let Err(why) = worker.get_or_try_init(Worker::from_environment).await {
+        let Ok(able) = Unfit::from_environment() else {
+            return startup::refuse(&why).await;
+        };
+        startup::tell_refused(&why);
+        unfit = Some(able);
+    }
+    let unfit = Rc::new(unfit);
     let work = service_fn(move |event: LambdaEvent<Raw>| {
-        let worker = Rc::clone(&worker);
+        let (worker, unfit) = (Rc::clone(&worker), Rc::clone(&unfit));
         async move {
             let batch: SqsEvent = event.payload.read()?;
+            // What was wrong with a secret may be right by now.
+            let worker = match worker.get_or_try_init(Worker::from_environment).await {
+                Ok(worker) => worker,
+                Err(why) => {
+                    for record in &batch.records {
+                        if let Some(unfit) = &*unfit {
+                            unfit.give_back(record, &why).await;
+                        }
+                    }
+                    return Err(startup::unfit(&why));
+                }
+            };
             let mut answer = SqsBatchResponse::default();
             for record in batch.records {
                 let id = record.message_id.clone().unwrap_or_default();

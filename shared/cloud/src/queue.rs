@@ -61,7 +61,9 @@ impl Queues {
         Self::at(aws, messages.home_url.clone(), control.home_url.clone())
     }
 
-    fn at(aws: &Aws, messages: String, control: String) -> Self {
+    /// Those at these addresses.
+    #[must_use]
+    pub fn at(aws: &Aws, messages: String, control: String) -> Self {
         Self {
             sends: aws.sqs(SEND_MS_MAX),
             batches: Late::new(aws.clone(), Aws::sqs, BATCH_MS_MAX),

@@ -63,12 +63,25 @@ pub fn in_lambda() -> Result<(), String> {
     }
 }
 
+/// Why the function cannot work, as Lambda is told.
+#[must_use]
+pub fn unfit(why: &str) -> Diagnostic {
+    Diagnostic {
+        error_type: KIND.to_owned(),
+        error_message: one_line(why),
+    }
+}
+
+/// Writes into the log why the function cannot work.
+pub fn tell_refused(why: &str) {
+    tracing::error!(event = "start.refused", "{}", one_line(why));
+}
+
 /// Reports why the function cannot start; what the process ends with.
 pub async fn refuse(why: &str) -> ExitCode {
-    let why = one_line(why);
-    tracing::error!(event = "start.refused", "{why}");
+    tell_refused(why);
     if env::var(RUNTIME_API).is_ok_and(|address| address.parse::<Uri>().is_ok()) {
-        let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report(&why)).await;
+        let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report(why)).await;
         if !matches!(told, Ok(true)) {
             tracing::warn!(event = "start.unreported", "Lambda did not take the report");
         }
@@ -79,15 +92,11 @@ pub async fn refuse(why: &str) -> ExitCode {
 /// Tells Lambda that this process cannot start ("Using the Lambda runtime API", "Initialization error"); `lambda_runtime`
 /// does that for snapshots alone.
 async fn report(why: &str) -> bool {
-    let diagnostic = Diagnostic {
-        error_type: KIND.to_owned(),
-        error_message: why.to_owned(),
-    };
     let request = build_request()
         .method("POST")
         .uri("/2018-06-01/runtime/init/error")
         .header("lambda-runtime-function-error-type", KIND)
-        .body(Body::from(serde_json::json!(diagnostic).to_string()));
+        .body(Body::from(serde_json::json!(unfit(why)).to_string()));
     let (Ok(request), Ok(client)) = (request, Client::builder().build()) else {
         return false;
     };

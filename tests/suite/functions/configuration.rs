@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::events::stored;
 use super::secret;
 
+const HIDE: &str = "AmazonSQS.ChangeMessageVisibility";
+
 /// A function, what is wrong with its environment (none: not set), and what it says then.
 struct Row(
     &'static str,
@@ -32,6 +34,7 @@ const TABLE: &[Row] = &[
     Row("ingress", "LOG_LEVEL", Some("loud"), &["\"loud\"; it can be trace, debug, info, warn or error"]),
     Row("ingress", "DISCORD_PUBLIC_KEY", Some("not hex"), &["parameter DiscordPublicKey"]),
     Row("ingress", "AWS_REGION", None, &["is not set: this program runs as a Lambda function"]),
+    Row("worker", "MESSAGES_QUEUE_URL", None, NOT_SET),
     Row("worker", "STACK", None, NOT_SET),
     Row("worker", "STACK_ID", None, NOT_SET),
     Row("worker", "OVERRIDES", Some("{\"limits\": {\"idle_pause\": 1000}}"), &["unknown field `idle_pause`", "`idle_pause_ms`"]),
@@ -67,7 +70,10 @@ pub async fn refused() {
             environment.extend(value.map(|value| ((*name).to_owned(), value.to_owned())));
         });
         let what = format!("{function} with {name} = {value:?}");
-        let line = one_line(&what, started.await, true);
+        let line = match started.await {
+            Started::Ready(worker) if *function == "worker" => given_back(&what, *worker).await,
+            started => one_line(&what, started, true),
+        };
         let named = line.to_lowercase().contains(&name.to_lowercase());
         assert!(named, "{what}: it is not named in {line:?}");
         for word in *words {
@@ -86,11 +92,35 @@ pub async fn refused() {
     }
 }
 
+/// A worker that cannot work has told the one line in its log, gives back what comes for seconds, and tells Lambda the same words.
+async fn given_back(what: &str, mut worker: Function) -> String {
+    let mut log = worker.log();
+    log.retain(|line| line["event"] != "secret.unread");
+    let [line] = &log[..] else {
+        panic!("{what}: not one line: {log:?}")
+    };
+    assert_eq!(line["event"], "start.refused", "{what}");
+    let message = line["message"].as_str().unwrap_or_default().to_owned();
+    let events = stored("worker");
+    for name in ["prompt", "stop"] {
+        let (_, event) = events.iter().find(|(known, _)| known == name).unwrap();
+        let _ = worker.calls();
+        let failed = worker.invoke(event).await.unwrap_err();
+        let told = json!({"errorMessage": message, "errorType": "Bobbin.Configuration"});
+        assert_eq!(failed, told, "{what}: {name}");
+        let calls = worker.calls();
+        let hidden = calls.iter().find(|call| call.what == HIDE);
+        let seconds = hidden.map(|call| &call.body["VisibilityTimeout"]);
+        assert_eq!(seconds, Some(&json!(2)), "{what}: {name}: {calls:?}");
+    }
+    worker.end().await;
+    message
+}
+
 /// What comes to a worker whose secrets cannot be read, or not used: claimed before they are, and given back for seconds. It is
 /// worked on as soon as they can be.
 pub async fn without_keys() {
     const READ: &str = "secretsmanager.GetSecretValue";
-    const HIDE: &str = "AmazonSQS.ChangeMessageVisibility";
     let mut wrong = secret();
     wrong["stack_key"] = json!(["canary-in-a-secret"]);
     for (what, unusable) in [("no secret", Value::Null), ("one of another shape", wrong)] {
