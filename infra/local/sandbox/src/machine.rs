@@ -21,7 +21,9 @@ use crate::init_process::{InitProcess, Launch, Spawner};
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
 use crate::outbound::{Egress, ReachablePorts};
-use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::processes::{
+    ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE,
+};
 use crate::stand_in::StandIn;
 use crate::tls::TlsInterceptor;
 
@@ -270,6 +272,9 @@ impl Machine {
             (SANDBOX_VARIABLE.to_owned(), start.id.to_owned()),
             (STATE_DIR_VARIABLE.to_owned(), self.state_dir.clone()),
         ]);
+        if self.bwrap.is_none() {
+            env.insert(UNCONFINED_VARIABLE.to_owned(), "yes".to_owned());
+        }
         env.extend(start.variables.iter().cloned());
         if let Some(mirror) = &self.git_mirror {
             // The sandbox's own configuration of git: who clones asks for the true address.

@@ -13,6 +13,8 @@ use crate::limits::{KILL_WAIT_MS_MAX, POLL_MS};
 
 /// Names the sandbox (its id) in the environment of its processes.
 pub const SANDBOX_VARIABLE: &str = "BOBBIN_SANDBOX";
+/// Set where nothing keeps a sandbox's processes apart from the machine: its files are then those of its home alone.
+pub const UNCONFINED_VARIABLE: &str = "BOBBIN_SANDBOX_UNCONFINED";
 /// Names the provider's state folder in the environment of every sandbox's processes.
 pub const STATE_DIR_VARIABLE: &str = "BOBBIN_STATE_DIR";
 

@@ -11,14 +11,23 @@ use super::protocol::{Base64Bytes, Op, Refusal};
 use crate::clock::iso;
 use crate::limits::{DEPTH_MAX, ENTRIES_MAX, FILE_BYTES_MAX, FIND_BYTES_MAX};
 
+/// Where file calls lead.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// Where relative paths begin.
+    pub(super) home: PathBuf,
+    /// The whole file system is the sandbox's own view: an absolute path leads where its processes may go as well.
+    pub(super) confined: bool,
+}
+
 /// Does a file call; any other is refused.
-pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
+pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
     match op {
-        Op::Read { path } => read(&inside(home, &path)?),
-        Op::Write { path, data, mode } => write(&inside(home, &path)?, &data, mode),
-        Op::List { path, depth } => list(&inside(home, &path)?, depth),
+        Op::Read { path } => read(&ground.path(&path)?),
+        Op::Write { path, data, mode } => write(&ground.path(&path)?, &data, mode),
+        Op::List { path, depth } => list(&ground.path(&path)?, depth),
         Op::Info { path } => {
-            let path = inside(home, &path)?;
+            let path = ground.path(&path)?;
             let meta = fs::symlink_metadata(&path).map_err(|error| refused(&path, &error))?;
             Ok(info(&path, &meta))
         }
@@ -27,7 +36,7 @@ pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
             mode,
             parents,
         } => {
-            let path = inside(home, &path)?;
+            let path = ground.path(&path)?;
             fs::DirBuilder::new()
                 .recursive(parents)
                 .mode(mode)
@@ -38,32 +47,38 @@ pub(super) fn perform(op: Op, home: &Path) -> Result<Value, Refusal> {
         Op::Move {
             source,
             destination,
-        } => rename(&inside(home, &source)?, &inside(home, &destination)?),
-        Op::Delete { path, recursive } => delete(home, &inside(home, &path)?, recursive),
-        Op::Search { path, pattern } => search(&inside(home, &path)?, &pattern),
-        Op::Find { path, pattern } => find(&inside(home, &path)?, &pattern),
+        } => rename(&ground.path(&source)?, &ground.path(&destination)?),
+        Op::Delete { path, recursive } => delete(&ground.home, &ground.path(&path)?, recursive),
+        Op::Search { path, pattern } => search(&ground.path(&path)?, &pattern),
+        Op::Find { path, pattern } => find(&ground.path(&path)?, &pattern),
         _ => Err(Refusal::internal("not a file call")),
     }
 }
 
-/// The absolute path, which must not leave the home by its spelling.
-fn inside(home: &Path, path: &str) -> Result<PathBuf, Refusal> {
-    let mut clean = PathBuf::new();
-    for part in home.join(path).components() {
-        match part {
-            Component::ParentDir => {
-                clean.pop();
+/// Folders in which a path says something of the process that opens it, or of the machine.
+const OF_PROCESSES: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+impl Ground {
+    /// The absolute path.
+    fn path(&self, path: &str) -> Result<PathBuf, Refusal> {
+        let mut clean = PathBuf::new();
+        for part in self.home.join(path).components() {
+            match part {
+                Component::ParentDir => {
+                    clean.pop();
+                }
+                Component::CurDir => {}
+                part => clean.push(part),
             }
-            Component::CurDir => {}
-            part => clean.push(part),
         }
+        let of_process = OF_PROCESSES.iter().any(|folder| clean.starts_with(folder));
+        if clean.starts_with(&self.home) || self.confined && !of_process {
+            return Ok(clean);
+        }
+        Err(Refusal::bad_request(format_args!(
+            "{path} is outside of the sandbox's directory"
+        )))
     }
-    if clean.starts_with(home) {
-        return Ok(clean);
-    }
-    Err(Refusal::bad_request(format_args!(
-        "{path} is outside of the sandbox's directory"
-    )))
 }
 
 fn refused(path: &Path, error: &std::io::Error) -> Refusal {
@@ -270,18 +285,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_cannot_leave_the_home_by_its_spelling() {
-        let home = Path::new("/s/home");
-        assert_eq!(
-            inside(home, "a/../b").expect("inside"),
-            Path::new("/s/home/b")
-        );
-        assert_eq!(
-            inside(home, "/s/home/c").expect("inside"),
-            Path::new("/s/home/c")
-        );
+    fn an_absolute_path_leads_only_where_processes_may_go() {
+        let at = |confined, path| {
+            let home = PathBuf::from("/s/home");
+            let found = Ground { home, confined }.path(path);
+            found.map(|path| path.to_string_lossy().into_owned()).ok()
+        };
+        for confined in [false, true] {
+            assert_eq!(at(confined, "a/../b").as_deref(), Some("/s/home/b"));
+            assert_eq!(at(confined, "/s/home/c").as_deref(), Some("/s/home/c"));
+            for path in ["/proc/self/environ", "/tmp/../proc/1/fd/1", "/dev/mem"] {
+                assert_eq!(at(confined, path), None, "{path}");
+            }
+        }
         for path in ["..", "/etc/passwd", "a/../../x", "/s/homely"] {
-            assert_eq!(inside(home, path).expect_err(path).status, 400, "{path}");
+            assert_eq!(at(false, path), None, "{path}");
+            assert!(at(true, path).is_some(), "{path}");
         }
     }
 

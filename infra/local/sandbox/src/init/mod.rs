@@ -12,7 +12,7 @@ pub mod protocol;
 mod sessions;
 
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -24,8 +24,11 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::limits::CALLS_MAX;
-use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE};
+use crate::processes::{
+    ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE,
+};
 use commands::Commands;
+use files::Ground;
 use protocol::{Call, Op, Refusal, Reply, codec};
 use sessions::Sessions;
 
@@ -70,7 +73,8 @@ async fn serve() -> std::io::Result<()> {
     };
     let processes =
         ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
-    let home = std::path::PathBuf::from(variable("HOME")?);
+    let home = PathBuf::from(variable("HOME")?);
+    let confined = std::env::var_os(UNCONFINED_VARIABLE).is_none();
     // Bubblewrap started by root could not: it has no right to a home that is closed to all but its user.
     std::env::set_current_dir(&home)?;
 
@@ -88,7 +92,8 @@ async fn serve() -> std::io::Result<()> {
         .await
         .map_err(std::io::Error::other)?;
 
-    let grace_ms = answer_calls(&replies, &home).await?;
+    let ground = Arc::new(Ground { home, confined });
+    let grace_ms = answer_calls(&replies, &ground).await?;
     processes.end(grace_ms).await;
     writer.abort();
     Ok(())
@@ -108,7 +113,10 @@ async fn write_replies(
 
 /// Performs what comes in until the provider says that it is enough, or is gone. Answers how long processes may take to
 /// end by themselves.
-async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Result<u64> {
+async fn answer_calls(
+    replies: &mpsc::Sender<Reply>,
+    ground: &Arc<Ground>,
+) -> std::io::Result<u64> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
     let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
@@ -123,12 +131,12 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, home: &Path) -> std::io::Re
         }
         let permit = permits.clone().acquire_owned();
         let permit = permit.await.map_err(std::io::Error::other)?;
-        let (replies, home) = (replies.clone(), home.to_owned());
+        let (replies, ground) = (replies.clone(), Arc::clone(ground));
         let (sessions, commands) = (sessions.clone(), commands.clone());
         tokio::spawn(async move {
             let reply = Reply {
                 id: call.id,
-                outcome: perform(call.op, &sessions, &commands, &home).await,
+                outcome: perform(call.op, &sessions, &commands, &ground).await,
             };
             // The provider may be gone: then its end of the pipe tells, and this process ends too.
             let _ = replies.send(reply).await;
@@ -142,8 +150,9 @@ async fn perform(
     op: Op,
     sessions: &Sessions,
     commands: &Commands,
-    home: &Path,
+    ground: &Arc<Ground>,
 ) -> Result<Value, Refusal> {
+    let home = ground.home.as_path();
     match op {
         Op::Execute {
             command,
@@ -191,8 +200,8 @@ async fn perform(
             .map_err(Refusal::not_found),
         Op::Shutdown { .. } => Ok(Value::Null),
         file => {
-            let home = home.to_path_buf();
-            tokio::task::spawn_blocking(move || files::perform(file, &home))
+            let ground = Arc::clone(ground);
+            tokio::task::spawn_blocking(move || files::perform(file, &ground))
                 .await
                 .unwrap_or_else(|error| Err(Refusal::internal(error)))
         }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use bobbin_local_vercel::Confinement;
 use bobbin_tests::tools;
 use serde_json::{Value, json};
 
@@ -24,6 +25,11 @@ async fn vercels_own_client_finds_what_its_user_expects() {
         "api": world.provider.api_url(), "token": TOKEN, "team": TEAM, "project": PROJECT, "packages": packages,
     }))
     .await;
+    // Where nothing keeps the sandbox apart from the machine, its files are those of its own folder alone.
+    let absolute = match world.provider.confinement() {
+        Confinement::None { .. } => json!({"status": 400, "code": "bad_request", "message": found["absolute"]["message"]}),
+        _ => json!(["elsewhere", "600\n"]),
+    };
     let expected = json!({
         "created": {
             "name": "walk-one", "status": "running", "persistent": true, "timeout": 600_000, "vcpus": 2, "memory": 4096,
@@ -53,6 +59,7 @@ async fn vercels_own_client_finds_what_its_user_expects() {
         "logs": [["stderr", "two\n"], ["stdout", "one\n"]],
         "killed": 143,
         "files": ["kept", null, "ran\n"],
+        "absolute": absolute,
         "folder_again": 400,
         "folder_deep": 400,
         "route": "kept",

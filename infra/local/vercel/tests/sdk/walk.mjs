@@ -105,6 +105,15 @@ found.files = [
   (await one.readFileToBuffer({ path: 'deep/er/file.txt' })).toString(), await one.readFileToBuffer({ path: 'nothing' }),
   await (await one.runCommand('./run.sh')).stdout(),
 ]
+// Of the machine, not of the sandbox's directory.
+const elsewhere = '/tmp/bobbin-absolute/file.txt'
+found.absolute = await refused(() => one.writeFiles([{ path: elsewhere, content: Buffer.from('elsewhere'), mode: 0o600 }]))
+if (found.absolute === 'not refused') {
+  found.absolute = [
+    (await one.readFileToBuffer({ path: elsewhere })).toString(),
+    await (await one.runCommand('stat', ['-c', '%a', elsewhere])).stdout(),
+  ]
+}
 await one.mkDir('folder')
 found.folder_again = (await refused(() => one.mkDir('folder'))).status
 found.folder_deep = (await refused(() => one.mkDir('a/b/c'))).status
