@@ -23,6 +23,7 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const ENTER: &str = "\u{e007}";
 /// The key that, held, makes [`ENTER`] a new line.
 pub const SHIFT: &str = "\u{e008}";
+const TAB: &str = "\u{e004}";
 
 /// The programs that are needed, or the name of the one that is missing.
 ///
@@ -240,6 +241,35 @@ impl Browser {
         self.ask(Method::POST, "/execute/sync", &body)
             .await
             .unwrap_or_else(|why| panic!("{script}: {why}"))
+    }
+
+    /// Gives the page the width of another screen, or its own again.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn wide(&self, width: Option<u32>) {
+        // A window has a least width; what a page is shown has none.
+        let (command, params) = match width {
+            Some(width) => (
+                "Emulation.setDeviceMetricsOverride",
+                json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false}),
+            ),
+            None => ("Emulation.clearDeviceMetricsOverride", json!({})),
+        };
+        let body = json!({"cmd": command, "params": params});
+        let done = self.ask(Method::POST, "/goog/cdp/execute", &body).await;
+        done.unwrap_or_else(|why| panic!("{command}: {why}"));
+    }
+
+    /// Presses Tab.
+    ///
+    /// # Panics
+    /// When the browser does not.
+    pub async fn tab(&self) {
+        let key = |kind: &str| json!({"type": kind, "value": TAB});
+        let actions = json!({"actions": [{"type": "key", "id": "keys", "actions": [key("keyDown"), key("keyUp")]}]});
+        let done = self.ask(Method::POST, "/actions", &actions).await;
+        done.unwrap_or_else(|why| panic!("Tab: {why}"));
     }
 
     /// What the window shows, as a PNG.

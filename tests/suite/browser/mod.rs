@@ -1,6 +1,7 @@
 //! The chat page in a real browser: what a person does on both platforms, by mouse and keyboard.
 
 mod buttons;
+mod fits;
 
 use bobbin_core::outcome::Outcome;
 use bobbin_core::session::Session;
@@ -53,6 +54,8 @@ async fn person(world: &World, browser: &Browser) {
         buttons::now(world, browser, platform).await;
         buttons::diff(world, browser, platform).await;
     }
+    fits::phone(world, browser).await;
+    fits::keyboard(world, browser).await;
 }
 
 /// Brings the page to a conversation's thread.

@@ -1,0 +1,99 @@
+//! The page on a narrow screen, and by keyboard alone.
+
+use bobbin_tests::browser::Browser;
+use bobbin_tests::chat::Platform;
+use bobbin_tests::limits::{BROWSER_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use serde_json::{Value, json};
+
+use super::{THREAD, open};
+
+/// Width of a small phone, in CSS pixels.
+const PHONE: u32 = 400;
+/// Presses of Tab from the top of the page to the text box, the ways past the lists not used: one for each group of things.
+const TABS_MAX: usize = 12;
+
+/// Nothing runs over the edge, what is written has room, and the list of channels is out of the way until it is wanted.
+pub async fn phone(world: &World, browser: &Browser) {
+    let (talk, turn) = world
+        .begin(
+            Platform::Discord,
+            "question: [DB] Which database, of all those that there are? | Postgres = relational | SQLite = a file",
+        )
+        .await;
+    open(browser, &talk).await;
+    browser.wide(Some(PHONE)).await;
+    browser
+        .reads(VISIBLE_MS_MAX, THREAD, "Which database, of all those")
+        .await;
+    let seen = browser
+        .run(
+            "const box = document.querySelector('#thread-pane [data-testid=composer]').getBoundingClientRect();
+             const over = [...document.querySelectorAll('#thread-pane .message *, #thread-pane .composer *')]
+               .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('pre, table'))
+               .map((one) => one.outerHTML.slice(0, 80));
+             return { page: document.documentElement.scrollWidth, box: box.width >= 250, over,
+               menu: getComputedStyle(document.getElementById('sidebar')).visibility };",
+        )
+        .await;
+    assert_eq!(
+        seen,
+        json!({"page": PHONE, "box": true, "over": [], "menu": "hidden"})
+    );
+    browser.press("[data-testid=menu-toggle]").await;
+    browser
+        .press(&format!(
+            "[data-testid=channel-list] [data-testid=thread][data-id='{}']",
+            talk.thread.root
+        ))
+        .await;
+    let shut = "return getComputedStyle(document.getElementById('sidebar')).visibility";
+    eventually(BROWSER_MS_MAX, "the list goes away again", async || {
+        let seen = browser.run(shut).await;
+        (seen == "hidden").then_some(()).ok_or(seen)
+    })
+    .await;
+    browser.wide(None).await;
+    talk.stop().await;
+    talk.ended(&turn).await;
+    talk.finish().await;
+}
+
+/// The text box is a few presses of Tab away, and what has the focus keeps it while the page changes by itself.
+pub async fn keyboard(world: &World, browser: &Browser) {
+    let (talk, first) = world.begin(Platform::Discord, "echo: first").await;
+    talk.ended(&first).await;
+    open(browser, &talk).await;
+    browser.run("document.querySelector('.skip').focus()").await;
+    let mut tabs = 0;
+    while browser.run(FOCUSED).await != "composer" {
+        assert!(tabs < TABS_MAX, "the text box was not reached");
+        browser.tab().await;
+        tabs += 1;
+    }
+    let entry = format!(
+        "document.querySelector(\"[data-testid=channel-list] [data-testid=thread][data-id='{}']\")",
+        talk.thread.root
+    );
+    browser.run(&format!("{entry}.focus()")).await;
+    // It moves to the top of the list, where it gets a dot.
+    let (other, turn) = world.begin(Platform::Discord, "echo: another thread").await;
+    other.ended(&turn).await;
+    eventually(VISIBLE_MS_MAX, "the other thread is listed", async || {
+        let listed = format!(
+            "return !!document.querySelector(\"[data-testid=channel-list] [data-id='{}']\")",
+            other.thread.root
+        );
+        let seen = browser.run(&listed).await;
+        (seen == true).then_some(()).ok_or(seen)
+    })
+    .await;
+    let kept = format!("return document.activeElement === {entry}");
+    assert_eq!(browser.run(&kept).await, Value::Bool(true));
+    for talk in [talk, other] {
+        talk.finish().await;
+    }
+}
+
+const FOCUSED: &str = "return document.activeElement.dataset.testid || ''";
