@@ -26,7 +26,9 @@ pub(crate) struct Read {
 pub(crate) async fn bytes(opened: &Opened, path: &str) -> Result<Vec<u8>, String> {
     let read = opened.provider.get_file(&opened.sandbox, path).await;
     read.map_err(|error| match error.kind {
-        ErrorKind::NotFound => format!("There is no file {path} in the sandbox."),
+        ErrorKind::NotFound => {
+            opened.with_left_out(&format!("There is no file {path} in the sandbox."))
+        }
         _ => trouble(&error),
     })
 }
@@ -125,8 +127,12 @@ pub(crate) async fn list(wanted: List, place: &dyn Place) -> Came {
         ("BYTES", OUTPUT_BYTES_MAX.to_string()),
     ]);
     let output = script(&opened, LIST, &env, 0).await?;
-    listed(&output.text, ENTRIES_MAX, "The folder is empty.")
-        .ok_or_else(|| format!("There is no folder {path} in the sandbox."))
+    let found = listed(&output.text, ENTRIES_MAX, "The folder is empty.");
+    let found = found.map(|shown| match shown {
+        Shown::Text(words) => Shown::Text(opened.with_left_out(&words)),
+        image => image,
+    });
+    found.ok_or_else(|| format!("There is no folder {path} in the sandbox."))
 }
 
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bobbin_core::decide::words::not_there_for_agent;
 use bobbin_core::workspace::COMMON_FOLDER;
 use bobbin_sandbox::{Output, Provider, ProviderError, Sandbox};
 
@@ -37,6 +38,18 @@ pub struct Opened {
     pub provider: Arc<dyn Provider>,
     /// The sandbox, as it was found a moment ago.
     pub sandbox: Sandbox,
+    /// What the clone of its repository left out, as a part of a sentence.
+    pub left_out: Option<String>,
+}
+
+impl Opened {
+    /// Words for an agent that looks for what is there, with what it cannot find by looking.
+    pub(crate) fn with_left_out(&self, words: &str) -> String {
+        match &self.left_out {
+            Some(left_out) => format!("{words}\n{}", not_there_for_agent(left_out)),
+            None => words.to_owned(),
+        }
+    }
 }
 
 /// What an agent sees of a call that came to something.

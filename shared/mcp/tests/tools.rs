@@ -43,6 +43,7 @@ struct Client {
     name: String,
     session: String,
     ids: AtomicU64,
+    left_out: Option<String>,
 }
 
 #[async_trait]
@@ -52,6 +53,7 @@ impl Place for Client {
         Ok(Opened {
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
             sandbox: sandbox.map_err(|error| error.to_string())?,
+            left_out: self.left_out.clone(),
         })
     }
 }
@@ -133,6 +135,7 @@ async fn all() {
         name,
         session: "one".to_owned(),
         ids: AtomicU64::new(1),
+        left_out: None,
     };
     macro_rules! step {
         ($name:ident) => {
@@ -149,6 +152,7 @@ async fn all() {
     step!(a_repeat_of_a_change_undoes_nothing_newer);
     step!(bytes_are_uploaded_and_an_image_is_shown_as_one);
     step!(folders_are_listed_and_searched);
+    step!(what_a_clone_left_out_is_said_where_it_is_missed);
     step!(a_port_has_an_address);
     step!(what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended);
     drop(client);
@@ -360,6 +364,28 @@ async fn bytes_are_uploaded_and_an_image_is_shown_as_one(client: &Client) {
         .await
         .unwrap_err();
     assert_eq!(told, "This file is not text: look at it with run_command.");
+}
+
+async fn what_a_clone_left_out_is_said_where_it_is_missed(client: &Client) {
+    let cloned = Client {
+        provider: Arc::clone(&client.provider),
+        name: client.name.clone(),
+        session: "two".to_owned(),
+        ids: AtomicU64::new(1),
+        left_out: Some("submodules (lib)".to_owned()),
+    };
+    cloned.run("mkdir -p tree/lib").await;
+    let list = json!({"path": "tree/lib"});
+    let listed = cloned.call("list_files", list).await.unwrap();
+    let read = json!({"path": "tree/lib/a.c"});
+    let missed = cloned.call("read_file", read).await.unwrap_err();
+    let left_out =
+        "(The checkout was made without submodules (lib). Fetch them if the task needs them.)";
+    assert_eq!(listed, format!("The folder is empty.\n{left_out}"));
+    assert_eq!(
+        missed,
+        format!("There is no file project/tree/lib/a.c in the sandbox.\n{left_out}")
+    );
 }
 
 async fn folders_are_listed_and_searched(client: &Client) {
