@@ -1,7 +1,8 @@
 //! Everything in its order, and everything undone again.
 
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 
+use super::image::Agent;
 use super::report::Report;
 use super::{check, discord, secrets, slack, smoke_test, snapshot};
 use crate::target::Target;
@@ -20,6 +21,8 @@ pub struct All {
     /// Tell what would be done, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    image: snapshot::ImageOptions,
     #[command(flatten)]
     test: smoke_test::Options,
 }
@@ -65,7 +68,7 @@ pub async fn run(target: &Target, options: &All, json: bool) -> Report {
     check::run(target, &mut report).await;
 
     report.step("The sandboxes' snapshot");
-    snapshot_step(target, &mut report, options.dry_run).await;
+    snapshot_step(target, &mut report, options).await;
 
     discord_steps(target, &mut report, options.dry_run, is_there).await;
 
@@ -91,19 +94,38 @@ async fn store_keys(target: &Target, report: &mut Report, options: &All, is_ther
     }
 }
 
-async fn snapshot_step(target: &Target, report: &mut Report, dry_run: bool) {
+async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
     match target.key("daytona_api_key").await {
         Some(_) => {
             let snapshot = snapshot::Options {
-                dry_run,
+                dry_run: options.dry_run,
+                image: options.image.clone(),
                 ..snapshot::Options::default()
             };
             let done = snapshot::run(target, report, &snapshot).await;
             or_wrong(report, done);
-            report.note("Claude Code (proprietary: Anthropic's commercial terms) and Codex (Apache-2.0) are not in it. With your build of bobbin-agentd at an address (docs/OPERATE.md) they are: bobbin snapshot --daemon URL --daemon-sha512 HEX --agents claude,codex, which accepts their licences.");
+            if let Some(more) = more_agents(&options.image.agents) {
+                report.note(&more);
+            }
         }
         None => report.note("Left out: there is no Daytona API key."),
     }
+}
+
+/// The agents that the snapshot could have besides, whose licence each has, and how they are chosen.
+fn more_agents(chosen: &[Agent]) -> Option<String> {
+    let left = Agent::value_variants().iter().filter(|one| !chosen.contains(one));
+    let left: Vec<Agent> = left.copied().collect();
+    if left.is_empty() {
+        return None;
+    }
+    let licences: Vec<&str> = left.iter().map(|one| one.licence()).collect();
+    let names: Vec<&str> = left.iter().map(|one| one.id()).collect();
+    Some(format!(
+        "Not in it: {}. With your build of bobbin-agentd at an address (docs/OPERATE.md) they are, by bobbin setup --daemon URL --daemon-sha512 HEX --agents {}; who chooses an agent accepts its licence.",
+        licences.join(" and "),
+        names.join(",")
+    ))
 }
 
 async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_there: bool) {
@@ -247,5 +269,27 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
 fn or_wrong(report: &mut Report, done: Result<(), String>) {
     if let Err(why) = done {
         report.wrong(&why, "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_offered_with_their_licences() {
+        let offered = more_agents(&[]).unwrap_or_default();
+        assert!(
+            offered.starts_with(
+                "Not in it: Claude Code (proprietary: Anthropic's commercial terms) and Codex (Apache-2.0). "
+            ) && offered.contains("--agents claude,codex; who chooses an agent accepts its licence."),
+            "{offered}"
+        );
+        let other = more_agents(&[Agent::Claude]).unwrap_or_default();
+        assert!(
+            other.starts_with("Not in it: Codex (Apache-2.0). ") && other.contains("--agents codex;"),
+            "{other}"
+        );
+        assert_eq!(more_agents(&[Agent::Codex, Agent::Claude]), None);
     }
 }

@@ -23,8 +23,16 @@ pub enum Agent {
 }
 
 impl Agent {
+    /// Its name, and what its use is subject to.
+    pub const fn licence(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code (proprietary: Anthropic's commercial terms)",
+            Self::Codex => "Codex (Apache-2.0)",
+        }
+    }
+
     /// As the daemon calls it.
-    const fn id(self) -> &'static str {
+    pub const fn id(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",

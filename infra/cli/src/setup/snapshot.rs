@@ -29,7 +29,7 @@ const TRIES_MAX: u32 = 3;
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Remove it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "daemon")]
     pub remove: bool,
     /// Another snapshot than this version's, to be removed
     #[arg(long, value_name = "NAME", requires = "remove")]
@@ -40,13 +40,18 @@ pub struct Options {
     /// Tell what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub image: ImageOptions,
+    /// Minutes after which a build is no longer waited for; it goes on at Daytona
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    pub wait: u64,
+}
+
+/// What the image has beside OpenCode.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ImageOptions {
     /// Give the image bobbin-agentd, for the modes compat and native of running agents, from this address
-    #[arg(
-        long,
-        value_name = "URL",
-        conflicts_with = "remove",
-        requires = "daemon_sha512"
-    )]
+    #[arg(long, value_name = "URL", requires = "daemon_sha512")]
     pub daemon: Option<String>,
     /// What sha512sum prints of it; the build takes nothing else
     #[arg(long, value_name = "HEX", requires = "daemon")]
@@ -54,9 +59,6 @@ pub struct Options {
     /// Give it these agents beside OpenCode, which accepts their licences
     #[arg(long, value_delimiter = ',', requires = "daemon")]
     pub agents: Vec<Agent>,
-    /// Minutes after which a build is no longer waited for; it goes on at Daytona
-    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
-    pub wait: u64,
 }
 
 impl Default for Options {
@@ -66,9 +68,7 @@ impl Default for Options {
             name: None,
             anyway: false,
             dry_run: false,
-            daemon: None,
-            daemon_sha512: None,
-            agents: Vec::new(),
+            image: ImageOptions::default(),
             wait: 30,
         }
     }
@@ -79,9 +79,10 @@ impl Default for Options {
 /// # Errors
 /// What went wrong and what to do about it.
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
-    let named = options.daemon.as_ref().zip(options.daemon_sha512.as_ref());
+    let image = &options.image;
+    let named = image.daemon.as_ref().zip(image.daemon_sha512.as_ref());
     let daemon = named.map(|(url, sha512)| Daemon::new(url, sha512));
-    let text = image::dockerfile(daemon.transpose()?.as_ref(), &options.agents);
+    let text = image::dockerfile(daemon.transpose()?.as_ref(), &image.agents);
     let key = target.needed("daytona_api_key").await?.value;
     let daytona = target.daytona(&key)?;
     let name = options.name.clone();
