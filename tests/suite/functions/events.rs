@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bobbin_core::message::Body;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::function::{Called, Function, Started};
 use ed25519_dalek::{Signer as _, SigningKey};
@@ -283,6 +284,11 @@ pub async fn worker() {
     assert_eq!(events.len(), WORKER.len(), "a file is not stated here");
     for ((name, event), (of, held, asked)) in events.iter().zip(WORKER) {
         assert_eq!(name, of);
+        let record = &event["Records"][0];
+        if let Ok(body) = Body::decode(record["body"].as_str().unwrap_or_default()) {
+            let group = &record["attributes"]["MessageGroupId"];
+            assert_eq!(*group, body.group(), "{name}: its group");
+        }
         let answer = function.invoke(event).await.unwrap();
         let id = &event["Records"][0]["messageId"];
         let failed = if *held {
