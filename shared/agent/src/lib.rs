@@ -9,6 +9,6 @@ mod runtime;
 pub use bare::Bare;
 pub use retrying::Retrying;
 pub use runtime::{
-    Agent, AgentError, AgentErrorKind, AgentResult, InlineImage, Launch, LaunchInputs, Missed,
+    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage, Launch, LaunchInputs, Missed,
     ModelKey, Refresh, RunState, RunWatch, Runtime, Submission,
 };

@@ -16,7 +16,7 @@ use bobbin_core::changes::Changes;
 use bobbin_core::effect::Sending;
 use bobbin_core::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, PromptIds, ThreadKey, TurnId};
+use bobbin_core::ids::{AgentSessionId, AskId, Ms, PromptIds, ThreadKey, TurnId};
 use bobbin_core::nudge::Nudge;
 use bobbin_core::run::{Answer, PromptState};
 use bobbin_core::settings::AgentOptions;
@@ -220,6 +220,26 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ) -> Arc<dyn Agent>;
 }
 
+/// A thread's conversation with its agent.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversation<'a> {
+    /// The thread.
+    pub thread: &'a ThreadKey,
+    /// When it was begun anew; 0: it is the thread's first.
+    pub since_ms: Ms,
+}
+
+impl Conversation<'_> {
+    /// The name by which it is found again.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.since_ms {
+            0 => self.thread.to_string(),
+            since_ms => format!("{} since {since_ms}", self.thread),
+        }
+    }
+}
+
 /// A server that runs in one sandbox, reached by its endpoint, as it is asked about one workspace: the common one, unless
 /// [`Agent::in_workspace`] says another. Sessions, runs, asks and changes of other workspaces are not seen.
 #[async_trait]
@@ -233,11 +253,11 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// What it offers to choose from, by the names that people use.
     async fn options(&self) -> AgentResult<AgentOptions>;
 
-    /// The session of a thread in this workspace: the known one, else the newest that bears the thread's name, else a new one.
+    /// The session of a conversation in this workspace: the known one, else the newest that bears its name, else a new one.
     /// Of the kind of agent that was chosen, where a server runs several.
     async fn ensure_session(
         &self,
-        thread: &ThreadKey,
+        conversation: Conversation<'_>,
         known: Option<&AgentSessionId>,
         agent: Option<&str>,
     ) -> AgentResult<AgentSessionId>;

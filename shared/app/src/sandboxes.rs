@@ -273,10 +273,12 @@ impl Sandboxes {
             AgentEffect::FindAgentSession {
                 generation,
                 known,
+                since_ms,
                 agent,
             } => {
-                let (known, agent) = (known.as_ref(), agent.as_deref());
-                self.find_session(target, *generation, known, agent).await
+                let known = (known.as_ref(), *since_ms);
+                self.find_session(target, *generation, known, agent.as_deref())
+                    .await
             }
             AgentEffect::Attach {
                 generation,

@@ -690,6 +690,7 @@ async fn is_answered(scene: &mut Scene, turn: &str) {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        since_ms: 0,
         agent: None,
     });
     let Event::AgentSession { id } = scene.perform(find).await else {
@@ -817,6 +818,7 @@ async fn a_thread_keeps_its_session(scene: &mut Scene) {
         Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known,
+            since_ms: 0,
             agent: None,
         })
     };
@@ -930,6 +932,7 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: Some(scene.session.clone().into()),
+        since_ms: 0,
         agent: None,
     });
     assert!(matches!(
@@ -1839,6 +1842,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        since_ms: 0,
         agent: None,
     });
     assert_eq!(
@@ -2049,6 +2053,7 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
         .perform(Effect::Agent(AgentEffect::FindAgentSession {
             generation: GENERATION,
             known: None,
+            since_ms: 0,
             agent: None,
         }))
         .await;

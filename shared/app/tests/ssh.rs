@@ -113,6 +113,7 @@ impl Scene {
         let find = AgentEffect::FindAgentSession {
             generation: GENERATION,
             known: None,
+            since_ms: 0,
             agent: None,
         };
         match self.perform(Effect::Agent(find)).await {

@@ -170,6 +170,8 @@ pub enum AgentEffect {
         generation: u32,
         /// The id on record.
         known: Option<AgentSessionId>,
+        /// When the thread's conversation was begun anew; 0: never. One from before that is another one's.
+        since_ms: Ms,
         /// What was chosen as the agent of the turn: not every one goes on in every session.
         agent: Option<String>,
     },

@@ -277,13 +277,16 @@ pub enum Work {
     /// The provider lists no sandbox where the record has one: look whether it is still there.
     #[serde(rename = "look")]
     Reconcile,
-    /// A person wants a fresh sandbox.
+    /// A person wants a fresh sandbox, or a new conversation in the one that is there.
     Reset {
         /// Who asked for it.
         by: Person,
         /// Where they asked, and as what they count there.
         #[serde(default, rename = "standing")]
         membership: Membership,
+        /// The sandbox stays, with everything in it; only what was said is forgotten.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_files: bool,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
     #[serde(rename = "bury")]
@@ -716,6 +719,8 @@ impl Body {
             Self::Message(message) => match &message.work {
                 Work::Prompt(prompt) => prompt.wants.runtime.is_some(),
                 Work::Create(new) => new.runtime.is_some(),
+                // Who does not know it would delete them.
+                Work::Reset { keeps_files, .. } => *keeps_files,
                 _ => false,
             },
             Self::Open(open) => open.prompt.wants.runtime.is_some(),

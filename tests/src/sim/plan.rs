@@ -150,6 +150,7 @@ pub fn reset() -> Work {
     Work::Reset {
         by: ann(),
         membership: Membership::default(),
+        keeps_files: false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
-use bobbin_agent::{Agent, AgentError, AgentResult, Missed, RunWatch, Submission};
+use bobbin_agent::{Agent, AgentError, AgentResult, Conversation, Missed, RunWatch, Submission};
 use bobbin_agent_client::{
     AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
     SessionInfo, TurnState,
@@ -15,7 +15,7 @@ use bobbin_core::ask::{About, Choice as Said};
 use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::Sending;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey, digest};
+use bobbin_core::ids::{AgentSessionId, AskId, digest};
 use bobbin_core::run::PromptState;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
@@ -56,12 +56,12 @@ impl std::fmt::Debug for NativeAgent {
 }
 
 impl NativeAgent {
-    /// The session of a thread with an agent in this workspace: what it is called follows from these, so that a repeat
+    /// The session of a conversation with an agent in this workspace: what it is called follows from these, so that a repeat
     /// makes none, and a thread that changes its agent finds an earlier conversation with it.
-    fn session(&self, thread: &ThreadKey, choice: Choice<'_>) -> String {
+    fn session(&self, conversation: Conversation<'_>, choice: Choice<'_>) -> String {
         let directory = self.directory.as_deref().unwrap_or_default();
         let mode = choice.of_session().unwrap_or_default();
-        let of = digest(&["native-session", &thread.to_string(), directory, mode]);
+        let of = digest(&["native-session", &conversation.name(), directory, mode]);
         format!("{}-{}", choice.agent, &of[..12])
     }
 
@@ -143,12 +143,12 @@ impl Agent for NativeAgent {
 
     async fn ensure_session(
         &self,
-        thread: &ThreadKey,
+        conversation: Conversation<'_>,
         known: Option<&AgentSessionId>,
         agent: Option<&str>,
     ) -> AgentResult<AgentSessionId> {
         let choice = Choice::read(agent);
-        let id = self.session(thread, choice);
+        let id = self.session(conversation, choice);
         let wanted = CreateSession {
             agent: choice.agent.to_owned(),
             agent_mode: choice.of_session().map(str::to_owned),
@@ -157,7 +157,7 @@ impl Agent for NativeAgent {
             agent_session_id: known
                 .filter(|id| choice.agent == DEFAULT && id.starts_with(OPENCODE_SESSION))
                 .map(ToString::to_string),
-            title: Some(session_title(thread)),
+            title: Some(session_title(conversation)),
             instructions: Some(self.instructions.to_string()),
             ..CreateSession::default()
         };

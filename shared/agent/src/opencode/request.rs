@@ -1,9 +1,9 @@
 //! Bodies that we send to OpenCode, and the configuration of its server.
 
-use bobbin_core::ids::{PromptIds, ThreadKey, TurnId};
+use bobbin_core::ids::{PromptIds, TurnId};
 use serde_json::{Value, json};
 
-use crate::runtime::InlineImage;
+use crate::runtime::{Conversation, InlineImage};
 
 /// The version of OpenCode that everything here was measured on.
 pub const VERSION: &str = "1.18.33";
@@ -58,16 +58,17 @@ impl std::fmt::Display for ModelName {
     }
 }
 
-/// The title by which a thread's session is found again.
+/// The title by which a conversation's session is found again.
 #[must_use]
-pub fn session_title(thread: &ThreadKey) -> String {
-    format!("bobbin {thread}")
+pub fn session_title(conversation: Conversation<'_>) -> String {
+    format!("bobbin {}", conversation.name())
 }
 
 /// Body of `POST /session`. A title saves the model call that would make one up.
 #[must_use]
-pub fn create_session(thread: &ThreadKey) -> Value {
-    json!({ "title": session_title(thread), "metadata": { "thread": thread.to_string() } })
+pub fn create_session(conversation: Conversation<'_>) -> Value {
+    let thread = conversation.thread.to_string();
+    json!({ "title": session_title(conversation), "metadata": { "thread": thread } })
 }
 
 /// What a prompt is run with.

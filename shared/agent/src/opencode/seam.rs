@@ -7,7 +7,7 @@ use bobbin_core::ask::{About, Choice};
 use bobbin_core::changes::Changes;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, ThreadKey};
+use bobbin_core::ids::{AgentSessionId, AskId};
 use bobbin_core::run::PromptState;
 use bobbin_core::settings::AgentOptions;
 use bobbin_core::workspace::Workspace;
@@ -21,7 +21,7 @@ use super::outside::{self, ToolServer};
 use super::request::session_title;
 use super::watch::Watch;
 use crate::runtime::{
-    Agent, AgentError, AgentErrorKind, AgentResult, Launch, LaunchInputs, Missed, ModelKey,
+    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, Launch, LaunchInputs, Missed, ModelKey,
     Refresh, RunState, RunWatch, Runtime, Submission,
 };
 
@@ -158,7 +158,7 @@ impl Agent for OpenCodeAgent {
 
     async fn ensure_session(
         &self,
-        thread: &ThreadKey,
+        conversation: Conversation<'_>,
         known: Option<&AgentSessionId>,
         _agent: Option<&str>,
     ) -> AgentResult<AgentSessionId> {
@@ -170,10 +170,10 @@ impl Agent for OpenCodeAgent {
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = self.client.find_session(&session_title(thread)).await?;
+        let found = self.client.find_session(&session_title(conversation)).await?;
         Ok(match found {
             Some(found) => found.id.into(),
-            None => self.client.create_session(thread).await?.id.into(),
+            None => self.client.create_session(conversation).await?.id.into(),
         })
     }
 

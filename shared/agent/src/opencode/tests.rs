@@ -158,7 +158,7 @@ fn the_end_is_read_from_what_the_run_left() {
         ("perm-reject", RunEnd::Rejected, "Running."),
         ("two-asks-reject", RunEnd::Rejected, ""),
         ("error401", RunEnd::Error { reason: "The model's provider refused the key: Incorrect API key provided. The operator has to check the model key.".into() }, ""),
-        ("overflow", RunEnd::Error { reason: "The conversation no longer fits into the model's context. Reset the session to start a fresh one.".into() }, ""),
+        ("overflow", RunEnd::Error { reason: "The conversation no longer fits into the model's context. A reset that keeps the files begins a new one.".into() }, ""),
     ];
     for (name, end, text) in table {
         let answer = done(folded(name).state());

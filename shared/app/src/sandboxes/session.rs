@@ -1,10 +1,10 @@
 //! The agent's session of a thread, and the prompt.
 
-use bobbin_agent::Submission;
+use bobbin_agent::{Conversation, Submission};
 use bobbin_core::effect::Sending;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::AgentSessionId;
+use bobbin_core::ids::{AgentSessionId, Ms};
 
 use super::{Sandboxes, Target};
 
@@ -13,11 +13,15 @@ impl Sandboxes {
         &self,
         target: Target<'_>,
         generation: u32,
-        known: Option<&AgentSessionId>,
+        (known, since_ms): (Option<&AgentSessionId>, Ms),
         chosen: Option<&str>,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let found = agent.ensure_session(target.thread, known, chosen).await;
+        let conversation = Conversation {
+            thread: target.thread,
+            since_ms,
+        };
+        let found = agent.ensure_session(conversation, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
     }

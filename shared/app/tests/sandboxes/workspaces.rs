@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bobbin_agent::{Agent, Refresh, RunState, RunWatch, Runtime as _, Submission};
+use bobbin_agent::{Agent, Conversation, Refresh, RunState, RunWatch, Runtime as _, Submission};
 use bobbin_app::sandboxes::Workplace;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
@@ -84,6 +84,14 @@ async fn at_work(watch: &mut Box<dyn RunWatch>) {
     assert_eq!(seen, Ok(RunState::Busy));
 }
 
+/// A thread's first conversation.
+const fn conversation(thread: &ThreadKey) -> Conversation<'_> {
+    Conversation {
+        thread,
+        since_ms: 0,
+    }
+}
+
 /// Looks at a run until it has ended.
 async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
@@ -133,9 +141,9 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
     });
     let agent = runtime(&models(&scene.model)).connect(http, endpoint, &password, refresh);
     let agent = agent.in_workspace(&workspace);
-    let session = agent.ensure_session(&thread, None, None).await.unwrap();
+    let session = agent.ensure_session(conversation(&thread), None, None).await.unwrap();
     assert_eq!(
-        agent.ensure_session(&thread, None, None).await.as_ref(),
+        agent.ensure_session(conversation(&thread), None, None).await.as_ref(),
         Ok(&session)
     );
     Worker {
@@ -227,6 +235,7 @@ async fn session(scene: &Scene) -> String {
     let find = Effect::Agent(AgentEffect::FindAgentSession {
         generation: GENERATION,
         known: None,
+        since_ms: 0,
         agent: None,
     });
     match scene.perform(find).await {
@@ -483,19 +492,19 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     // A session belongs to its workspace: a thread that works elsewhere gets another one there.
     let common = one.agent.in_workspace(&Workspace::Common);
     let elsewhere = common
-        .ensure_session(&one.thread, None, None)
+        .ensure_session(conversation(&one.thread), None, None)
         .await
         .unwrap();
     assert_ne!(elsewhere, one.session);
     let moved = two
         .agent
-        .ensure_session(&one.thread, Some(&one.session), None)
+        .ensure_session(conversation(&one.thread), Some(&one.session), None)
         .await
         .unwrap();
     assert!(moved != one.session && moved != elsewhere);
     assert_eq!(
         one.agent
-            .ensure_session(&one.thread, Some(&one.session), None)
+            .ensure_session(conversation(&one.thread), Some(&one.session), None)
             .await,
         Ok(one.session.clone())
     );
@@ -512,6 +521,6 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     while slow_run.observe().await != Ok(RunState::Stopped) {
         assert!(Instant::now() < bound, "the run outlived its server");
     }
-    let kept = one.agent.ensure_session(&one.thread, None, None).await;
+    let kept = one.agent.ensure_session(conversation(&one.thread), None, None).await;
     assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
 }

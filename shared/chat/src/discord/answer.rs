@@ -94,11 +94,13 @@ pub(super) fn quoted(quotes: &[Quote]) -> String {
 
 /// Somebody asked for a fresh sandbox.
 #[must_use]
-pub fn resetting(by: &Person) -> HttpAnswer {
-    say(&format!(
-        "{} asked for a fresh sandbox. The next prompt starts in it.",
-        emphasised_name(by)
-    ))
+pub fn resetting(by: &Person, keeps_files: bool) -> HttpAnswer {
+    let what = if keeps_files {
+        "asked for a new conversation in the same sandbox. The next prompt begins it."
+    } else {
+        "asked for a fresh sandbox. The next prompt starts in it."
+    };
+    say(&format!("{} {what}", emphasised_name(by)))
 }
 
 /// Somebody gives the thread's sandbox a name.

@@ -46,6 +46,8 @@ pub const FILE: &str = "file";
 pub const NOW: &str = "now";
 /// Option: what waits as well.
 pub const ALL: &str = "all";
+/// Option of `/reset`: the sandbox stays.
+pub const KEEP_FILES: &str = "keep-files";
 
 /// Option: the sandbox to work in, by its name.
 pub const SANDBOX_OPTION: &str = "sandbox";
@@ -104,7 +106,7 @@ pub const HELP_TEXT: &str = "Every thread gets its own sandbox with a coding age
 - `/status` says what the thread's sandbox is doing, `/diff` what its last task changed in the files.\n\
 - `/sandbox-name` names the thread's sandbox, so that other threads can work in it too: with the option `sandbox` of `/sandbox`, or \
 with `/sandbox-connect`. `/sandbox-list` shows those there are, `/sandbox-destroy` deletes one for everybody.\n\
-- `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox.\n\
+- `/stop` ends what is running, `/stop all` also drops what waits, `/reset` gives the thread a fresh sandbox, with `keep-files` a new conversation in the same one.\n\
 - `/sandbox-config` is for people who manage the server: who may use it where, and defaults. With `/sandbox-setup` they \
 say where new sandboxes are made, and store keys of the server's own.\n\
 A sandbox that is not used is paused, and wakes with the next prompt.";
@@ -145,7 +147,15 @@ pub fn commands() -> Value {
             "End what is running in this thread",
             vec![option(5, ALL, "Also drop everything that waits behind it")],
         ),
-        slash(RESET, "Give this thread a fresh sandbox", Vec::new()),
+        slash(
+            RESET,
+            "Give this thread a fresh sandbox",
+            vec![option(
+                5,
+                KEEP_FILES,
+                "Keep the sandbox with its files: only the conversation begins anew",
+            )],
+        ),
         slash(
             NAME_SANDBOX,
             "Give this thread's sandbox a name, so that other threads can share it",

@@ -166,7 +166,8 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
             Some(Command::Status) => return take(asked.control(Want::Status), "status"),
             Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
             Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
-            Some(Command::Reset) => return take(reset(asked, now_ms), "reset"),
+            Some(Command::Reset) => return take(reset(asked, false, now_ms), "reset"),
+            Some(Command::BeginAnew) => return take(reset(asked, true, now_ms), "reset keep files"),
             Some(Command::Help) => {
                 return take(
                     asked.control(Want::Help {
@@ -242,7 +243,7 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
     )
 }
 
-fn reset(asked: Asked, now_ms: Ms) -> Body {
+fn reset(asked: Asked, keeps_files: bool, now_ms: Ms) -> Body {
     Body::Message(Message {
         id: asked.id.into(),
         thread: asked.thread,
@@ -250,6 +251,7 @@ fn reset(asked: Asked, now_ms: Ms) -> Body {
         work: Work::Reset {
             by: asked.by,
             membership: asked.membership,
+            keeps_files,
         },
     })
 }

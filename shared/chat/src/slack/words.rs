@@ -10,7 +10,7 @@ use bobbin_core::settings::{Change, Kind, List, NotChanged};
 /// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.
 pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
 another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
-the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox, `help` says this. Before the task you can \
+the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox (`reset keep files` with a new conversation in the same one), `help` says this. Before the task you can \
 choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: `sandbox:NAME`, `in:shared`, `provider:NAME`, \
 `runtime:native`, `snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
 there (without a name: back to one of its own), `sandbox list` shows those there are, `sandbox destroy` deletes one for everybody. \
@@ -221,6 +221,7 @@ pub(super) enum Command {
     Stop,
     StopAll,
     Reset,
+    BeginAnew,
     Help,
 }
 
@@ -231,6 +232,7 @@ pub(super) fn command(words: &str) -> Option<Command> {
         "stop" => Some(Command::Stop),
         "stop all" => Some(Command::StopAll),
         "reset" => Some(Command::Reset),
+        "reset keep files" => Some(Command::BeginAnew),
         "help" => Some(Command::Help),
         _ => None,
     }

@@ -320,6 +320,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     act(Effect::Agent(AgentEffect::FindAgentSession {
         generation: session.sandbox.generation,
         known: session.agent_session.clone(),
+        since_ms: session.fresh_since_ms,
         agent: session
             .turn
             .as_ref()

@@ -134,6 +134,29 @@ const fn expired(session: &Session) -> &'static str {
     }
 }
 
+/// A new conversation in the sandbox that is there: what was said is not told to the agent any more.
+pub(super) fn begin_anew(
+    session: &mut Session,
+    asker: (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    let message = context.delivery.message;
+    if let Some(next) = share::before_a_wish(session, asker, context) {
+        return next;
+    }
+    if !record::has_ended(session, &message.id) {
+        session.agent_session = None;
+        session.fresh_since_ms = context.now_ms;
+        let ended = EndedTurn {
+            id: message.id.clone(),
+            outcome: Outcome::Answered,
+            at_ms: context.now_ms,
+        };
+        record::remember(session, ended, context);
+    }
+    notice::once(session, words::BEGUN_ANEW, context)
+}
+
 /// What a reset needs next.
 pub(super) fn reset(
     session: &mut Session,

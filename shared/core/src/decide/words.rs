@@ -58,6 +58,9 @@ pub fn told_beside(seen: &str) -> String {
     )
 }
 
+/// After a reset that keeps the files.
+pub const BEGUN_ANEW: &str = "A new conversation begins in this thread, in the same sandbox: its files are as they were, and the agent no longer knows what was said before.";
+
 /// Ingress does not know whether the queue took a task.
 pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a minute: if it shows up in the thread, it runs. Only if it does not, send it again";
 /// The run is over, without words, and the agent does not say how it ended.

@@ -790,6 +790,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Reset {
                 by: anna(),
                 membership: membership(),
+                keeps_files: false,
             },
         ),
         message(

@@ -218,6 +218,7 @@ impl Driver {
             Kind::Reset => Work::Reset {
                 by: person(),
                 membership: Membership::default(),
+                keeps_files: false,
             },
         };
         let all = kinds.iter().map(|kind| (thread.clone(), work(kind)));

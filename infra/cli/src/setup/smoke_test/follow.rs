@@ -157,6 +157,7 @@ pub async fn tidy(
         work: Work::Reset {
             by: turn.by.clone(),
             membership: turn.membership.clone(),
+            keeps_files: false,
         },
     };
     stack.send(&Body::Message(reset)).await?;

@@ -14,7 +14,7 @@ use std::sync::{Arc, RwLock};
 
 use base64::Engine as _;
 use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{PromptIds, ThreadKey, TurnId};
+use bobbin_core::ids::{PromptIds, TurnId};
 use bobbin_core::settings::AgentOptions;
 use bobbin_http::{Hosts, Http, HttpError};
 use futures::future::try_join;
@@ -26,7 +26,7 @@ use crate::opencode::request::{self, RunWith};
 use crate::opencode::types::{
     FileDiff, Health, Permission, Question, ServerPaths, Session, Statuses,
 };
-use crate::runtime::{InlineImage, Refresh};
+use crate::runtime::{Conversation, InlineImage, Refresh};
 
 use self::error::{CallKind, not_an_answer};
 pub use self::error::{NotAccepted, OpenCodeError};
@@ -182,14 +182,14 @@ impl OpenCode {
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
 
-    /// Makes a session for a thread.
+    /// Makes a session for a conversation.
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn create_session(&self, thread: &ThreadKey) -> Answered<Session> {
+    pub async fn create_session(&self, conversation: Conversation<'_>) -> Answered<Session> {
         self.post_json(
             "/session",
-            Some(request::create_session(thread)),
+            Some(request::create_session(conversation)),
             CallKind::Other,
         )
         .await

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use bobbin_core::endpoint::NoEndpoint;
 use bobbin_core::failure::Failure;
+use bobbin_core::ids::ThreadKey;
 use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
@@ -118,7 +119,11 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     ])
     .await;
     let thread = ThreadKey::discord("1", "2").unwrap();
-    client.create_session(&thread).await.unwrap();
+    let conversation = Conversation {
+        thread: &thread,
+        since_ms: 0,
+    };
+    client.create_session(conversation).await.unwrap();
     let ids = PromptIds::mint(&thread, &"t".into(), 1_795_294_965_124);
     let with = RunWith {
         model: ModelName::parse("a/b/c").unwrap(),

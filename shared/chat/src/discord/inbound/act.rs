@@ -77,11 +77,12 @@ impl Request<'_> {
                 let work = Work::Reset {
                     by: self.by.clone(),
                     membership: self.membership.clone(),
+                    keeps_files: command.flag(commands::KEEP_FILES),
                 };
                 Ok(self.message(
                     self.thread()?,
                     work,
-                    answer::resetting(&self.by),
+                    answer::resetting(&self.by, command.flag(commands::KEEP_FILES)),
                     "discord: reset",
                 ))
             }

@@ -601,9 +601,16 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
 fn a_reset_is_work_for_the_thread_and_seen_by_all() {
     let inbound = send(&event("reset"));
     assert!(
-        matches!(&inbound.enqueue, Some(Body::Message(Message { work: Work::Reset { by, .. }, .. })) if by.name == "Robin")
+        matches!(&inbound.enqueue, Some(Body::Message(Message { work: Work::Reset { by, keeps_files: false, .. }, .. })) if by.name == "Robin")
     );
     assert_eq!(kind_of(&inbound), (4, SUPPRESS_EMBEDS));
+    let mut keeps = event("reset");
+    keeps["data"]["options"] = json!([{"name": "keep-files", "type": 5, "value": true}]);
+    let inbound = send(&keeps);
+    assert!(matches!(
+        &inbound.enqueue,
+        Some(Body::Message(Message { work: Work::Reset { keeps_files: true, .. }, .. }))
+    ));
 }
 
 #[test]

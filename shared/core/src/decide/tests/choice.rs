@@ -102,6 +102,7 @@ fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
     let reset = |by: &str| Work::Reset {
         by: person(by),
         membership: here(),
+        keeps_files: false,
     };
     deliver_until_done(&world, &work("r1", reset("ann")), 1);
     world.with(|s| {
@@ -528,12 +529,47 @@ fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_u
     let reset = Work::Reset {
         by: person("ann"),
         membership: here(),
+        keeps_files: false,
     };
     deliver_until_done(&world, &work("r1", reset), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
     assert_eq!(record(&world).sandbox.repo, None);
     world.with(|s| assert_eq!(s.clones.len(), 2));
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+}
+
+#[test]
+fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
+    let world = Fake::new();
+    deliver_until_done(&world, &asked("m1", Selection::default()), 1);
+    let before = record(&world);
+    let keeps = Work::Reset {
+        by: person("ann"),
+        membership: here(),
+        keeps_files: true,
+    };
+    // However often it is delivered.
+    for receive in [1, 2] {
+        deliver_until_done(&world, &work("r1", keeps.clone()), receive);
+    }
+    let after = record(&world);
+    assert_eq!(
+        (after.sandbox.generation, after.sandbox.phase),
+        (before.sandbox.generation, Phase::Active)
+    );
+    assert_eq!(after.agent_session, None);
+    let said = world.with(|s| {
+        let word = super::super::words::BEGUN_ANEW;
+        let is_said = |post: &&Post| matches!(post, Post::Notice(said) if said == word);
+        s.posts.values().filter(is_said).count()
+    });
+    assert_eq!(said, 1);
+    deliver_until_done(&world, &asked("m2", Selection::default()), 1);
+    assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
+    let since = world.with(|s| s.conversations.clone());
+    assert_eq!(since, [0, after.fresh_since_ms]);
+    let digests = world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
+    assert_eq!(digests, 0, "the agent was told what was said before");
 }
 
 #[test]

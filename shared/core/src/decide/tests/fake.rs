@@ -91,6 +91,8 @@ pub(super) struct State {
     pub(super) closed: u32,
     /// What edits of a card to an end meet.
     pub(super) fail_ends: Vec<Failure>,
+    /// Since when the conversations are whose sessions were wanted, in order.
+    pub(super) conversations: Vec<Ms>,
     /// What the agents were told, in order.
     pub(super) told: Vec<String>,
     /// What the operator was told by the writes of the record, in order.
@@ -458,11 +460,16 @@ impl Fake {
                         seen: "no answer".to_owned(),
                     }),
                 },
-                Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => match s.no_session.take() {
+                Effect::Agent(AgentEffect::FindAgentSession { generation, since_ms, .. }) => match s.no_session.take() {
                     Some(reason) => Event::Failed(Failure::TurnFailed { reason }),
-                    None => Event::AgentSession {
-                        id: format!("ses_{generation}").into(),
-                    },
+                    None => {
+                        s.conversations.push(*since_ms);
+                        let id = match since_ms {
+                            0 => format!("ses_{generation}"),
+                            since_ms => format!("ses_{generation}_{since_ms}"),
+                        };
+                        Event::AgentSession { id: id.into() }
+                    }
                 },
                 Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
                     note: "files".into(),
@@ -930,7 +937,7 @@ pub(super) fn work(id: &str, work: Work) -> Message {
 /// What asks for a fresh sandbox.
 pub(super) fn reset() -> Message {
     let (by, membership) = (person("ann"), Membership::default());
-    work("r1", Work::Reset { by, membership })
+    work("r1", Work::Reset { by, membership, keeps_files: false })
 }
 
 /// A service that is asked too often.

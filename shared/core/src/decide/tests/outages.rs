@@ -121,6 +121,7 @@ fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
     let reset = Work::Reset {
         by: person("ann"),
         membership: Membership::default(),
+        keeps_files: false,
     };
     let began_ms = world.now_ms();
     deliver_until_done(&world, &work("r1", reset), 1);

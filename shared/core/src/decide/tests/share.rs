@@ -500,6 +500,7 @@ fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
         Work::Reset {
             by: person("ann"),
             membership: Membership::default(),
+            keeps_files: false,
         },
     );
     deliver_until_done(&world, &reset, 1);
