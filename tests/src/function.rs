@@ -316,6 +316,13 @@ async fn service(
         "AmazonSQS.SendMessage" => {
             Ok(json!({"MessageId": "059f36b4-0000-4000-8000-000000000002", "SequenceNumber": "1"}))
         }
+        "AmazonSQS.SendMessageBatch" => {
+            let entries = body["Entries"].as_array().into_iter().flatten();
+            let taken: Vec<Value> = entries
+                .map(|entry| json!({"Id": entry["Id"], "MessageId": format!("m-{}", entry["Id"]), "SequenceNumber": "1"}))
+                .collect();
+            Ok(json!({"Successful": taken, "Failed": []}))
+        }
         "AmazonSQS.GetQueueAttributes" => {
             Ok(json!({"Attributes": {"ApproximateNumberOfMessages": "0"}}))
         }

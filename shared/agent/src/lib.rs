@@ -10,5 +10,5 @@ pub use bare::Bare;
 pub use retrying::Retrying;
 pub use runtime::{
     Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage, Launch, LaunchInputs, Missed,
-    ModelKey, Refresh, RunState, RunWatch, Runtime, Submission,
+    ModelKey, Refresh, Reported, RunState, RunWatch, Runtime, Submission,
 };

@@ -220,6 +220,24 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ) -> Arc<dyn Agent>;
 }
 
+/// What a prompt's run has changed, as its agent says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reported {
+    /// That.
+    pub changes: Changes,
+    /// It names none although tools ran. OpenCode says so as well where one file's name is no UTF-8.
+    pub may_lack: bool,
+}
+
+impl From<Changes> for Reported {
+    fn from(changes: Changes) -> Self {
+        Self {
+            changes,
+            may_lack: false,
+        }
+    }
+}
+
 /// A thread's conversation with its agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation<'a> {
@@ -302,7 +320,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes>;
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Reported>;
 }
 
 /// One run, as it is followed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
-use bobbin_agent::{Agent, AgentError, AgentResult, Conversation, Missed, RunWatch, Submission};
+use bobbin_agent::{Agent, AgentError, AgentResult, Conversation, Missed, Reported, RunWatch, Submission};
 use bobbin_agent_client::{
     AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
     SessionInfo, TurnState,
@@ -370,15 +370,16 @@ impl Agent for NativeAgent {
         }
     }
 
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Reported> {
         let turn = self.daemon.newest(session, message).await?.turn;
         let (session, turn) = (session.as_str(), turn.as_str());
         let call = |client: AgentClient| async move { client.changes(session, turn).await };
         let found = self.daemon.call(call).await?;
-        Ok(Changes {
+        let changes = Changes {
             files: found.files.into_iter().map(change).collect(),
             unknown: !found.known,
-        })
+        };
+        Ok(changes.into())
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::client::{OpenCode, OpenCodeError};
 use super::types::{FileDiff, Message, PartKind};
+use crate::runtime::Reported;
 
 /// A sum that does not name what a step has changed is waited for this long, and looked at this often.
 const SUM_MS_MAX: u64 = 20_000;
@@ -20,14 +21,15 @@ const LOOK_MS: u64 = 250;
 const SETTLED_MS: u64 = 3_000;
 
 impl OpenCode {
-    /// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. One odd file name
-    /// leaves its whole sum empty (seen on 1.18.33 with a name that is no UTF-8).
+    /// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. Where one file's name
+    /// is no UTF-8 its snapshots stand still, and neither the sum nor a step names any file (seen on 1.18.33).
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn changes(&self, session: &str, message: &str) -> Result<Changes, OpenCodeError> {
+    pub async fn changes(&self, session: &str, message: &str) -> Result<Reported, OpenCodeError> {
         let messages = self.messages_since(session, message).await?;
         let told = told(&messages, message);
+        let by_tools = ran_tools(&messages, message);
         // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
         let bound_ms = if is_cut(&messages, message) {
             SETTLED_MS
@@ -50,10 +52,12 @@ impl OpenCode {
                 Standing::Behind => false,
             };
             if is_last || Instant::now() >= until {
-                return Ok(Changes {
+                let may_lack = by_tools && sum.is_empty();
+                let changes = Changes {
                     files: sum.into_iter().map(Change::from).collect(),
                     unknown: standing == Standing::Behind,
-                });
+                };
+                return Ok(Reported { changes, may_lack });
             }
             sleep(Duration::from_millis(LOOK_MS)).await;
         }
@@ -83,6 +87,11 @@ fn steps<'a>(
 fn has_ended(step: &Message) -> bool {
     let mut kinds = step.parts.iter().map(|part| &part.kind);
     kinds.any(|kind| *kind == PartKind::StepFinish)
+}
+
+fn ran_tools(messages: &[Message], prompt: &str) -> bool {
+    let mut parts = steps(messages, prompt).flat_map(|step| &step.parts);
+    parts.any(|part| matches!(part.kind, PartKind::Tool { .. }))
 }
 
 /// Whether the run was stopped, or broke off, in its last step.
@@ -168,7 +177,7 @@ mod tests {
         let asked = server.lines().into_iter();
         let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
         (
-            found.files.into_iter().map(|one| one.file).collect(),
+            found.changes.files.into_iter().map(|one| one.file).collect(),
             asked.count(),
         )
     }

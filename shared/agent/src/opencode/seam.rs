@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_core::ask::{About, Choice};
-use bobbin_core::changes::Changes;
 use bobbin_core::endpoint::Endpoint;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AgentSessionId, AskId};
@@ -22,7 +21,7 @@ use super::request::session_title;
 use super::watch::Watch;
 use crate::runtime::{
     Agent, AgentError, AgentErrorKind, AgentResult, Conversation, Launch, LaunchInputs, Missed, ModelKey,
-    Refresh, RunState, RunWatch, Runtime, Submission,
+    Refresh, Reported, RunState, RunWatch, Runtime, Submission,
 };
 
 /// OpenCode, with the models of a stack.
@@ -254,7 +253,7 @@ impl Agent for OpenCodeAgent {
         }
     }
 
-    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Changes> {
+    async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Reported> {
         Ok(self.client.changes(session, message).await?)
     }
 }

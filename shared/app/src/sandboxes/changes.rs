@@ -7,9 +7,14 @@ use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::SandboxKey;
 
-use super::Sandboxes;
+use super::workspace::WORKSPACE;
+use super::{Sandboxes, Target};
 
 const SCRIPT: &str = include_str!("changes.sh");
+/// Ends well where git lists a name that is no UTF-8: such a one is no line of any characters to grep.
+const NAMES_SCRIPT: &str = r#"cd "$BOBBIN_WORKSPACE" && git ls-files -z --cached --others --exclude-standard | LC_ALL=C.UTF-8 grep -qzaxv '.*'"#;
+/// Time of that script.
+const NAMES_MS_MAX: u64 = 10_000;
 /// Time of the script, which reads every file that has changed.
 const MS_MAX: u64 = 60_000;
 /// Files that are told.
@@ -42,6 +47,22 @@ impl Sandboxes {
             0 => told(&ran.text),
             _ => Changes::unread(),
         }))
+    }
+}
+
+impl Sandboxes {
+    /// Whether a file of the workspace has a name that is no UTF-8. That it could not be found out is no.
+    pub(super) async fn has_odd_name(&self, target: Target<'_>, generation: u32) -> bool {
+        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
+            return false;
+        };
+        let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
+        let within = Duration::from_millis(NAMES_MS_MAX);
+        let ran = self
+            .provider
+            .exec(&sandbox, NAMES_SCRIPT, &environment, within)
+            .await;
+        ran.is_ok_and(|ran| ran.exit_code == 0)
     }
 }
 

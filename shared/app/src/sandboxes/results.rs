@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
+use bobbin_agent::Reported;
 use bobbin_core::artifacts::{Artifact, listed};
+use bobbin_core::changes::Changes;
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::AgentSessionId;
@@ -28,9 +30,15 @@ impl Sandboxes {
         message: &str,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let changes = agent.changes(session, message).await;
-        let changes = changes.map_err(|e| e.failure)?;
-        Ok(Event::Changed(changes))
+        let reported = agent.changes(session, message).await;
+        let Reported { changes, may_lack } = reported.map_err(|e| e.failure)?;
+        Ok(Event::Changed(
+            if may_lack && self.has_odd_name(target, generation).await {
+                Changes::unread()
+            } else {
+                changes
+            },
+        ))
     }
 
     pub(crate) async fn list_artifacts(

@@ -209,6 +209,7 @@ fn files(folder: &Path) -> Vec<String> {
 /// The paths of what a run has changed.
 async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
     let changes = worker.agent.changes(&worker.session, &ids.message).await;
+    let changes = changes.map(|reported| reported.changes);
     changes
         .unwrap()
         .files
