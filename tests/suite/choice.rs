@@ -307,7 +307,10 @@ async fn refused(platform: Platform) {
     set(world, platform, default_of(Kind::Model, None)).await;
     // What no sandbox has is refused when it is set: they have said by now what they have.
     let before = settings(world, platform).await;
-    let (by, agent) = (manager(world, platform), default_of(Kind::Agent, Some("nobody")));
+    let (by, agent) = (
+        manager(world, platform),
+        default_of(Kind::Agent, Some("nobody")),
+    );
     configure(world, platform, by, true, agent).await;
     assert_eq!(settings(world, platform).await, before);
 

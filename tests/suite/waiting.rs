@@ -318,9 +318,10 @@ async fn lost(world: &World, platform: Platform) {
     let answer = talk.answer(&again.id).await;
     assert!(answer.contains("one two three four"), "{answer}");
     let messages = talk.messages().await.unwrap();
-    let named = messages
-        .iter()
-        .filter(|one| one.text.contains("runs this again: slow: 6 one two three four"));
+    let named = messages.iter().filter(|one| {
+        one.text
+            .contains("runs this again: slow: 6 one two three four")
+    });
     assert_eq!(named.count(), 1, "{messages:?}");
     let session = talk.session().await;
     assert_eq!(session.sandbox.generation, 2);

@@ -8,7 +8,8 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use bobbin_agent_client::{
-    AgentClient, Ask, Auto, ClientError, CreateSession, EmbeddedOptions, EventStream, Message, TurnState, TurnStatus,
+    AgentClient, Ask, Auto, ClientError, CreateSession, EmbeddedOptions, EventStream, Message,
+    TurnState, TurnStatus,
 };
 use bobbin_agent_events::{Outcome, UniversalEventData};
 use clap::Subcommand;

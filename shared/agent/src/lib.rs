@@ -9,6 +9,6 @@ mod runtime;
 pub use bare::Bare;
 pub use retrying::Retrying;
 pub use runtime::{
-    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage, Launch, LaunchInputs, Missed,
-    ModelKey, Refresh, Reported, RunState, RunWatch, Runtime, Submission,
+    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage, Launch,
+    LaunchInputs, Missed, ModelKey, Refresh, Reported, RunState, RunWatch, Runtime, Submission,
 };

@@ -295,11 +295,16 @@ async fn a_file_is_written_read_and_edited_and_keeps_its_permissions(client: &Cl
         told.starts_with("The old text is not in project/deep/er/run.sh"),
         "{told}"
     );
-    client.run("printf 'one\\r\\ntwo\\r\\nthree\\r\\n' > crlf.txt").await;
+    client
+        .run("printf 'one\\r\\ntwo\\r\\nthree\\r\\n' > crlf.txt")
+        .await;
     let edit_crlf = json!({"path": "crlf.txt", "old": "one\ntwo", "new": "one\n2\nand"});
     client.call("edit_file", edit_crlf).await.unwrap();
     let told = client.run("od -c crlf.txt | head -2").await;
-    let expected = ["o   n   e  \\r  \\n   2  \\r  \\n", "a   n   d  \\r  \\n   t"];
+    let expected = [
+        "o   n   e  \\r  \\n   2  \\r  \\n",
+        "a   n   d  \\r  \\n   t",
+    ];
     assert!(expected.iter().all(|part| told.contains(part)), "{told}");
     let told = client.call("edit_file", edit("c", "x")).await.unwrap_err();
     assert!(told.contains("times: take more around it"), "{told}");

@@ -48,7 +48,10 @@ impl Shown {
         }
         self.end_line();
         let why = status.message.as_deref().unwrap_or("it does not say why");
-        tell!("The model did not answer, and is asked again: {}", one_line(why));
+        tell!(
+            "The model did not answer, and is asked again: {}",
+            one_line(why)
+        );
     }
 
     /// Goes to the beginning of a line.

@@ -114,7 +114,9 @@ async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
 
 /// The agents that the snapshot could have besides, whose licence each has, and how they are chosen.
 fn more_agents(chosen: &[Agent]) -> Option<String> {
-    let left = Agent::value_variants().iter().filter(|one| !chosen.contains(one));
+    let left = Agent::value_variants()
+        .iter()
+        .filter(|one| !chosen.contains(one));
     let left: Vec<Agent> = left.copied().collect();
     if left.is_empty() {
         return None;
@@ -287,7 +289,8 @@ mod tests {
         );
         let other = more_agents(&[Agent::Claude]).unwrap_or_default();
         assert!(
-            other.starts_with("Not in it: Codex (Apache-2.0). ") && other.contains("--agents codex;"),
+            other.starts_with("Not in it: Codex (Apache-2.0). ")
+                && other.contains("--agents codex;"),
             "{other}"
         );
         assert_eq!(more_agents(&[Agent::Codex, Agent::Claude]), None);

@@ -21,9 +21,7 @@ use crate::init_process::{InitProcess, Launch, Spawner};
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
 use crate::outbound::{Egress, ReachablePorts};
-use crate::processes::{
-    ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE,
-};
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE};
 use crate::stand_in::StandIn;
 use crate::tls::TlsInterceptor;
 

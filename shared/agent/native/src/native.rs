@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
-use bobbin_agent::{Agent, AgentError, AgentResult, Conversation, Missed, Reported, RunWatch, Submission};
+use bobbin_agent::{
+    Agent, AgentError, AgentResult, Conversation, Missed, Reported, RunWatch, Submission,
+};
 use bobbin_agent_client::{
     AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
     SessionInfo, TurnState,

@@ -177,7 +177,12 @@ mod tests {
         let asked = server.lines().into_iter();
         let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
         (
-            found.changes.files.into_iter().map(|one| one.file).collect(),
+            found
+                .changes
+                .files
+                .into_iter()
+                .map(|one| one.file)
+                .collect(),
             asked.count(),
         )
     }

@@ -20,8 +20,8 @@ use super::outside::{self, ToolServer};
 use super::request::session_title;
 use super::watch::Watch;
 use crate::runtime::{
-    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, Launch, LaunchInputs, Missed, ModelKey,
-    Refresh, Reported, RunState, RunWatch, Runtime, Submission,
+    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, Launch, LaunchInputs, Missed,
+    ModelKey, Refresh, Reported, RunState, RunWatch, Runtime, Submission,
 };
 
 /// OpenCode, with the models of a stack.
@@ -169,7 +169,10 @@ impl Agent for OpenCodeAgent {
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = self.client.find_session(&session_title(conversation)).await?;
+        let found = self
+            .client
+            .find_session(&session_title(conversation))
+            .await?;
         Ok(match found {
             Some(found) => found.id.into(),
             None => self.client.create_session(conversation).await?.id.into(),

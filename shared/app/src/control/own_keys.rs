@@ -115,7 +115,9 @@ impl Lane<'_> {
     async fn place(&self, thread: &ThreadKey) -> Option<String> {
         let chat = self.chat.of(thread).ok()?;
         let within = Duration::from_millis(PLACE_MS_MAX);
-        tokio::time::timeout(within, chat.place(thread)).await.ok()?
+        tokio::time::timeout(within, chat.place(thread))
+            .await
+            .ok()?
     }
 
     /// What was entered counts from now on, if its provider takes it.

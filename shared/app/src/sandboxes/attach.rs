@@ -544,7 +544,10 @@ mod tests {
         assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
         let wide = format!("{}.pdf", "図".repeat(300));
         let name = free_name(&wide, 9, &mut taken);
-        assert!(name.ends_with("図.pdf") && name.len() <= NAME_BYTES_MAX, "{name}");
+        assert!(
+            name.ends_with("図.pdf") && name.len() <= NAME_BYTES_MAX,
+            "{name}"
+        );
     }
 
     #[test]

@@ -141,9 +141,15 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
     });
     let agent = runtime(&models(&scene.model)).connect(http, endpoint, &password, refresh);
     let agent = agent.in_workspace(&workspace);
-    let session = agent.ensure_session(conversation(&thread), None, None).await.unwrap();
+    let session = agent
+        .ensure_session(conversation(&thread), None, None)
+        .await
+        .unwrap();
     assert_eq!(
-        agent.ensure_session(conversation(&thread), None, None).await.as_ref(),
+        agent
+            .ensure_session(conversation(&thread), None, None)
+            .await
+            .as_ref(),
         Ok(&session)
     );
     Worker {
@@ -522,6 +528,9 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     while slow_run.observe().await != Ok(RunState::Stopped) {
         assert!(Instant::now() < bound, "the run outlived its server");
     }
-    let kept = one.agent.ensure_session(conversation(&one.thread), None, None).await;
+    let kept = one
+        .agent
+        .ensure_session(conversation(&one.thread), None, None)
+        .await;
     assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
 }

@@ -167,7 +167,9 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
             Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
             Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
             Some(Command::Reset) => return take(reset(asked, false, now_ms), "reset"),
-            Some(Command::BeginAnew) => return take(reset(asked, true, now_ms), "reset keep files"),
+            Some(Command::BeginAnew) => {
+                return take(reset(asked, true, now_ms), "reset keep files");
+            }
             Some(Command::Help) => {
                 return take(
                     asked.control(Want::Help {

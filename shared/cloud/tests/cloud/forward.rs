@@ -31,10 +31,15 @@ async fn a_give_back_does_not_undo_a_nudge() {
     let received = async || {
         let receive = sqs.receive_message().queue_url(&url).wait_time_seconds(0);
         let messages = receive.send().await.unwrap().messages.unwrap_or_default();
-        messages.first().map(|one| one.receipt_handle.clone().unwrap())
+        messages
+            .first()
+            .map(|one| one.receipt_handle.clone().unwrap())
     };
     let receipt = received().await.unwrap();
-    queues.set_visibility(&url, &receipt, HIDDEN_MS).await.unwrap();
+    queues
+        .set_visibility(&url, &receipt, HIDDEN_MS)
+        .await
+        .unwrap();
 
     let (thread, turn) = (ThreadKey::discord("1", "2").unwrap(), TurnId::from("m1"));
     let now_ms = bobbin_cloud::clock::now_ms();
@@ -46,10 +51,15 @@ async fn a_give_back_does_not_undo_a_nudge() {
         seen: Seen::default(),
     };
     store.park(&thread, &parked, (&receipt, "")).await.unwrap();
-    let forward = bring_forward(&store, &queues, &thread, &turn, None).await.unwrap();
+    let forward = bring_forward(&store, &queues, &thread, &turn, None)
+        .await
+        .unwrap();
     assert!(matches!(forward, Forward::Now { .. }), "{forward:?}");
 
-    let given_back = queues.set_visibility(&url, &receipt, HIDDEN_MS).await.unwrap_err();
+    let given_back = queues
+        .set_visibility(&url, &receipt, HIDDEN_MS)
+        .await
+        .unwrap_err();
     assert!(given_back.to_string().contains("flight"), "{given_back}");
     assert!(received().await.is_some(), "it comes now");
 }

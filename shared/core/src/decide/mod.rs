@@ -138,9 +138,7 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
             membership,
             keeps_files: true,
         } => teardown::begin_anew(session, (by, membership), context),
-        Work::Reset { by, membership, .. } => {
-            teardown::reset(session, (by, membership), context)
-        }
+        Work::Reset { by, membership, .. } => teardown::reset(session, (by, membership), context),
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)
         }

@@ -138,7 +138,10 @@ async fn file_calls_do_not_leave_the_sandbox() {
     let download = async |path: &str| world.get(&format!("{base}/download?path={path}")).await.0;
     assert_eq!(download("/proc/self/environ").await, 400);
     // What the sandbox's own processes see at such a path, and no more.
-    assert_eq!(download("../init.log").await, if confined { 404 } else { 400 });
+    assert_eq!(
+        download("../init.log").await,
+        if confined { 404 } else { 400 }
+    );
     if confined {
         world.exec(&id, "echo inside > /tmp/absolute.txt").await;
         assert_eq!(download("/tmp/absolute.txt").await, 200);

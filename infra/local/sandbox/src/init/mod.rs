@@ -24,9 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::limits::CALLS_MAX;
-use crate::processes::{
-    ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE,
-};
+use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE};
 use commands::Commands;
 use files::Ground;
 use protocol::{Call, Op, Refusal, Reply, codec};
@@ -113,10 +111,7 @@ async fn write_replies(
 
 /// Performs what comes in until the provider says that it is enough, or is gone. Answers how long processes may take to
 /// end by themselves.
-async fn answer_calls(
-    replies: &mpsc::Sender<Reply>,
-    ground: &Arc<Ground>,
-) -> std::io::Result<u64> {
+async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> std::io::Result<u64> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
     let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));

@@ -27,7 +27,9 @@ async fn vercels_own_client_finds_what_its_user_expects() {
     .await;
     // Where nothing keeps the sandbox apart from the machine, its files are those of its own folder alone.
     let absolute = match world.provider.confinement() {
-        Confinement::None { .. } => json!({"status": 400, "code": "bad_request", "message": found["absolute"]["message"]}),
+        Confinement::None { .. } => {
+            json!({"status": 400, "code": "bad_request", "message": found["absolute"]["message"]})
+        }
         _ => json!(["elsewhere", "600\n"]),
     };
     let expected = json!({

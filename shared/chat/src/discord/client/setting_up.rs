@@ -68,7 +68,9 @@ impl Discord {
         let said = self.client.call(&list, None, None).await?;
         let found = said.as_array().and_then(|page| page.first());
         let named = found.filter(|one| one["id"] == guild);
-        Ok(named.and_then(|one| one["name"].as_str()).map(str::to_owned))
+        Ok(named
+            .and_then(|one| one["name"].as_str())
+            .map(str::to_owned))
     }
 
     /// The words of a channel's last messages, newest first.

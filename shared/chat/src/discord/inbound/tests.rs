@@ -609,7 +609,13 @@ fn a_reset_is_work_for_the_thread_and_seen_by_all() {
     let inbound = send(&keeps);
     assert!(matches!(
         &inbound.enqueue,
-        Some(Body::Message(Message { work: Work::Reset { keeps_files: true, .. }, .. }))
+        Some(Body::Message(Message {
+            work: Work::Reset {
+                keeps_files: true,
+                ..
+            },
+            ..
+        }))
     ));
 }
 

@@ -266,7 +266,13 @@ fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
         matches!(&message(&reset).work, Work::Reset { by, keeps_files: false, .. } if by.id == ANNA)
     );
     let keeps = mention("reset keep files", &allowed);
-    assert!(matches!(&message(&keeps).work, Work::Reset { keeps_files: true, .. }));
+    assert!(matches!(
+        &message(&keeps).work,
+        Work::Reset {
+            keeps_files: true,
+            ..
+        }
+    ));
     assert_eq!(
         prompt(&mention("stop the server", &allowed)).text,
         "stop the server"

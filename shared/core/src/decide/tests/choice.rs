@@ -568,7 +568,12 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     let since = world.with(|s| s.conversations.clone());
     assert_eq!(since, [0, after.fresh_since_ms]);
-    let digests = world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
+    let digests = world.with(|s| {
+        s.told
+            .iter()
+            .filter(|text| text.contains("went on elsewhere"))
+            .count()
+    });
     assert_eq!(digests, 0, "the agent was told what was said before");
 }
 

@@ -937,7 +937,14 @@ pub(super) fn work(id: &str, work: Work) -> Message {
 /// What asks for a fresh sandbox.
 pub(super) fn reset() -> Message {
     let (by, membership) = (person("ann"), Membership::default());
-    work("r1", Work::Reset { by, membership, keeps_files: false })
+    work(
+        "r1",
+        Work::Reset {
+            by,
+            membership,
+            keeps_files: false,
+        },
+    )
 }
 
 /// A service that is asked too often.
