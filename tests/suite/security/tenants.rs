@@ -280,7 +280,8 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
                 world.ready.slack_channel_id.clone(),
                 format!("{}.000920", now_s()),
             );
-            let of = json!({"team_id": TEAM});
+            // Of the team whose token it is, as everybody whom that may be asked about.
+            let of = json!({"team_id": world.ready.slack_team_id});
             world.slack.set_user(SLACK_PERSON, &of).await.unwrap();
             let sent = event(world, TEAM, &channel, &ts, None, &text);
             assert_eq!(
