@@ -156,14 +156,12 @@ async fn stopped(world: World, platform: Platform) {
 }
 
 async fn parallel(world: World, platform: Platform) {
-    let (mut one, first) = world
-        .begin(platform, "slow: 20 one two three four five")
-        .await;
+    // Each goes on until it is let go, however long the other one takes to begin.
+    const HELD: &str = "run: until [ -d go-on ]; do sleep 0.1; done";
+    let (mut one, first) = world.begin(platform, HELD).await;
     one.running(&first).await;
     let second = one.say("echo: only after the first").await;
-    let (other, beside) = world
-        .begin(platform, "slow: 20 six seven eight nine ten")
-        .await;
+    let (other, beside) = world.begin(platform, HELD).await;
     let running = |session: &Session, id: &str| {
         session
             .turn
@@ -182,6 +180,11 @@ async fn parallel(world: World, platform: Platform) {
         }
     })
     .await;
+    for talk in [&one, &other] {
+        let sandbox = talk.sandbox().await;
+        let go_on = world.provider.make_folder(&sandbox, "go-on");
+        go_on.await.unwrap();
+    }
     let before = one.ended(&first).await;
     assert_eq!(one.ended(&second).await.outcome, Outcome::Answered);
     let mark = one.accepted[1].mark.clone().unwrap();
