@@ -56,10 +56,7 @@ async fn a_give_back_does_not_undo_a_nudge() {
         .unwrap();
     assert!(matches!(forward, Forward::Now { .. }), "{forward:?}");
 
-    let given_back = queues
-        .set_visibility(&url, &receipt, HIDDEN_MS)
-        .await
-        .unwrap_err();
-    assert!(given_back.to_string().contains("flight"), "{given_back}");
+    let given_back = queues.set_visibility(&url, &receipt, HIDDEN_MS).await;
+    assert!(given_back.is_err(), "what waits is in nobody's hands");
     assert!(received().await.is_some(), "it comes now");
 }
