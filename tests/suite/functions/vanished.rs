@@ -67,7 +67,11 @@ async fn tick(sweeper: &mut Function) -> (Result<Value, Value>, usize) {
         .iter()
         .filter(|call| call.what == "AmazonSQS.SendMessageBatch");
     let bodies = sent.flat_map(|call| call.body["Entries"].as_array().cloned().unwrap_or_default());
-    let looks = bodies.filter(|entry| entry["MessageBody"].to_string().contains("reconcile"));
+    let is_look = |entry: &Value| {
+        let body = entry["MessageBody"].as_str().unwrap_or_default();
+        body.contains(r#""work":"look""#)
+    };
+    let looks = bodies.filter(is_look);
     (told, looks.count())
 }
 
