@@ -234,8 +234,7 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
                 "{route}: <{token}> is live in {kind}: {text}"
             );
         }
-        // Code stays as it was written.
-        let outside_code: String = text.split('`').step_by(2).collect();
+        let outside_code = without_code(&text);
         for broadcast in ["@channel", "@here", "@everyone"] {
             assert!(
                 !outside_code.contains(broadcast),
@@ -244,6 +243,22 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
         }
     }
     true
+}
+
+/// A Markdown text without its fences and spans of code, which stay as they were written.
+fn without_code(text: &str) -> String {
+    let mut fence = 0;
+    let mut outside = String::new();
+    for line in text.lines() {
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        match fence {
+            0 if ticks >= 3 => fence = ticks,
+            0 => outside.extend(line.split('`').step_by(2)),
+            open if ticks >= open && ticks == line.trim_end().len() => fence = 0,
+            _ => {}
+        }
+    }
+    outside
 }
 
 /// Every text below a node with the kind of its object.
