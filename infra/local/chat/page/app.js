@@ -18,7 +18,8 @@ const app = {
   me: (platform) => localStorage.getItem(`bobbin.${platform}.me`) || (platform === "discord" ? app.state.seeds.user_id : app.state.seeds.slack_user_id),
   discordUser: (id) => app.state.discord.users.find((one) => one.user.id === id)?.user,
   slackUser: (id) => app.state.slack.users.find((one) => one.id === id),
-  go(platform, channel, thread) { location.hash = [platform, channel, thread].filter(Boolean).join("/"); },
+  // Where somebody is already nothing changes, and the list goes away all the same.
+  go(platform, channel, thread) { menuOpen(false); location.hash = [platform, channel, thread].filter(Boolean).join("/"); },
   refresh: () => ask("messages"),
 };
 
