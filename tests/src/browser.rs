@@ -23,7 +23,8 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const ENTER: &str = "\u{e007}";
 /// The key that, held, makes [`ENTER`] a new line.
 pub const SHIFT: &str = "\u{e008}";
-const TAB: &str = "\u{e004}";
+/// The key that goes to what takes keys next.
+pub const TAB: &str = "\u{e004}";
 
 /// The programs that are needed, or the name of the one that is missing.
 ///
@@ -261,15 +262,15 @@ impl Browser {
         done.unwrap_or_else(|why| panic!("{command}: {why}"));
     }
 
-    /// Presses Tab.
+    /// Presses a key, wherever the focus is.
     ///
     /// # Panics
     /// When the browser does not.
-    pub async fn tab(&self) {
-        let key = |kind: &str| json!({"type": kind, "value": TAB});
+    pub async fn key(&self, pressed: &str) {
+        let key = |kind: &str| json!({"type": kind, "value": pressed});
         let actions = json!({"actions": [{"type": "key", "id": "keys", "actions": [key("keyDown"), key("keyUp")]}]});
         let done = self.ask(Method::POST, "/actions", &actions).await;
-        done.unwrap_or_else(|why| panic!("Tab: {why}"));
+        done.unwrap_or_else(|why| panic!("{pressed:?}: {why}"));
     }
 
     /// What the window shows, as a PNG.
