@@ -23,8 +23,6 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const ENTER: &str = "\u{e007}";
 /// The key that, held, makes [`ENTER`] a new line.
 pub const SHIFT: &str = "\u{e008}";
-/// The key that goes to what takes keys next.
-pub const TAB: &str = "\u{e004}";
 
 /// The programs that are needed, or the name of the one that is missing.
 ///
