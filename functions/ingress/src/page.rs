@@ -56,7 +56,7 @@ pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> Http
 <form method=\"post\"><label for=\"{FIELD}\">The key</label>\
 <input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
 <button>Store</button></form>\
-<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat says what came of it.</p>"
+<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat tells you whether it has.</p>"
     );
     html(if wrong.is_some() { 422 } else { 200 }, &body)
 }

@@ -15,7 +15,7 @@ const SAID_CHARS_MAX: usize = 200;
 pub struct Retrying {
     /// What its provider said: one line, shortened, without credentials. Empty: nothing.
     said: String,
-    /// Which try it is, the first being 1; none where the agent does not count.
+    /// The attempt number, from 1; `None` if the agent does not count them.
     attempt: Option<u32>,
     /// When it is asked again, where the agent says.
     next_ms: Option<Ms>,

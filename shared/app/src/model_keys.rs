@@ -83,7 +83,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// About this key of a server's; none where nobody is known who could be asked.
+    /// About this server's key; `None` if nobody is known who could be asked.
     #[must_use]
     pub fn about(key: &ModelKey) -> Option<Self> {
         if let Some(base) = key.endpoint.clone() {

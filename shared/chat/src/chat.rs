@@ -96,7 +96,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The name of the server or workspace that a thread is in, as its people know it; none where it cannot be found out.
+    /// The display name of the thread's server or workspace; `None` if it cannot be found out.
     async fn place(&self, _thread: &ThreadKey) -> Option<String> {
         None
     }

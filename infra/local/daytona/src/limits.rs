@@ -12,7 +12,7 @@ pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const HOLD_MS_MAX: u64 = 30_000;
 /// How often the timers look at every sandbox, in real time whatever the clock says.
 pub const TIMER_TICK_MS: u64 = 1_000;
-/// Where memory is short a sandbox is stopped that was not used for so long: whoever works in it gives a sign within seconds.
+/// When memory is short, a sandbox idle for this long may be stopped: one in use shows activity every few seconds.
 pub const RELIEF_IDLE_MS: i64 = 3 * 60_000;
 /// Signs of life closer together than this count as one (reference: one per 5 s).
 pub const ACTIVITY_THROTTLE_MS: i64 = 5_000;

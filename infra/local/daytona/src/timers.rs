@@ -1,5 +1,5 @@
 //! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can move. Where memory gets short the
-//! longest unused sandbox is stopped before its time, as by its auto-stop: whoever needs it starts it again.
+//! least recently used sandbox is stopped early, as its auto-stop would do: the next use starts it again.
 
 use bobbin_local_sandbox::memory;
 use bobbin_local_sandbox::serve::again_and_again;

@@ -127,7 +127,7 @@ impl Machine {
     /// # Errors
     /// See [`MachineError`].
     pub async fn prepare(settings: MachineSettings) -> Result<Self, MachineError> {
-        // What whoever started this program had open is no business of sandboxes.
+        // Sandboxes must not inherit the files that were open when this program was started.
         close_fds::set_fds_cloexec_threadsafe(FIRST_OWN, &[]);
         let (state_dir, lock) = lock_state_dir(&settings.state_dir)?;
         let state_dir = state_dir.to_string_lossy().into_owned();
