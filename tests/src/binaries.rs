@@ -46,7 +46,7 @@ fn build() -> Result<PathBuf, String> {
         .parent()
         .ok_or("the test program lies in no target folder")?;
     let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
+        Some("debug") | None => "test",
         Some(name) => name,
     };
     let mut command = bobbin_launch::cargo();

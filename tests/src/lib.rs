@@ -12,6 +12,7 @@ pub mod binaries;
 pub mod breakpoints;
 pub mod browser;
 pub mod chat;
+pub mod durations;
 pub mod failures;
 pub mod function;
 pub mod fuzz;

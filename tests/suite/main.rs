@@ -49,7 +49,7 @@ mod waiting;
 
 use std::process::ExitCode;
 
-use bobbin_tests::{failures, stack};
+use bobbin_tests::{durations, failures, stack};
 use libtest_mimic::{Arguments, Trial};
 
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
@@ -119,6 +119,7 @@ fn main() -> ExitCode {
     proofs::begin(&arguments);
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
+    eprint!("\nthe longest tests:\n{}", durations::longest());
     if conclusion.has_failed() {
         for failure in failures::told() {
             eprintln!("\n--- failed: {failure}");

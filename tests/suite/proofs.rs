@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use bobbin_tests::durations;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// The priority at which nobody else is kept waiting.
@@ -17,6 +18,7 @@ type Test = Box<dyn FnOnce() -> Result<(), Failed> + Send>;
 static NAMED: Mutex<Vec<(String, Arc<Proof>)>> = Mutex::new(Vec::new());
 
 struct Proof {
+    name: String,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -34,6 +36,7 @@ pub fn proof(
 ) -> Trial {
     let name = name.into();
     let proof = Arc::new(Proof {
+        name: name.clone(),
         state: Mutex::new(State::Waiting(Box::new(test))),
         ended: Condvar::new(),
     });
@@ -93,7 +96,7 @@ impl Proof {
             }
         };
         drop(state);
-        let found = catch_unwind(AssertUnwindSafe(test))
+        let found = catch_unwind(AssertUnwindSafe(|| durations::measured(&self.name, test)))
             .unwrap_or_else(|panic| Err(words(panic.as_ref()).into()));
         *lock(&self.state) = State::Ended(found);
         self.ended.notify_all();

@@ -2,10 +2,10 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use bobbin_tests::failures;
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
 use bobbin_tests::world::World;
+use bobbin_tests::{durations, failures};
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
@@ -40,9 +40,11 @@ pub fn beside(
     name: impl Into<String>,
     test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
-    Trial::test(name, move || {
+    let name = name.into();
+    Trial::test(name.clone(), move || {
         let _others = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        test().inspect_err(|failed| failures::note(failed.message().unwrap_or_default()))
+        durations::measured(&name, test)
+            .inspect_err(|failed| failures::note(failed.message().unwrap_or_default()))
     })
 }
 
@@ -57,9 +59,10 @@ pub fn trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
 /// A test that needs the whole machine: dozens of threads at once beside other tests would miss the platforms' three
 /// seconds for want of processors, not by a fault.
 pub fn alone(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
+    let measured = name.to_owned();
     Trial::test(name, move || {
         let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-        block_on(test());
+        durations::measured(&measured, || block_on(test()));
         Ok(())
     })
 }
