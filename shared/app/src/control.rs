@@ -28,7 +28,7 @@ use bobbin_core::message::{Announce, Body, Control, Message, Prompt, Want, Work}
 use bobbin_core::outcome::Outcome;
 use bobbin_core::person::Person;
 use bobbin_core::ports::Loaded;
-use bobbin_core::session::{ControlFlags, Queued, Session, Turn};
+use bobbin_core::session::{ControlFlags, Queued, Session, StoppedAll, Turn};
 use bobbin_core::settings::{Change, Settings};
 use bobbin_core::signals::{Alarm, CONTROL_DROPPED};
 use bobbin_core::status;
@@ -456,8 +456,8 @@ impl Lane<'_> {
         let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;
     }
 
-    /// The queue first, so that nothing of it begins when the run ends: a flag each. Nothing is said before all is flagged and
-    /// the run is ended.
+    /// The queue first, so that nothing of it begins when the run ends: one flag for what nobody has announced yet, and a flag
+    /// each, by which their cards are known. Nothing is said before all is flagged and the run is ended.
     async fn stop_all(
         &self,
         control: &Control,
@@ -475,6 +475,13 @@ impl Lane<'_> {
             .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
             .take(self.limits.thread_queue)
             .collect();
+        let id = control.id.as_str().into();
+        let all = StoppedAll {
+            by: control.by.clone(),
+            until_ms: arrival.sent_ms,
+        };
+        let flagged = self.store.mark_stopped_all(&control.thread, &id, &all);
+        flagged.await.map_err(|e| e.failure())?;
         for (turn, _) in &behind {
             self.mark(&control.thread, turn, control).await?;
         }

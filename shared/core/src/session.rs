@@ -464,6 +464,18 @@ pub struct ControlFlags {
     pub queued: BTreeMap<TurnId, Queued>,
     /// Who wants which of them sent into the present turn (by turn id).
     pub now: BTreeMap<TurnId, Person>,
+    /// Who stopped everything, and up to when (by the id of that control message). It cancels prompts that nobody has
+    /// announced yet, too.
+    pub stopped_all: BTreeMap<TurnId, StoppedAll>,
+}
+
+/// A Stop all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StoppedAll {
+    /// Who wanted it.
+    pub by: Person,
+    /// What was accepted up to then is cancelled.
+    pub until_ms: Ms,
 }
 
 impl Turn {
@@ -485,6 +497,8 @@ impl ControlFlags {
         spent.cancelled.retain(|turn, _| ended(turn));
         spent.queued.retain(|turn, _| ended(turn) || present(turn));
         spent.now.retain(|turn, _| ended(turn) || present(turn));
+        let begun_ms = session.turn.as_ref().map_or(0, |turn| turn.accepted_at_ms);
+        spent.stopped_all.retain(|_, all| all.until_ms < begun_ms);
         if session.turn.is_some() {
             spent.settled.clear();
         }
@@ -501,7 +515,19 @@ impl ControlFlags {
         self.queued
             .retain(|turn, _| !removed.queued.contains_key(turn));
         self.now.retain(|turn, _| !removed.now.contains_key(turn));
+        self.stopped_all
+            .retain(|id, _| !removed.stopped_all.contains_key(id));
         self
+    }
+
+    /// Who cancelled this turn, by a Stop of its own or by a Stop all.
+    #[must_use]
+    pub fn cancelled_by(&self, turn: &Turn) -> Option<&Person> {
+        let all = self.stopped_all.values();
+        let all = all.filter(|all| turn.accepted_at_ms <= all.until_ms);
+        self.cancelled
+            .get(&turn.id)
+            .or_else(|| all.map(|all| &all.by).next())
     }
 
     /// Whether a person has said something that is not among the others: a stop, a decision, or the wish that a waiting prompt
@@ -516,6 +542,10 @@ impl ControlFlags {
                 .keys()
                 .any(|ask| !others.settled.contains_key(ask))
             || self.now.keys().any(|turn| !others.now.contains_key(turn))
+            || self
+                .stopped_all
+                .keys()
+                .any(|id| !others.stopped_all.contains_key(id))
     }
 
     /// The prompts that wait behind the present turn and will be worked on, oldest first.

@@ -105,7 +105,7 @@ impl World {
                     if all.len() > 1 {
                         inner.met.insert("stop all");
                     }
-                    all.iter().for_each(|turn| inner.stop(place, turn));
+                    inner.stop_all(place);
                 }
                 Deed::Now(turn) => {
                     if inner.places[place].now(&turn.as_str().into()) {

@@ -10,7 +10,7 @@ use bobbin_core::message::{DeadPrompt, Message, Work};
 use bobbin_core::person::Person;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{NameWrite, Session};
+use bobbin_core::session::{NameWrite, Session, StoppedAll};
 
 use super::announcer::Announcing;
 use super::due::Due;
@@ -568,6 +568,24 @@ impl Inner {
             self.heads.pop();
         }
         None
+    }
+
+    /// A person stops everything: one flag for what waits, announced or not, and the running turn is stopped.
+    pub(super) fn stop_all(&mut self, place: usize) {
+        let all = StoppedAll {
+            by: Person {
+                id: "bob".into(),
+                name: "bob".into(),
+            },
+            until_ms: self.now_ms,
+        };
+        let here = &mut self.places[place];
+        let id = format!("all-{}", self.now_ms).as_str().into();
+        here.flags.stopped_all.insert(id, all);
+        let running = here.record.as_ref().and_then(|it| it.turn.as_ref());
+        if let Some(turn) = running.map(|turn| turn.id.clone()) {
+            self.stop(place, &turn);
+        }
     }
 
     /// A person stops a turn: the flag, and the abort.

@@ -55,10 +55,16 @@ pub async fn stop_all() {
     let said = calls
         .iter()
         .position(|call| call.what.starts_with("POST /slack/chat."));
-    let flagged = calls[..said.expect("somebody is told")]
-        .iter()
-        .filter(|call| call.body.to_string().contains("cancel#m"));
-    assert_eq!(flagged.count(), 2, "{calls:#?}");
+    let before = &calls[..said.expect("somebody is told")];
+    let flagged = |flag: &str| {
+        let flagged = before
+            .iter()
+            .filter(|call| call.body.to_string().contains(flag));
+        flagged.count()
+    };
+    assert_eq!(flagged("cancel#m"), 2, "{calls:#?}");
+    // For what nobody has announced yet.
+    assert_eq!(flagged("stop_all#"), 1, "{calls:#?}");
     // What runs by the next delivery would be another turn.
     assert_eq!(answer, json!({"batchItemFailures": []}));
     function.end().await;

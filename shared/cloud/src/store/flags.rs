@@ -6,7 +6,7 @@ use bobbin_core::ask::Settlement;
 use bobbin_core::ids::{AskId, ThreadKey, TurnId};
 use bobbin_core::person::Person;
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
-use bobbin_core::session::{ControlFlags, Queued};
+use bobbin_core::session::{ControlFlags, Queued, StoppedAll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -18,6 +18,7 @@ const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
 const QUEUED: &str = "queued#";
 const NOW: &str = "now#";
+const STOP_ALL: &str = "stop_all#";
 
 impl Store {
     /// Sets a cancel flag for a turn. The first one stands.
@@ -31,6 +32,21 @@ impl Store {
         by: &Person,
     ) -> Result<(), StoreError> {
         self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by))
+            .await
+            .map(|_| ())
+    }
+
+    /// Cancels everything of the thread that was accepted up to then, also what is not announced yet; once a control message.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn mark_stopped_all(
+        &self,
+        thread: &ThreadKey,
+        control: &TurnId,
+        all: &StoppedAll,
+    ) -> Result<(), StoreError> {
+        self.mark(thread, &format!("{STOP_ALL}{control}"), flag_text(all))
             .await
             .map(|_| ())
     }
@@ -130,6 +146,8 @@ pub(super) fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
             note(&mut flags.queued, turn, value)?;
         } else if let Some(turn) = name.strip_prefix(NOW) {
             note(&mut flags.now, turn, value)?;
+        } else if let Some(control) = name.strip_prefix(STOP_ALL) {
+            note(&mut flags.stopped_all, control, value)?;
         }
     }
     Ok(flags)
@@ -161,5 +179,6 @@ pub(super) fn names(flags: &ControlFlags) -> Vec<String> {
         .chain(flags.settled.keys().map(|ask| format!("{ASK}{ask}")))
         .chain(flags.queued.keys().map(|turn| format!("{QUEUED}{turn}")))
         .chain(flags.now.keys().map(|turn| format!("{NOW}{turn}")))
+        .chain(flags.stopped_all.keys().map(|id| format!("{STOP_ALL}{id}")))
         .collect()
 }

@@ -44,7 +44,7 @@ use crate::ports::{Loaded, Saved, Versions, World};
 use crate::run::{Answer, PromptState, RunEnd};
 use crate::sandbox::{Phase, SandboxState};
 use crate::selection::Selection;
-use crate::session::{ControlFlags, Queued, Session, StrayRun};
+use crate::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
 use crate::settings::{AgentOptions, Change, Kind, List, Settings};
 use crate::usage::Usage;
 use fake::*;
@@ -830,6 +830,27 @@ fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
     }
     let spent = flags.spent(&record(&world));
     assert_eq!(spent.cancelled.keys().collect::<Vec<_>>(), ["m1"]);
+}
+
+#[test]
+fn stop_all_reaches_prompts_that_nobody_announced() {
+    let world = active();
+    let (accepted_at_ms, now_ms) = (prompt("m2").accepted_at_ms, world.with(|s| s.now_ms));
+    let all = StoppedAll {
+        by: person("bob"),
+        until_ms: accepted_at_ms,
+    };
+    world.with(|s| s.flags.stopped_all.insert("all".into(), all));
+    deliver_until_done(&world, &prompt("m2"), 1);
+    let mut later = prompt("m3");
+    later.accepted_at_ms = accepted_at_ms.max(now_ms) + 1;
+    deliver_until_done(&world, &later, 1);
+    assert_eq!(
+        outcomes(&world)[1..],
+        [Outcome::Cancelled { by: "bob".into() }, Outcome::Answered]
+    );
+    // It is of no use any more, and goes with the record's next write.
+    assert!(world.with(|s| s.flags.stopped_all.is_empty()));
 }
 
 #[test]

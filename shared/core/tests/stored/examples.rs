@@ -22,7 +22,8 @@ use bobbin_core::sandbox::{
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::selection::Selection;
 use bobbin_core::session::{
-    CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StrayRun, Turn,
+    CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StoppedAll,
+    StrayRun, Turn,
 };
 use bobbin_core::settings::{
     Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
@@ -44,6 +45,16 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
             ("cancelled", stored(shape, &anna())),
             ("now", stored(shape, &anna())),
             ("queued", stored(shape, &queued())),
+            (
+                "stopped-all",
+                stored(
+                    shape,
+                    &StoppedAll {
+                        by: anna(),
+                        until_ms: 1_790_000_000_000,
+                    },
+                ),
+            ),
             ("settled-once", stored(shape, &settled(Choice::Once))),
             ("settled-always", stored(shape, &settled(Choice::Always))),
             ("settled-reject", stored(shape, &settled(Choice::Reject))),

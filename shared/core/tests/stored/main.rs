@@ -22,7 +22,7 @@ use bobbin_core::parked::Parked;
 use bobbin_core::person::Person;
 use bobbin_core::sandbox::{Phase, SandboxRecord};
 use bobbin_core::schema::{self, FIELD, Shape, UnknownFields, Unreadable};
-use bobbin_core::session::{Queued, Session};
+use bobbin_core::session::{Queued, Session, StoppedAll};
 use bobbin_core::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -82,6 +82,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Mark => match name.split('-').next().unwrap() {
             "settled" => plain::<Settlement>(shape, text),
             "queued" => plain::<Queued>(shape, text),
+            "stopped" => plain::<StoppedAll>(shape, text),
             _ => plain::<Person>(shape, text),
         },
         // Text: its number stands beside it.
