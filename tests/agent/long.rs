@@ -120,10 +120,8 @@ impl Run<'_> {
             pieces.push(told("part", &call(running)));
         }
         let time = json!({"start": self.began_ms, "end": self.began_ms});
-        let done = call(
-            json!({"status": "completed", "input": input, "output": printed,
-            "metadata": {"output": printed, "exit": 0, "truncated": false}, "title": "Runs tests", "time": time}),
-        );
+        let done = call(json!({"status": "completed", "input": input, "output": printed,
+            "metadata": {"output": printed, "exit": 0, "truncated": false}, "title": "Runs tests", "time": time}));
         let finish = self.step_finish(step);
         let whole = self.head(step, true, "tool-calls");
         pieces.push(told("part", &done));
@@ -158,10 +156,7 @@ impl Run<'_> {
     }
 
     fn part(&self, step: usize, number: usize, kind: &str, mut more: Value) -> Value {
-        more["id"] = json!(format!(
-            "prt_{:012x}{step:04x}AAAAAAAAA{number}",
-            self.began_ms
-        ));
+        more["id"] = json!(format!("prt_{:012x}{step:04x}AAAAAAAAA{number}", self.began_ms));
         more["messageID"] = json!(self.message_id(step));
         more["sessionID"] = json!(self.session);
         more["type"] = json!(kind);
@@ -186,11 +181,7 @@ fn told(what: &str, value: &Value) -> Piece {
 
 fn plan(step: usize) -> Value {
     let part = |at: usize| {
-        let status = if at * PLAN_EVERY * 4 < step {
-            "completed"
-        } else {
-            "pending"
-        };
+        let status = if at * PLAN_EVERY * 4 < step { "completed" } else { "pending" };
         json!({"content": format!("Part {at} of the work"), "priority": "high", "status": status})
     };
     json!({"todos": (0..5).map(part).collect::<Vec<_>>()})

@@ -88,13 +88,8 @@ impl Session {
 
     /// Whether no prompt came after this one.
     fn is_newest(&self, message: &str) -> bool {
-        let mut prompts = self
-            .messages
-            .iter()
-            .filter(|one| one["info"]["role"] == "user");
-        prompts
-            .next_back()
-            .is_some_and(|one| one["info"]["id"] == message)
+        let mut prompts = self.messages.iter().filter(|one| one["info"]["role"] == "user");
+        prompts.next_back().is_some_and(|one| one["info"]["id"] == message)
     }
 }
 
@@ -122,10 +117,7 @@ async fn main() -> std::io::Result<()> {
         .route("/permission", get(async || Json(json!([]))))
         .route("/question", get(async || Json(json!([]))))
         .route("/config/providers", get(async || Json(models)))
-        .route(
-            "/agent",
-            get(async || Json(json!([{"name": "build", "mode": "primary"}]))),
-        )
+        .route("/agent", get(async || Json(json!([{"name": "build", "mode": "primary"}]))))
         .route("/session", get(sessions).post(create))
         .route("/session/status", get(statuses))
         .route("/session/{session}", get(session))
@@ -174,10 +166,8 @@ impl Agent {
     /// Runs the prompts of a session until none waits.
     async fn run(self: Arc<Self>, id: String) {
         loop {
-            let first = self
-                .sessions()
-                .get(&id)
-                .and_then(|session| session.prompts.first().cloned());
+            let first =
+                self.sessions().get(&id).and_then(|session| session.prompts.first().cloned());
             let Some((prompt, model, text)) = first else {
                 self.tell("session.idle", json!({"sessionID": id}));
                 return;
@@ -198,10 +188,7 @@ impl Agent {
                     None => self.ask(&id, &model, &text).await,
                 };
                 let message = assistant(&id, &prompt, created, answer);
-                self.tell(
-                    "message.updated",
-                    json!({"sessionID": id, "info": message["info"]}),
-                );
+                self.tell("message.updated", json!({"sessionID": id, "info": message["info"]}));
                 self.keep(&id, message);
             }
             if let Some(session) = self.sessions().get_mut(&id) {
@@ -223,11 +210,7 @@ impl Agent {
         while self.events.receiver_count() == 0 && Instant::now() < nobody_after {
             tokio::time::sleep(look).await;
         }
-        let run = Run {
-            session,
-            prompt,
-            began_ms: now_ms(),
-        };
+        let run = Run { session, prompt, began_ms: now_ms() };
         let (start, mut told) = (Instant::now(), 0_u32);
         for piece in run.steps(work).flatten() {
             let (kind, mut properties) = match piece {
@@ -301,9 +284,7 @@ fn assistant(session: &str, prompt: &str, created: u64, answer: Result<String, S
 
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-    })
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn missing(what: &str, id: &str) -> Response {
@@ -342,19 +323,8 @@ async fn sessions(
 ) -> Json<Value> {
     let search = query.get("search").map_or("", String::as_str);
     let sessions = agent.sessions();
-    let fits = |info: &&Value| {
-        info["title"]
-            .as_str()
-            .is_some_and(|title| title.contains(search))
-    };
-    Json(
-        sessions
-            .values()
-            .map(|session| &session.info)
-            .filter(fits)
-            .cloned()
-            .collect(),
-    )
+    let fits = |info: &&Value| info["title"].as_str().is_some_and(|title| title.contains(search));
+    Json(sessions.values().map(|session| &session.info).filter(fits).cloned().collect())
 }
 
 async fn create(State(agent): State<Arc<Agent>>, Json(body): Json<Value>) -> Json<Value> {
@@ -366,10 +336,7 @@ async fn create(State(agent): State<Arc<Agent>>, Json(body): Json<Value>) -> Jso
         "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_agent::opencode::VERSION,
         "time": {"created": now_ms, "updated": now_ms},
     });
-    let session = Session {
-        info: info.clone(),
-        ..Session::default()
-    };
+    let session = Session { info: info.clone(), ..Session::default() };
     sessions.insert(id, session);
     Json(info)
 }
@@ -383,13 +350,8 @@ async fn session(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Res
 
 async fn statuses(State(agent): State<Arc<Agent>>) -> Json<Value> {
     let sessions = agent.sessions();
-    let busy = sessions
-        .iter()
-        .filter(|(_, session)| !session.prompts.is_empty());
-    Json(
-        busy.map(|(id, _)| (id.clone(), json!({"type": "busy"})))
-            .collect(),
-    )
+    let busy = sessions.iter().filter(|(_, session)| !session.prompts.is_empty());
+    Json(busy.map(|(id, _)| (id.clone(), json!({"type": "busy"}))).collect())
 }
 
 async fn messages(
@@ -422,10 +384,7 @@ async fn message(
     let Some(session) = sessions.get(&id) else {
         return missing("Session", &id);
     };
-    let found = session
-        .messages
-        .iter()
-        .find(|one| one["info"]["id"] == message.as_str());
+    let found = session.messages.iter().find(|one| one["info"]["id"] == message.as_str());
     match found {
         Some(found) => Json(found.clone()).into_response(),
         None => missing("Message", &message),
@@ -440,9 +399,7 @@ async fn prompt(
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let message = text(&body["messageID"]);
     let words = text(&body["parts"][0]["text"]);
-    let at_once = words
-        .lines()
-        .find_map(|line| line.strip_prefix("at once: "));
+    let at_once = words.lines().find_map(|line| line.strip_prefix("at once: "));
     let mut sessions = agent.sessions();
     let Some(session) = sessions.get_mut(&id) else {
         return missing("Session", &id);
@@ -469,9 +426,7 @@ async fn prompt(
         session.messages.push(message);
         return StatusCode::NO_CONTENT.into_response();
     }
-    session
-        .prompts
-        .push((message, text(&body["model"]["modelID"]), words));
+    session.prompts.push((message, text(&body["model"]["modelID"]), words));
     if session.prompts.len() == 1 {
         let run = tokio::spawn(Arc::clone(&agent).run(id));
         session.run = Some(run.abort_handle());

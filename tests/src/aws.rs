@@ -36,9 +36,7 @@ pub struct Aws {
 #[must_use]
 pub fn schedule_at(ms: u64) -> String {
     let at_s = i64::try_from(ms.div_ceil(1_000)).expect("a time");
-    let date = DateTime::from_secs(at_s)
-        .fmt(Format::DateTime)
-        .expect("a date");
+    let date = DateTime::from_secs(at_s).fmt(Format::DateTime).expect("a date");
     format!("at({})", date.trim_end_matches('Z'))
 }
 
@@ -102,10 +100,7 @@ impl Aws {
     /// # Errors
     /// What the service refused, or that there was no answer.
     pub async fn call(&self, service: &str, target: &str, body: &Value) -> Result<Value, String> {
-        let extra = [
-            ("content-type", "application/x-amz-json-1.0"),
-            ("x-amz-target", target),
-        ];
+        let extra = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target)];
         let answer = self.post(service, "/", &body.to_string(), &extra).await?;
         answer.ok().map_err(|why| format!("{target}: {why}"))
     }
@@ -117,12 +112,7 @@ impl Aws {
     pub async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, String> {
         let path = format!("/2015-03-31/functions/{function}/invocations");
         let answer = self
-            .post(
-                "lambda",
-                &path,
-                &payload.to_string(),
-                &[("content-type", "application/json")],
-            )
+            .post("lambda", &path, &payload.to_string(), &[("content-type", "application/json")])
             .await?;
         let value = answer.ok().map_err(|why| format!("{function}: {why}"))?;
         match value.get("errorMessage") {
@@ -139,9 +129,7 @@ impl Aws {
         let mut items = Vec::new();
         let mut body = json!({"TableName": table, "ConsistentRead": true});
         for _ in 0..SCAN_PAGES_MAX {
-            let page = self
-                .call("dynamodb", "DynamoDB_20120810.Scan", &body)
-                .await?;
+            let page = self.call("dynamodb", "DynamoDB_20120810.Scan", &body).await?;
             items.extend(page["Items"].as_array().cloned().unwrap_or_default());
             if page["LastEvaluatedKey"].is_null() {
                 return Ok(items);
@@ -178,9 +166,7 @@ impl Aws {
         let key = |item: &str| json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
         let wanted = json!({"ConsistentRead": true, "Keys": [key("session"), key("sandbox")]});
         let body = json!({"RequestItems": {table: wanted}});
-        let answer = self
-            .call("dynamodb", "DynamoDB_20120810.BatchGetItem", &body)
-            .await?;
+        let answer = self.call("dynamodb", "DynamoDB_20120810.BatchGetItem", &body).await?;
         let items = answer["Responses"][table].as_array();
         let record = |kind: &str| {
             let mut items = items.into_iter().flatten();
@@ -198,9 +184,7 @@ impl Aws {
     pub async fn parked(&self, table: &str, thread: &ThreadKey) -> Result<Parked, String> {
         let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": "parked"}});
         let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
-        let answer = self
-            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-            .await?;
+        let answer = self.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await?;
         let text = answer["Item"]["parked"]["S"].as_str();
         let text = text.ok_or_else(|| format!("nothing was left of {thread}"))?;
         let (parked, _) = schema::read(Shape::Parked, text).map_err(|e| e.to_string())?;
@@ -220,12 +204,9 @@ impl Aws {
         let item = format!("turn#{turn}");
         let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
         let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});
-        let answer = self
-            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-            .await?;
-        let text = answer["Item"]["entry"]["S"]
-            .as_str()
-            .ok_or_else(|| format!("no entry of {turn}"))?;
+        let answer = self.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await?;
+        let text =
+            answer["Item"]["entry"]["S"].as_str().ok_or_else(|| format!("no entry of {turn}"))?;
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
@@ -245,18 +226,11 @@ impl Aws {
     /// # Errors
     /// When the queue cannot be asked.
     pub async fn queued(&self, queue_url: &str) -> Result<u64, String> {
-        let names = [
-            "ApproximateNumberOfMessages",
-            "ApproximateNumberOfMessagesNotVisible",
-        ];
+        let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
         let body = json!({"QueueUrl": queue_url, "AttributeNames": names});
-        let answer = self
-            .call("sqs", "AmazonSQS.GetQueueAttributes", &body)
-            .await?;
+        let answer = self.call("sqs", "AmazonSQS.GetQueueAttributes", &body).await?;
         let number = |name: &str| {
-            answer["Attributes"][name]
-                .as_str()
-                .and_then(|text| text.parse::<u64>().ok())
+            answer["Attributes"][name].as_str().and_then(|text| text.parse::<u64>().ok())
         };
         names
             .into_iter()

@@ -37,14 +37,9 @@ pub fn folder() -> &'static Path {
 fn build() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     // A test program lies in `<target>/<profile>/deps`.
-    let profile_dir = own
-        .ancestors()
-        .nth(2)
-        .ok_or("the test program lies in no target folder")?
-        .to_owned();
-    let target = profile_dir
-        .parent()
-        .ok_or("the test program lies in no target folder")?;
+    let profile_dir =
+        own.ancestors().nth(2).ok_or("the test program lies in no target folder")?.to_owned();
+    let target = profile_dir.parent().ok_or("the test program lies in no target folder")?;
     let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "test",
         Some(name) => name,

@@ -57,23 +57,14 @@ impl Breakpoint {
             "text": condition.text, "function": condition.function, "call": condition.call, "nth": condition.nth,
             "when": if condition.after { "after" } else { "before" },
         });
-        let made = call(client, Method::POST, &breakpoints, control, &body)
-            .await?
-            .ok()?;
+        let made = call(client, Method::POST, &breakpoints, control, &body).await?.ok()?;
         let id = made["id"].as_u64().ok_or("the breakpoint has no id")?;
-        Ok(Self {
-            client: client.clone(),
-            breakpoints,
-            control: control.to_owned(),
-            id,
-        })
+        Ok(Self { client: client.clone(), breakpoints, control: control.to_owned(), id })
     }
 
     async fn call(&self, method: Method) -> Result<Value, String> {
         let url = format!("{}/{}", self.breakpoints, self.id);
-        call(&self.client, method, &url, &self.control, &Value::Null)
-            .await?
-            .ok()
+        call(&self.client, method, &url, &self.control, &Value::Null).await?.ok()
     }
 
     /// Asks how it is with it.

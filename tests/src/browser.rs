@@ -31,14 +31,9 @@ pub const SHIFT: &str = "\u{e008}";
 pub fn programs() -> Result<[PathBuf; 2], &'static str> {
     let on_path = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path)
-            .map(|folder| folder.join(name))
-            .find(|file| file.is_file())
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
     };
-    Ok([
-        on_path("chromium").ok_or("chromium")?,
-        on_path("chromedriver").ok_or("chromedriver")?,
-    ])
+    Ok([on_path("chromium").ok_or("chromium")?, on_path("chromedriver").ok_or("chromedriver")?])
 }
 
 /// An open window with a profile of its own. Everything of it ends when this is dropped.
@@ -75,16 +70,8 @@ impl Browser {
             .expect("chromedriver can be started");
         let client = client();
         let base = format!("http://127.0.0.1:{port}");
-        let mut browser = Self {
-            driver,
-            profile,
-            client,
-            session: String::new(),
-        };
-        let data = format!(
-            "--user-data-dir={}",
-            browser.profile.path().join("profile").display()
-        );
+        let mut browser = Self { driver, profile, client, session: String::new() };
+        let data = format!("--user-data-dir={}", browser.profile.path().join("profile").display());
         let flags = [
             "--headless=new",
             "--no-sandbox",
@@ -101,15 +88,10 @@ impl Browser {
         ];
         let wanted = json!({"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": {"binary": chromium, "args": flags}}}});
         let id = eventually(BROWSER_MS_MAX, "the browser opens", async || {
-            let answer = call(
-                &browser.client,
-                Method::POST,
-                &format!("{base}/session"),
-                "",
-                &wanted,
-            )
-            .await?
-            .ok()?;
+            let answer =
+                call(&browser.client, Method::POST, &format!("{base}/session"), "", &wanted)
+                    .await?
+                    .ok()?;
             answer["value"]["sessionId"]
                 .as_str()
                 .map(str::to_owned)
@@ -146,18 +128,11 @@ impl Browser {
     /// The last element that a selector finds: what is newest stands last.
     async fn element(&self, css: &str) -> Result<String, String> {
         let found = self
-            .ask(
-                Method::POST,
-                "/elements",
-                &json!({"using": "css selector", "value": css}),
-            )
+            .ask(Method::POST, "/elements", &json!({"using": "css selector", "value": css}))
             .await?;
-        let last = found
-            .as_array()
-            .and_then(|list| list.last())
-            .and_then(|one| one[ELEMENT].as_str());
-        last.map(|id| format!("/element/{id}"))
-            .ok_or_else(|| format!("nothing matches {css}"))
+        let last =
+            found.as_array().and_then(|list| list.last()).and_then(|one| one[ELEMENT].as_str());
+        last.map(|id| format!("/element/{id}")).ok_or_else(|| format!("nothing matches {css}"))
     }
 
     /// Presses an element, once it is there and can be pressed.
@@ -165,18 +140,9 @@ impl Browser {
     /// # Panics
     /// When it cannot be pressed within its bound.
     pub async fn press(&self, css: &str) {
-        eventually(
-            BROWSER_MS_MAX,
-            &format!("{css} can be pressed"),
-            async || {
-                self.ask(
-                    Method::POST,
-                    &format!("{}/click", self.element(css).await?),
-                    &json!({}),
-                )
-                .await
-            },
-        )
+        eventually(BROWSER_MS_MAX, &format!("{css} can be pressed"), async || {
+            self.ask(Method::POST, &format!("{}/click", self.element(css).await?), &json!({})).await
+        })
         .await;
     }
 
@@ -185,18 +151,14 @@ impl Browser {
     /// # Panics
     /// When it cannot be typed into within its bound.
     pub async fn write(&self, css: &str, text: &str) {
-        eventually(
-            BROWSER_MS_MAX,
-            &format!("{css} can be typed into"),
-            async || {
-                self.ask(
-                    Method::POST,
-                    &format!("{}/value", self.element(css).await?),
-                    &json!({"text": text}),
-                )
-                .await
-            },
-        )
+        eventually(BROWSER_MS_MAX, &format!("{css} can be typed into"), async || {
+            self.ask(
+                Method::POST,
+                &format!("{}/value", self.element(css).await?),
+                &json!({"text": text}),
+            )
+            .await
+        })
         .await;
     }
 
@@ -206,11 +168,7 @@ impl Browser {
     /// When there is none.
     pub async fn text(&self, css: &str) -> Result<String, String> {
         let text = self
-            .ask(
-                Method::GET,
-                &format!("{}/text", self.element(css).await?),
-                &Value::Null,
-            )
+            .ask(Method::GET, &format!("{}/text", self.element(css).await?), &Value::Null)
             .await?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
@@ -222,11 +180,7 @@ impl Browser {
     pub async fn reads(&self, within_ms: u64, css: &str, words: &str) -> String {
         eventually(within_ms, &format!("{css} shows {words:?}"), async || {
             let text = self.text(css).await?;
-            if text.contains(words) {
-                Ok(text)
-            } else {
-                Err(text)
-            }
+            if text.contains(words) { Ok(text) } else { Err(text) }
         })
         .await
     }
@@ -294,9 +248,7 @@ impl Browser {
             .ask(Method::GET, path, &Value::Null)
             .await
             .unwrap_or_else(|why| panic!("no picture: {why}"));
-        STANDARD
-            .decode(text.as_str().unwrap_or_default())
-            .expect("WebDriver sends Base64")
+        STANDARD.decode(text.as_str().unwrap_or_default()).expect("WebDriver sends Base64")
     }
 
     /// Closes it and looks for what is left.
@@ -308,10 +260,7 @@ impl Browser {
         let own = self.driver.id();
         let folder = self.profile.path();
         let left = || {
-            processes::marked(folder)
-                .into_iter()
-                .filter(|(pid, _)| *pid != own)
-                .collect::<Vec<_>>()
+            processes::marked(folder).into_iter().filter(|(pid, _)| *pid != own).collect::<Vec<_>>()
         };
         within_blocking(STOP_MS_MAX, || {
             if left().is_empty() {

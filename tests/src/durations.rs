@@ -10,10 +10,7 @@ static TAKEN: Mutex<Vec<(String, Duration)>> = Mutex::new(Vec::new());
 
 /// Runs a test, also one that panics, and keeps how long it took.
 pub fn measured<T>(name: &str, test: impl FnOnce() -> T) -> T {
-    let _measured = Measured {
-        name: name.to_owned(),
-        began: Instant::now(),
-    };
+    let _measured = Measured { name: name.to_owned(), began: Instant::now() };
     test()
 }
 
@@ -25,10 +22,7 @@ struct Measured {
 impl Drop for Measured {
     fn drop(&mut self) {
         let took = (std::mem::take(&mut self.name), self.began.elapsed());
-        TAKEN
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(took);
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(took);
     }
 }
 
@@ -36,9 +30,7 @@ impl Drop for Measured {
 #[must_use]
 pub fn longest() -> String {
     let shown = std::env::var("BOBBIN_DURATIONS").ok();
-    let shown = shown
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(SHOWN);
+    let shown = shown.and_then(|number| number.parse().ok()).unwrap_or(SHOWN);
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     taken.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
     let lines = taken

@@ -123,17 +123,11 @@ impl Function {
         secret: Value,
         change: impl FnOnce(&mut Vec<(String, String)>),
     ) -> Started {
-        let services = Arc::new(Services {
-            secret,
-            ..Services::default()
-        });
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("loopback has free ports");
+        let services = Arc::new(Services { secret, ..Services::default() });
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
-        let routes = Router::new()
-            .fallback(service)
-            .with_state(Arc::clone(&services));
+        let routes = Router::new().fallback(service).with_state(Arc::clone(&services));
         tokio::spawn(async move { axum::serve(listener, routes).await });
         let api = listen(Ipv4Addr::LOCALHOST).await;
         let mut variables = environment(&format!("http://{address}"));
@@ -195,17 +189,11 @@ impl Function {
             }
         });
         match came.await {
-            Ok(None) => Started::Ready(Box::new(Self {
-                program,
-                api,
-                services,
-                answer_ms_max,
-                output,
-            })),
+            Ok(None) => {
+                Started::Ready(Box::new(Self { program, api, services, answer_ms_max, output }))
+            }
             Ok(Some(status)) => Started::Refused(Refused {
-                report: api
-                    .init_error()
-                    .and_then(|error| serde_json::from_slice(&error).ok()),
+                report: api.init_error().and_then(|error| serde_json::from_slice(&error).ok()),
                 status: status.expect("it was started here"),
                 said: read(output.path()),
             }),
@@ -230,10 +218,7 @@ impl Function {
             panic!("no answer within {bound:?}:\n{}", read(self.output.path()))
         };
         let json = |body: &Bytes| serde_json::from_slice(body).unwrap_or_default();
-        invoked
-            .result
-            .map(|answer| json(&answer))
-            .map_err(|error| json(&error))
+        invoked.result.map(|answer| json(&answer)).map_err(|error| json(&error))
     }
 
     /// Has a call answered so from now on.
@@ -242,22 +227,14 @@ impl Function {
     /// When that is no status of HTTP.
     pub fn answer(&self, what: &str, status: u16, body: Value) {
         let status = StatusCode::from_u16(status).expect("a status of HTTP");
-        let mut otherwise = self
-            .services
-            .otherwise
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut otherwise = self.services.otherwise.lock().unwrap_or_else(PoisonError::into_inner);
         otherwise.insert(what.to_owned(), (status, body));
     }
 
     /// The calls that it made since this was asked last.
     #[must_use]
     pub fn calls(&self) -> Vec<Called> {
-        let mut calls = self
-            .services
-            .calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.services.calls.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *calls)
     }
 
@@ -297,9 +274,7 @@ async fn service(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let target = headers
-        .get("x-amz-target")
-        .and_then(|name| name.to_str().ok());
+    let target = headers.get("x-amz-target").and_then(|name| name.to_str().ok());
     let is_aws = target.is_some();
     let what = target.map_or_else(|| format!("{method} {}", uri.path()), str::to_owned);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -330,9 +305,8 @@ async fn service(
         "AmazonSQS.ChangeMessageVisibility" | "AmazonSQS.DeleteMessage" => Ok(Value::Null),
         "DynamoDB_20120810.BatchGetItem" => {
             let tables = body["RequestItems"].as_object().into_iter().flatten();
-            let lists: Map<String, Value> = tables
-                .map(|(table, _)| (table.clone(), json!([])))
-                .collect();
+            let lists: Map<String, Value> =
+                tables.map(|(table, _)| (table.clone(), json!([]))).collect();
             Ok(json!({"Responses": lists, "UnprocessedKeys": {}}))
         }
         "DynamoDB_20120810.UpdateItem" => match body["ReturnValues"].as_str() {
@@ -352,23 +326,12 @@ async fn service(
         })),
         _ => Ok(json!({})),
     };
-    let otherwise = services
-        .otherwise
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(&what)
-        .cloned();
-    let mut calls = services
-        .calls
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let otherwise =
+        services.otherwise.lock().unwrap_or_else(PoisonError::into_inner).get(&what).cloned();
+    let mut calls = services.calls.lock().unwrap_or_else(PoisonError::into_inner);
     calls.push(Called { what, body });
     drop(calls);
-    let kind = if is_aws {
-        "application/x-amz-json-1.0"
-    } else {
-        "application/json"
-    };
+    let kind = if is_aws { "application/x-amz-json-1.0" } else { "application/json" };
     let kind = [("content-type", kind)];
     if let Some((status, body)) = otherwise {
         return (status, kind, body.to_string()).into_response();

@@ -57,10 +57,7 @@ pub fn client() -> Client {
 /// # Errors
 /// When there was none.
 pub async fn send(request: RequestBuilder) -> Result<Answer, String> {
-    let response = request
-        .send()
-        .await
-        .map_err(|error| format!("no answer: {}", chain(&error)))?;
+    let response = request.send().await.map_err(|error| format!("no answer: {}", chain(&error)))?;
     let status = response.status().as_u16();
     let text = response
         .text()

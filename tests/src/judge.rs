@@ -62,10 +62,7 @@ fn request(entry: &Value) -> Vec<String> {
         method: text("method"),
         path: text("route").trim_start_matches("/api/v10"),
         body: &entry["body"],
-        files: files
-            .iter()
-            .map(|(field, name)| (field.as_str(), name.as_str()))
-            .collect(),
+        files: files.iter().map(|(field, name)| (field.as_str(), name.as_str())).collect(),
     })
 }
 

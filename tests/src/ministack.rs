@@ -113,19 +113,12 @@ impl Emulator {
             .spawn()
             .map_err(|error| format!("ministack cannot be started: {error}"))?;
         let guard = guard(program.id())?;
-        let mut emulator = Self {
-            program,
-            guard,
-            folder,
-            python: programs.join("python"),
-            endpoint,
-        };
-        let up = within_blocking(EMULATOR_START_MS_MAX, || {
-            match emulator.program.try_wait() {
-                Ok(None) if answers(port) => Ok(Ok(())),
-                Ok(None) => Err("it does not answer yet".to_owned()),
-                ended => Ok(Err(format!("it ended: {ended:?}"))),
-            }
+        let mut emulator =
+            Self { program, guard, folder, python: programs.join("python"), endpoint };
+        let up = within_blocking(EMULATOR_START_MS_MAX, || match emulator.program.try_wait() {
+            Ok(None) if answers(port) => Ok(Ok(())),
+            Ok(None) => Err("it does not answer yet".to_owned()),
+            ended => Ok(Err(format!("it ended: {ended:?}"))),
         });
         match up {
             Ok(Ok(())) => Ok(emulator),
@@ -194,23 +187,14 @@ impl Emulator {
             .stderr(said.reopen().map_err(|error| error.to_string())?)
             .spawn()
             .map_err(|error| error.to_string())?;
-        let mut stdin = child
-            .stdin
-            .take()
-            .ok_or("the script has no standard input")?;
-        stdin
-            .write_all(wanted.to_string().as_bytes())
-            .map_err(|error| error.to_string())?;
+        let mut stdin = child.stdin.take().ok_or("the script has no standard input")?;
+        stdin.write_all(wanted.to_string().as_bytes()).map_err(|error| error.to_string())?;
         drop(stdin);
         let status = finished(&mut child, within_ms)?;
         if status.success() {
             return std::fs::read(told.path()).map_err(|error| error.to_string());
         }
-        Err(format!(
-            "{name} ended with {status}: {}\n{}",
-            tail(said.path()),
-            self.tail()
-        ))
+        Err(format!("{name} ended with {status}: {}\n{}", tail(said.path()), self.tail()))
     }
 
     /// The end of its output, the functions' included.
@@ -251,12 +235,7 @@ impl Drop for Emulator {
 /// Ends the emulator's group when this program is gone, however it went.
 fn guard(leader: u32) -> Result<Child, String> {
     Command::new("sh")
-        .args([
-            "-c",
-            "read _; kill -KILL -- \"-$1\"",
-            "sh",
-            &leader.to_string(),
-        ])
+        .args(["-c", "read _; kill -KILL -- \"-$1\"", "sh", &leader.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -35,9 +35,7 @@ impl Call {
     #[must_use]
     pub fn internal(&self) -> bool {
         self.text == "Scripted session"
-            || self
-                .text
-                .starts_with("Summary: the user gave the scripted model")
+            || self.text.starts_with("Summary: the user gave the scripted model")
     }
 
     /// The agent got a whole answer: text, or a tool to call.

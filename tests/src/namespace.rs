@@ -26,27 +26,13 @@ impl Namespace {
         let [_, _, high, low] = (pid << 2).to_be_bytes();
         let at = |last: u8| Ipv4Addr::new(BLOCK[0], BLOCK[1], high, low + last);
         let (outside, inside) = (at(1), at(2));
-        let opened = Self {
-            name: format!("bobbin-{pid}"),
-            cable: format!("bobo{pid}"),
-            outside,
-        };
+        let opened = Self { name: format!("bobbin-{pid}"), cable: format!("bobo{pid}"), outside };
         let (name, cable, end) = (&opened.name, &opened.cable, format!("bobi{pid}"));
         ip(&["netns", "add", name])?;
-        ip(&[
-            "link", "add", cable, "type", "veth", "peer", "name", &end, "netns", name,
-        ])?;
+        ip(&["link", "add", cable, "type", "veth", "peer", "name", &end, "netns", name])?;
         ip(&["addr", "add", &format!("{outside}/30"), "dev", cable])?;
         ip(&["link", "set", cable, "up"])?;
-        ip(&[
-            "-n",
-            name,
-            "addr",
-            "add",
-            &format!("{inside}/30"),
-            "dev",
-            &end,
-        ])?;
+        ip(&["-n", name, "addr", "add", &format!("{inside}/30"), "dev", &end])?;
         ip(&["-n", name, "link", "set", &end, "up"])?;
         ip(&["-n", name, "link", "set", "lo", "up"])?;
         Ok(opened)
@@ -70,11 +56,10 @@ impl Drop for Namespace {
 }
 
 fn ip(arguments: &[&str]) -> Result<(), String> {
-    let ran = Command::new("ip")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("`ip` is not installed (Debian: apt-get install iproute2): {e}"))?;
+    let ran =
+        Command::new("ip").args(arguments).stdin(Stdio::null()).output().map_err(|e| {
+            format!("`ip` is not installed (Debian: apt-get install iproute2): {e}")
+        })?;
     if ran.status.success() {
         Ok(())
     } else {

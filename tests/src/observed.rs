@@ -31,10 +31,7 @@ impl Accepted {
     /// A prompt with these words in it.
     #[must_use]
     pub fn prompt(turn: &str, mark: &str) -> Self {
-        Self {
-            turn: turn.to_owned(),
-            mark: Some(mark.to_owned()),
-        }
+        Self { turn: turn.to_owned(), mark: Some(mark.to_owned()) }
     }
 }
 
@@ -65,10 +62,7 @@ pub fn check(observed: &Observed) -> Result<(), String> {
             .collect();
         let thread = &observed.session.thread;
         let sandboxes: Vec<_> = (observed.live().map(|one| (&one.name, &one.state))).collect();
-        format!(
-            "{thread}: {why}\n{}\nsandboxes: {sandboxes:?}",
-            turns.join("\n")
-        )
+        format!("{thread}: {why}\n{}\nsandboxes: {sandboxes:?}", turns.join("\n"))
     })
 }
 
@@ -111,9 +105,7 @@ impl Observed {
     fn named(&self, turn: &str, kind: &PostKind) -> Vec<&ChatMessage> {
         let key = post_key(&self.session.thread, &turn.into(), kind);
         let posts = self.posts.iter();
-        posts
-            .filter(|post| post.key.as_deref() == Some(&key))
-            .collect()
+        posts.filter(|post| post.key.as_deref() == Some(&key)).collect()
     }
 
     /// The model's calls for a prompt, oldest first.
@@ -141,15 +133,9 @@ impl Observed {
                 .map(|call| call.tool_results)
                 .collect();
             let times = |step: &usize| steps.iter().filter(|other| *other == step).count();
-            let sessions: BTreeSet<&str> = (calls.iter())
-                .filter_map(|call| call.session_id.as_deref())
-                .collect();
-            let began = steps
-                .iter()
-                .map(times)
-                .max()
-                .unwrap_or(1)
-                .max(sessions.len());
+            let sessions: BTreeSet<&str> =
+                (calls.iter()).filter_map(|call| call.session_id.as_deref()).collect();
+            let began = steps.iter().map(times).max().unwrap_or(1).max(sessions.len());
             runs.push((first.time_ms, turn, began));
         }
         runs.sort_unstable();
@@ -164,26 +150,19 @@ impl Observed {
     fn posted(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
         let id = accepted.turn.as_str();
         let kinds = match accepted.mark {
-            Some(_) => [PostKind::Card]
-                .into_iter()
-                .chain((0..PARTS_MAX).map(PostKind::Chunk))
-                .collect(),
+            Some(_) => {
+                [PostKind::Card].into_iter().chain((0..PARTS_MAX).map(PostKind::Chunk)).collect()
+            }
             None => vec![PostKind::Notice],
         };
         let mut facts = Vec::new();
         for kind in kinds {
             for post in self.named(id, &kind) {
-                facts.push(Fact::Posted {
-                    turn,
-                    kind: kind.clone(),
-                });
+                facts.push(Fact::Posted { turn, kind: kind.clone() });
                 if kind == PostKind::Card {
                     let told = (self.ends(id)).find(|ended| says(post, &ended.outcome));
                     facts.push(match told.filter(|_| post.button("Stop").is_none()) {
-                        Some(ended) => Fact::Told {
-                            turn,
-                            ending: Ending::from(&ended.outcome),
-                        },
+                        Some(ended) => Fact::Told { turn, ending: Ending::from(&ended.outcome) },
                         None => Fact::Shown { turn },
                     });
                 }
@@ -193,9 +172,7 @@ impl Observed {
     }
 
     fn ended(&self, turn: usize, accepted: &Accepted) -> Vec<Fact> {
-        let ends = self
-            .ends(&accepted.turn)
-            .map(|ended| Ending::from(&ended.outcome));
+        let ends = self.ends(&accepted.turn).map(|ended| Ending::from(&ended.outcome));
         // What was sent into a running turn came before others by a person's wish.
         ends.flat_map(|ending| {
             let steered = (ending == Ending::Joined).then_some(Fact::Steered { turn });
@@ -235,10 +212,8 @@ impl Observed {
 
     fn end(&self) -> End {
         let session = &self.session;
-        let is_settled = matches!(
-            session.sandbox.phase,
-            Phase::Active | Phase::Paused | Phase::Destroyed
-        );
+        let is_settled =
+            matches!(session.sandbox.phase, Phase::Active | Phase::Paused | Phase::Destroyed);
         // On its way from one to the other a sandbox is what the record does not say.
         let runs = |sandbox: &Sandbox| match (session.sandbox.phase, sandbox.state.as_str()) {
             (Phase::Paused, state) => !matches!(state, "stopped" | "paused" | "archived"),
@@ -287,10 +262,7 @@ pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
 
 /// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
 fn said(call: &Call) -> &str {
-    if call
-        .user
-        .starts_with("The conversation of this thread went on elsewhere")
-    {
+    if call.user.starts_with("The conversation of this thread went on elsewhere") {
         call.user.split_once("\n\n").map_or("", |(_, said)| said)
     } else {
         &call.user

@@ -64,11 +64,7 @@ impl Running {
     /// When it ends without one.
     pub async fn first_line_of_err(&mut self) -> String {
         let read = self.err.read_line(&mut self.shown).await;
-        assert!(
-            read.is_ok_and(|bytes| bytes > 0),
-            "{:?} says nothing",
-            self.words
-        );
+        assert!(read.is_ok_and(|bytes| bytes > 0), "{:?} says nothing", self.words);
         self.shown.trim_end().to_owned()
     }
 
@@ -100,10 +96,8 @@ impl Running {
     /// When it has shown a credential of the stack.
     pub async fn ended(mut self) -> Ran {
         let mut err = Vec::new();
-        let read = tokio::join!(
-            self.out.read_to_end(&mut self.said),
-            self.err.read_to_end(&mut err)
-        );
+        let read =
+            tokio::join!(self.out.read_to_end(&mut self.said), self.err.read_to_end(&mut err));
         assert!(read.0.is_ok() && read.1.is_ok(), "{read:?}");
         let status = self.child.wait().await.expect("it is ours");
         let ran = Ran {
@@ -112,9 +106,7 @@ impl Running {
             err: self.shown + &String::from_utf8_lossy(&err),
         };
         for secret in &self.secrets {
-            let shown = [&ran.out, &ran.err]
-                .iter()
-                .any(|text| text.contains(secret));
+            let shown = [&ran.out, &ran.err].iter().any(|text| text.contains(secret));
             assert!(!shown, "{:?} shows a credential", self.words);
         }
         ran
@@ -129,11 +121,8 @@ impl Running {
 pub fn begun(world: &World, words: &[&str]) -> Running {
     let state_dir = world.state_dir.display().to_string();
     let place = ["--laptop", "--state-dir", &state_dir];
-    let words: Vec<String> = place
-        .into_iter()
-        .chain(words.iter().copied())
-        .map(str::to_owned)
-        .collect();
+    let words: Vec<String> =
+        place.into_iter().chain(words.iter().copied()).map(str::to_owned).collect();
     let mut child = command(&words)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -204,12 +193,7 @@ fn terminal(columns: u16) -> rustix::io::Result<(OwnedFd, File)> {
     unlockpt(&controller)?;
     let name = ptsname(&controller, Vec::new())?;
     let terminal = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
-    let size = Winsize {
-        ws_row: 24,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&terminal, size)?;
     Ok((controller, File::from(terminal)))
 }
@@ -217,11 +201,7 @@ fn terminal(columns: u16) -> rustix::io::Result<(OwnedFd, File)> {
 /// The program, with nothing of the environment.
 fn command(words: &[impl AsRef<OsStr>]) -> Command {
     let mut command = Command::new(binaries::folder().join("bobbin"));
-    command
-        .args(words)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null());
+    command.args(words).env_clear().current_dir("/").stdin(Stdio::null());
     command
 }
 
@@ -231,11 +211,8 @@ fn command(words: &[impl AsRef<OsStr>]) -> Command {
 /// When it cannot be run.
 pub async fn plainly(words: &[&str]) -> Ran {
     let run = command(words).output().await;
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = run.unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
+    let Output { status, stdout, stderr } =
+        run.unwrap_or_else(|why| panic!("bobbin cannot be run: {why}"));
     Ran {
         code: status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&stdout).into_owned(),

@@ -31,11 +31,7 @@ pub fn end_left(folder: &Path) -> Result<(), String> {
     for (pid, _) in &left {
         kill(*pid);
     }
-    if left.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("processes were left behind: {left:?}"))
-    }
+    if left.is_empty() { Ok(()) } else { Err(format!("processes were left behind: {left:?}")) }
 }
 
 fn command(pid: u32) -> String {
@@ -48,9 +44,7 @@ fn command(pid: u32) -> String {
 #[must_use]
 pub fn alive(pid: u32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let zombie = state
-        .rsplit_once(')')
-        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
+    let zombie = state.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'));
     !zombie && to_pid(pid).is_some_and(|pid| test_kill_process(pid).is_ok())
 }
 

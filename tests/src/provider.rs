@@ -79,10 +79,7 @@ impl Provider {
     /// The sandboxes of an SSH host, whose `/var/lib/bobbin` is this folder.
     #[must_use]
     pub fn on_host(client: &Client, folder: PathBuf) -> Self {
-        Self {
-            speaks: Speaks::Host(folder),
-            ..Self::new(client, "", "")
-        }
+        Self { speaks: Speaks::Host(folder), ..Self::new(client, "", "") }
     }
 
     /// Calls to Vercel's API, of this team and project.
@@ -95,14 +92,7 @@ impl Provider {
     }
 
     async fn call(&self, method: Method, url: &str, body: &Value) -> Result<Answer, String> {
-        call(
-            &self.client,
-            method,
-            url,
-            &format!("Bearer {}", self.key),
-            body,
-        )
-        .await
+        call(&self.client, method, url, &format!("Bearer {}", self.key), body).await
     }
 
     /// Every sandbox.
@@ -119,11 +109,7 @@ impl Provider {
             return listed(&self.call(Method::GET, &url, &Value::Null).await?.ok()?);
         }
         let page = self
-            .call(
-                Method::GET,
-                &format!("{}/sandbox?limit=200", self.api),
-                &Value::Null,
-            )
+            .call(Method::GET, &format!("{}/sandbox?limit=200", self.api), &Value::Null)
             .await?
             .ok()?;
         if !page["nextCursor"].is_null() {
@@ -186,10 +172,7 @@ impl Provider {
     pub async fn make_folder(&self, sandbox: &Sandbox, name: &str) -> Result<(), String> {
         let path = format!("files/folder?path={PROJECT}/{name}&mode=755");
         let url = toolbox(sandbox, &path);
-        self.call(Method::POST, &url, &Value::Null)
-            .await?
-            .ok()
-            .map(drop)
+        self.call(Method::POST, &url, &Value::Null).await?.ok().map(drop)
     }
 
     /// Arms a fault, such as `{"fault":"html","operation":"create","status":502}`.
@@ -197,18 +180,11 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn arm(&self, fault: &Value) -> Result<(), String> {
-        let base = self
-            .api
-            .strip_suffix("/api")
-            .ok_or("the API's address does not end in /api")?;
-        self.call(
-            Method::POST,
-            &format!("{base}/_control/faults"),
-            &json!({"faults": [fault]}),
-        )
-        .await?
-        .ok()
-        .map(|_| ())
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
+        self.call(Method::POST, &format!("{base}/_control/faults"), &json!({"faults": [fault]}))
+            .await?
+            .ok()
+            .map(|_| ())
     }
 
     /// Has the provider accept a key, of the organisation of this number; the stack's is the first.
@@ -229,10 +205,7 @@ impl Provider {
     }
 
     async fn keys(&self, method: Method, body: &Value) -> Result<(), String> {
-        let base = self
-            .api
-            .strip_suffix("/api")
-            .ok_or("the API's address does not end in /api")?;
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
         let url = format!("{base}/_control/keys");
         self.call(method, &url, body).await?.ok().map(drop)
     }
@@ -252,18 +225,11 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn lose(&self, sandbox: &Sandbox) -> Result<(), String> {
-        let base = self
-            .api
-            .strip_suffix("/api")
-            .ok_or("the API's address does not end in /api")?;
-        self.call(
-            Method::POST,
-            &format!("{base}/_control/lose"),
-            &json!({"sandbox": sandbox.name}),
-        )
-        .await?
-        .ok()
-        .map(|_| ())
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
+        self.call(Method::POST, &format!("{base}/_control/lose"), &json!({"sandbox": sandbox.name}))
+            .await?
+            .ok()
+            .map(|_| ())
     }
 
     /// Moves the provider's clock forward, and ends what is over then.
@@ -271,10 +237,7 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn advance(&self, ms: u64) -> Result<(), String> {
-        let base = self
-            .api
-            .strip_suffix("/api")
-            .ok_or("the API's address does not end in /api")?;
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
         let url = format!("{base}/_control/clock");
         let body = json!({"advance_ms": ms});
         self.call(Method::POST, &url, &body).await?.ok().map(drop)
@@ -285,18 +248,11 @@ impl Provider {
     /// # Errors
     /// When it is refused.
     pub async fn clear(&self) -> Result<(), String> {
-        let base = self
-            .api
-            .strip_suffix("/api")
-            .ok_or("the API's address does not end in /api")?;
-        self.call(
-            Method::DELETE,
-            &format!("{base}/_control/faults"),
-            &Value::Null,
-        )
-        .await?
-        .ok()
-        .map(|_| ())
+        let base = self.api.strip_suffix("/api").ok_or("the API's address does not end in /api")?;
+        self.call(Method::DELETE, &format!("{base}/_control/faults"), &Value::Null)
+            .await?
+            .ok()
+            .map(|_| ())
     }
 }
 
@@ -347,12 +303,7 @@ fn listed(page: &Value) -> Result<Vec<Sandbox>, String> {
             running if running == "running" => "started".to_owned(),
             other => other,
         };
-        Sandbox {
-            id: text("name"),
-            name: text("name"),
-            state,
-            toolbox_proxy_url: String::new(),
-        }
+        Sandbox { id: text("name"), name: text("name"), state, toolbox_proxy_url: String::new() }
     };
     let all = page["sandboxes"].as_array();
     let all = all.ok_or("the list cannot be read")?;

@@ -28,10 +28,7 @@ impl How {
     fn options(&self) -> Options {
         match self {
             Self::Limits(limits) => Options::limits(limits()),
-            Self::StandIn(limits) => Options {
-                stand_in_agent: true,
-                ..Options::limits(limits())
-            },
+            Self::StandIn(limits) => Options { stand_in_agent: true, ..Options::limits(limits()) },
             Self::Mode(limits, mode) => Options {
                 parameters: json!({"SandboxRuntimeMode": mode}),
                 ..Options::limits(limits())
@@ -73,10 +70,7 @@ impl Shared {
     }
 
     const fn with(options: How) -> Self {
-        Self {
-            options,
-            slot: Mutex::new(Slot::Unused),
-        }
+        Self { options, slot: Mutex::new(Slot::Unused) }
     }
 
     /// The running stack.

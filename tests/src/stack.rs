@@ -54,10 +54,7 @@ impl Options {
     /// Everything as it is by default, but for these bounds.
     #[must_use]
     pub fn limits(limits: Value) -> Self {
-        Self {
-            limits,
-            ..Self::default()
-        }
+        Self { limits, ..Self::default() }
     }
 }
 
@@ -115,20 +112,13 @@ impl Stack {
             } else {
                 options.limits.to_string()
             })
-            .envs(
-                options
-                    .environment
-                    .iter()
-                    .map(|(name, value)| (name, value)),
-            )
+            .envs(options.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle can be copied"))
             .stderr(log)
             .process_group(0);
         if !options.parameters.is_null() {
-            command
-                .arg("--parameters")
-                .arg(options.parameters.to_string());
+            command.arg("--parameters").arg(options.parameters.to_string());
         }
         if !options.keys.is_null() {
             command.arg("--keys").arg(options.keys.to_string());
@@ -157,15 +147,11 @@ impl Stack {
             command.arg(format!("--containers={host}"));
         }
         if options.stand_in_agent {
-            command.env(
-                "BOBBIN_AGENT_DIR",
-                stand_in_agent(options.binaries(), folder.path()),
-            );
+            command.env("BOBBIN_AGENT_DIR", stand_in_agent(options.binaries(), folder.path()));
         }
         let since = Instant::now();
-        let mut program = command
-            .spawn()
-            .unwrap_or_else(|error| panic!("the stack cannot be started: {error}"));
+        let mut program =
+            command.spawn().unwrap_or_else(|error| panic!("the stack cannot be started: {error}"));
         let guard = guard(program.id());
         let ready = within_blocking(START_MS_MAX, || {
             match (Ready::read(&ready_file), program.try_wait()) {
@@ -237,10 +223,7 @@ impl Stack {
         processes::terminate(self.program.id());
         let ended = within_blocking(STOP_MS_MAX, || match self.program.try_wait() {
             Ok(Some(status)) => Ok(status),
-            _ => Err(format!(
-                "it still runs {} s after SIGTERM",
-                STOP_MS_MAX / 1_000
-            )),
+            _ => Err(format!("it still runs {} s after SIGTERM", STOP_MS_MAX / 1_000)),
         });
         if ended.is_err() {
             processes::kill_group(self.program.id());
@@ -249,10 +232,7 @@ impl Stack {
         let left = processes::end_left(self.folder.path());
         match ended? {
             status if status.success() => left.and(judged),
-            status => Err(format!(
-                "after SIGTERM it ended with {status}\n{}",
-                self.tail()
-            )),
+            status => Err(format!("after SIGTERM it ended with {status}\n{}", self.tail())),
         }
     }
 
@@ -326,11 +306,7 @@ fn output(folder: &TempDir) -> PathBuf {
 #[must_use]
 pub fn tail(file: &Path) -> String {
     let text = String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
-    let usual = |line: &str| {
-        [r#""level":"INFO""#, " INFO ["]
-            .iter()
-            .any(|it| line.contains(it))
-    };
+    let usual = |line: &str| [r#""level":"INFO""#, " INFO ["].iter().any(|it| line.contains(it));
     let is_held = |line: &str| line.contains(HELD) && !line.contains(ONLY_LOOKED_AT);
     let lines: Vec<String> = text
         .lines()

@@ -22,17 +22,10 @@ pub fn tenants_apart(tenants: &[Tenant]) -> Result<(), String> {
             return Err(format!("nothing is known of {}", one.name));
         }
         for other in tenants.iter().filter(|other| other.name != one.name) {
-            let seen = one
-                .own
-                .iter()
-                .filter(|own| !own.is_empty())
-                .find_map(|own| {
-                    let call = other
-                        .calls
-                        .iter()
-                        .find(|call| call.contains(own.as_str()))?;
-                    Some((own, call))
-                });
+            let seen = one.own.iter().filter(|own| !own.is_empty()).find_map(|own| {
+                let call = other.calls.iter().find(|call| call.contains(own.as_str()))?;
+                Some((own, call))
+            });
             if let Some((own, call)) = seen {
                 return Err(format!(
                     "{own:?} of {} shows up in a call of {}: {call}",

@@ -22,9 +22,7 @@ use crate::wait::within_blocking;
 pub fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let wanted = read(requirements)?;
     let folder = install(name, &wanted, |folder, run| {
-        run(Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(folder))?;
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
         let pip = [
             "-m",
             "pip",
@@ -34,9 +32,7 @@ pub fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
             "--require-hashes",
             "--requirement",
         ];
-        run(Command::new(folder.join("bin/python"))
-            .args(pip)
-            .arg(requirements))
+        run(Command::new(folder.join("bin/python")).args(pip).arg(requirements))
     })?;
     Ok(folder.join("bin"))
 }
@@ -48,23 +44,15 @@ pub fn python(name: &str, requirements: &Path) -> Result<PathBuf, String> {
 /// What npm said.
 pub fn node(name: &str, package: &Path) -> Result<PathBuf, String> {
     let files = ["package.json", "package-lock.json"];
-    let wanted = files
-        .iter()
-        .map(|file| read(&package.join(file)))
-        .collect::<Result<String, _>>()?;
+    let wanted =
+        files.iter().map(|file| read(&package.join(file))).collect::<Result<String, _>>()?;
     install(name, &wanted, |folder, run| {
         std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         for file in files {
             std::fs::copy(package.join(file), folder.join(file))
                 .map_err(|error| error.to_string())?;
         }
-        let npm = [
-            "ci",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--loglevel=error",
-        ];
+        let npm = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
         run(Command::new("npm").args(npm).current_dir(folder))
     })
 }

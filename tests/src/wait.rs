@@ -16,10 +16,7 @@ pub async fn eventually<T, E: Display>(
 ) -> T {
     match within(within_ms, look).await {
         Ok(found) => found,
-        Err(last) => panic!(
-            "{what}: not within {} s; last seen: {last}",
-            within_ms / 1_000
-        ),
+        Err(last) => panic!("{what}: not within {} s; last seen: {last}", within_ms / 1_000),
     }
 }
 

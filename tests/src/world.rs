@@ -67,10 +67,7 @@ impl World {
         let deployment = Deployment {
             ingress: ready.ingress.clone(),
             aws_endpoint: ready.aws_endpoint.clone(),
-            aws_key: (
-                ready.aws_access_key_id.clone(),
-                ready.aws_secret_access_key.clone(),
-            ),
+            aws_key: (ready.aws_access_key_id.clone(), ready.aws_secret_access_key.clone()),
             table: ready.table.clone(),
             messages_queue_url: ready.messages_queue_url.clone(),
             control_queue_url: ready.control_queue_url.clone(),
@@ -85,25 +82,16 @@ impl World {
     pub fn at_vercel(stack: &Stack) -> Self {
         let world = Self::of(stack);
         let ready = &stack.ready;
-        let place = (
-            ready.vercel_team_id.as_str(),
-            ready.vercel_project_id.as_str(),
-        );
+        let place = (ready.vercel_team_id.as_str(), ready.vercel_project_id.as_str());
         let (api, token) = (&ready.vercel_api, &ready.vercel_token);
-        Self {
-            provider: Provider::vercel(&world.client, api, token, place),
-            ..world
-        }
+        Self { provider: Provider::vercel(&world.client, api, token, place), ..world }
     }
 
     /// A stack whose sandboxes run on an SSH host, whose `/var/lib/bobbin` is this folder.
     #[must_use]
     pub fn on_host(stack: &Stack, folder: PathBuf) -> Self {
         let world = Self::of(stack);
-        Self {
-            provider: Provider::on_host(&world.client, folder),
-            ..world
-        }
+        Self { provider: Provider::on_host(&world.client, folder), ..world }
     }
 
     /// A stack whose functions run elsewhere.
@@ -187,10 +175,7 @@ impl World {
         }
         let put = json!({"SecretId": self.secret_id(logical), "SecretString": value.to_string()});
         let target = "secretsmanager.PutSecretValue";
-        self.aws
-            .call("secretsmanager", target, &put)
-            .await
-            .map(drop)
+        self.aws.call("secretsmanager", target, &put).await.map(drop)
     }
 
     /// The embedded engine names its resources `<stack>-<logical id>`, as the table's name shows.
@@ -203,10 +188,7 @@ impl World {
     /// # Errors
     /// When the function failed.
     pub async fn sweep(&self) -> Result<(), String> {
-        self.aws
-            .invoke(&self.deployment.sweeper, &json!({}))
-            .await
-            .map(|_| ())
+        self.aws.invoke(&self.deployment.sweeper, &json!({})).await.map(|_| ())
     }
 
     /// Loses the records of a thread, as a table may that was restored to an earlier point.
@@ -256,10 +238,7 @@ impl World {
             Platform::Discord => &seeds["member_user_id"],
             Platform::Slack => &seeds["slack_member_user_id"],
         };
-        Person {
-            id: id.as_str().unwrap_or_default().to_owned(),
-            name: "Sam".to_owned(),
-        }
+        Person { id: id.as_str().unwrap_or_default().to_owned(), name: "Sam".to_owned() }
     }
 
     /// Arms a breakpoint at the embedded engine.
@@ -267,10 +246,7 @@ impl World {
     /// # Panics
     /// When it is refused.
     pub async fn breakpoint(&self, condition: &Condition) -> Breakpoint {
-        let engine = (
-            self.deployment.aws_endpoint.as_str(),
-            &*self.ready.control(),
-        );
+        let engine = (self.deployment.aws_endpoint.as_str(), &*self.ready.control());
         Breakpoint::arm(&self.client, engine, condition)
             .await
             .unwrap_or_else(|why| panic!("no breakpoint: {why}"))
@@ -283,9 +259,7 @@ impl World {
     pub async fn engine(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
         let url = format!("{}/_bobbin/{path}", self.deployment.aws_endpoint);
         let control = self.ready.control();
-        http::call(&self.client, method, &url, &control, body)
-            .await?
-            .ok()
+        http::call(&self.client, method, &url, &control, body).await?.ok()
     }
 
     /// Kills the processes of a function (by its logical id) as the system would. Answers which ones.
@@ -313,10 +287,7 @@ impl World {
     /// # Panics
     /// When it does not become so within its bound.
     pub async fn check_quiet(&self) {
-        let queues = [
-            &self.deployment.messages_queue_url,
-            &self.deployment.control_queue_url,
-        ];
+        let queues = [&self.deployment.messages_queue_url, &self.deployment.control_queue_url];
         eventually(VISIBLE_MS_MAX, "the queues are empty", async || {
             for url in queues {
                 match self.aws.queued(url).await? {

@@ -31,14 +31,7 @@ fn unshare() -> Command {
     if !rustix::process::geteuid().is_root() {
         command.args(["--map-root-user", "--map-auto"]);
     }
-    command.args([
-        "--mount",
-        "--pid",
-        "--ipc",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-    ]);
+    command.args(["--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]);
     command
 }
 
@@ -105,10 +98,7 @@ impl Host {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let state = tempfile::Builder::new()
-            .prefix("bobbin-ssh-")
-            .tempdir()
-            .unwrap();
+        let state = tempfile::Builder::new().prefix("bobbin-ssh-").tempdir().unwrap();
         let mut host = Self {
             name: name.to_owned(),
             port,
@@ -125,10 +115,7 @@ impl Host {
         let mut child = unshare()
             .args(["sh", "-c", MACHINE])
             .env_clear()
-            .env(
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            )
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .env("state", self.state.path())
             .env("port", self.port.to_string())
             .env("mode", mode)
@@ -217,12 +204,7 @@ impl Host {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(script.as_bytes())
-            .unwrap();
+        child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
         let done = child.wait_with_output().unwrap();
         assert!(done.status.success(), "{script}");
         String::from_utf8(done.stdout).unwrap()

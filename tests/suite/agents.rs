@@ -84,20 +84,15 @@ async fn answered(talk: &Talk<'_>, turn: &str, words: &str) {
 }
 
 async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
-    let (mut talk, first) = world
-        .begin_with(platform, &[("agent", agent)], "echo: hello there")
-        .await;
+    let (mut talk, first) =
+        world.begin_with(platform, &[("agent", agent)], "echo: hello there").await;
     answered(&talk, &first, "hello there").await;
     let session = talk.session().await.agent_session.unwrap();
     assert!(session.starts_with(agent), "{session}");
 
     // What it wants to do it asks for; "always" covers the same once more.
     // Claude Code asks for each redirection anew, and writes into the project what it may always do.
-    let always = if agent == "claude" {
-        "2 files changed, +7 -0"
-    } else {
-        "1 file changed, +0 -0"
-    };
+    let always = if agent == "claude" { "2 files changed, +7 -0" } else { "1 file changed, +0 -0" };
     let line = "1 file changed, +1 -0";
     for (name, command, button, is_done, changed) in [
         ("once", "echo once > once.txt", "Allow once", true, line),
@@ -130,25 +125,17 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     if asks {
         let turn = talk.say("question: Which one? | Left | Right").await;
         let ask = talk
-            .see(VISIBLE_MS_MAX * 2, "the question is asked", |one| {
-                one.button("Right").is_some()
-            })
+            .see(VISIBLE_MS_MAX * 2, "the question is asked", |one| one.button("Right").is_some())
             .await;
         talk.press(&ask, "Right").await;
         answered(&talk, &turn, "Right").await;
     }
 
-    let slow = talk
-        .say("slow: 90 one two three four five six seven eight nine ten")
-        .await;
+    let slow = talk.say("slow: 90 one two three four five six seven eight nine ten").await;
     talk.running(&slow).await;
     talk.stop().await;
     let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
 
     let fails = talk.say("fail: 400").await;
     let ended = talk.ended(&fails).await.outcome;

@@ -13,23 +13,13 @@ use crate::run::{COMMON, on};
 use crate::scenarios::Scenario;
 
 const ALL: [Scenario; 5] = [
-    ("files_to_be_shown_are_posted_once_each", |world, on| {
-        Box::pin(shown(world, on))
+    ("files_to_be_shown_are_posted_once_each", |world, on| Box::pin(shown(world, on))),
+    ("the_card_says_what_was_changed_and_shows_it_on_demand", |world, on| {
+        Box::pin(changed(world, on))
     }),
-    (
-        "the_card_says_what_was_changed_and_shows_it_on_demand",
-        |world, on| Box::pin(changed(world, on)),
-    ),
-    (
-        "an_odd_file_name_makes_changes_unknown_not_none",
-        |world, on| Box::pin(odd_name(world, on)),
-    ),
-    ("images_reach_the_model_and_stay_files_too", |world, on| {
-        Box::pin(images(world, on))
-    }),
-    ("the_plan_stands_on_the_card", |world, on| {
-        Box::pin(planned(world, on))
-    }),
+    ("an_odd_file_name_makes_changes_unknown_not_none", |world, on| Box::pin(odd_name(world, on))),
+    ("images_reach_the_model_and_stay_files_too", |world, on| Box::pin(images(world, on))),
+    ("the_plan_stands_on_the_card", |world, on| Box::pin(planned(world, on))),
 ];
 
 /// An image of one pixel, as hex.
@@ -40,9 +30,7 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in ALL {
             let name = format!("artifacts::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials
@@ -52,9 +40,7 @@ pub fn trials() -> Vec<Trial> {
 pub async fn names(talk: &Talk<'_>) -> Vec<String> {
     let seen = talk.messages().await.unwrap();
     let ours = seen.into_iter().filter(|one| one.by_bot);
-    ours.flat_map(|one| one.files)
-        .map(|file| file.name)
-        .collect()
+    ours.flat_map(|one| one.files).map(|file| file.name).collect()
 }
 
 async fn text_of(talk: &Talk<'_>, file: &ChatFile) -> String {
@@ -78,11 +64,9 @@ async fn shown(world: World, platform: Platform) {
     assert_eq!(text_of(&talk, files[0]).await, "first");
     assert_eq!(text_of(&talk, files[1]).await, "second");
     let told = talk
-        .see(
-            VISIBLE_MS_MAX,
-            "the files that are not shown are named",
-            |one| one.text.contains("are not shown here"),
-        )
+        .see(VISIBLE_MS_MAX, "the files that are not shown are named", |one| {
+            one.text.contains("are not shown here")
+        })
         .await;
     for line in ["empty.txt` is empty", "big.bin` is larger than 10 MiB"] {
         assert!(told.text.contains(line), "{}", told.text);
@@ -106,16 +90,11 @@ async fn shown(world: World, platform: Platform) {
 }
 
 pub async fn changed(world: World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(platform, "write: src/a.txt one\\ntwo\nwrite: b.txt three")
-        .await;
+    let (mut talk, first) =
+        world.begin(platform, "write: src/a.txt one\\ntwo\nwrite: b.txt three").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let card = talk.card(&first).await;
-    assert!(
-        card.text.contains("2 files changed, +3 -0"),
-        "{}",
-        card.text
-    );
+    assert!(card.text.contains("2 files changed, +3 -0"), "{}", card.text);
     talk.press(&card, "View diff").await;
     let told = whispered(&talk, "+++ b/src/a.txt").await;
     for line in ["2 files changed, +3 -0", "+++ b/b.txt", "+one", "+two"] {
@@ -134,16 +113,10 @@ pub async fn changed(world: World, platform: Platform) {
         "{}",
         card.text
     );
-    world
-        .provider
-        .lose(&talk.sandbox().await)
-        .await
-        .unwrap_or_else(|why| panic!("{why}"));
+    world.provider.lose(&talk.sandbox().await).await.unwrap_or_else(|why| panic!("{why}"));
     talk.press(&card, "View diff").await;
     let holds = |one: &ChatMessage| {
-        one.files
-            .iter()
-            .any(|file| file.name.contains("changed") || file.name == "changes.diff")
+        one.files.iter().any(|file| file.name.contains("changed") || file.name == "changes.diff")
     };
     let with_file = match platform {
         Platform::Discord => {
@@ -154,16 +127,9 @@ pub async fn changed(world: World, platform: Platform) {
             })
             .await
         }
-        Platform::Slack => {
-            talk.see(VISIBLE_MS_MAX, "the diff comes as a file", holds)
-                .await
-        }
+        Platform::Slack => talk.see(VISIBLE_MS_MAX, "the diff comes as a file", holds).await,
     };
-    assert!(
-        with_file.text.contains("2 files changed"),
-        "{}",
-        with_file.text
-    );
+    assert!(with_file.text.contains("2 files changed"), "{}", with_file.text);
     let patch = text_of(&talk, &with_file.files[0]).await;
     for line in [
         "diff --git a/b.txt b/b.txt\ndeleted file mode 100644\n--- a/b.txt\n+++ /dev/null\n",
@@ -172,10 +138,7 @@ pub async fn changed(world: World, platform: Platform) {
     ] {
         assert!(patch.contains(line), "{line} in {patch:.600}");
     }
-    assert!(
-        applies(&patch, "three"),
-        "git does not take it: {patch:.600}"
-    );
+    assert!(applies(&patch, "three"), "git does not take it: {patch:.600}");
     if platform == Platform::Slack {
         // Everybody sees that file, so a second click brings no second one.
         let before = names(&talk).await;
@@ -207,11 +170,7 @@ async fn odd_name(world: World, platform: Platform) {
     let (talk, first) = world.begin(platform, lines).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let card = talk.card(&first).await;
-    assert!(
-        card.text.contains("changed files not known"),
-        "{}",
-        card.text
-    );
+    assert!(card.text.contains("changed files not known"), "{}", card.text);
     // Slack has the button alone.
     if platform == Platform::Discord {
         let told = talk.told("diff").await;
@@ -228,9 +187,7 @@ async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
     eventually(VISIBLE_MS_MAX, "the person is told", async || {
         let seen = talk.whispers().await?;
         let found = seen.iter().rev().find(|one| one.text.contains(words));
-        found
-            .cloned()
-            .ok_or_else(|| format!("{words} is not in {seen:?}"))
+        found.cloned().ok_or_else(|| format!("{words} is not in {seen:?}"))
     })
     .await
 }
@@ -239,11 +196,8 @@ pub async fn images(world: World, platform: Platform) {
     let png = hex::decode(PNG).unwrap();
     let whole = [("dot.png", "image/png", &png[..])];
     // One image that cannot be decoded takes the others with it, and the words go all the same.
-    let broken = [
-        whole[0],
-        ("notes.txt", "text/plain", b"a note"),
-        ("broken.png", "image/png", &png[..40]),
-    ];
+    let broken =
+        [whole[0], ("notes.txt", "text/plain", b"a note"), ("broken.png", "image/png", &png[..40])];
     // Discord has one file to a command.
     let files = match platform {
         Platform::Discord => &whole[..],
@@ -265,11 +219,7 @@ pub async fn images(world: World, platform: Platform) {
     let call = calls.iter().find(|call| call.user.contains(mark)).unwrap();
     assert!(call.user.contains("dot.png"), "{}", call.user);
     if platform == Platform::Slack {
-        assert!(
-            call.user.contains("could not be shown to you directly"),
-            "{}",
-            call.user
-        );
+        assert!(call.user.contains("could not be shown to you directly"), "{}", call.user);
     }
     talk.finish().await;
 }
@@ -313,17 +263,12 @@ pub async fn begin_with_files<'w>(
                 uploads.push(slack.upload(name, media_type, bytes).await.unwrap());
             }
             let bot = &world.ready.slack_bot_user_id;
-            let chosen = choices
-                .iter()
-                .map(|(name, value)| format!("{name}:{value} "));
+            let chosen = choices.iter().map(|(name, value)| format!("{name}:{value} "));
             let chosen: String = chosen.collect();
             let text = format!("<@{bot}> {chosen}{text}");
             let act = json!({"type": "message", "text": text, "uploads": uploads});
             let done = slack.act(&act).await.unwrap();
-            let (channel, ts) = (
-                done["channel"].as_str().unwrap(),
-                done["ts"].as_str().unwrap(),
-            );
+            let (channel, ts) = (done["channel"].as_str().unwrap(), done["ts"].as_str().unwrap());
             slack.turn(channel, ts)
         }
     };

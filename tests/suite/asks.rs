@@ -15,28 +15,15 @@ use crate::run::{COMMON, brisk, on, trial};
 use crate::scenarios::Scenario;
 
 pub const ALL: [Scenario; 7] = [
-    ("one_question_is_answered_by_a_button", |world, on| {
-        Box::pin(button(world, on))
+    ("one_question_is_answered_by_a_button", |world, on| Box::pin(button(world, on))),
+    ("own_words_are_an_answer", |world, on| Box::pin(own_words(world, on))),
+    ("a_select_takes_several_options", |world, on| Box::pin(several(world, on))),
+    ("three_questions_are_one_form", |world, on| Box::pin(form(world, on))),
+    ("a_question_that_is_skipped_ends_the_run", |world, on| Box::pin(skipped(world, on))),
+    ("the_second_to_decide_is_told_who_was_first", |world, on| Box::pin(second(world, on))),
+    ("a_permission_shows_the_command_and_what_always_covers", |world, on| {
+        Box::pin(permission(world, on))
     }),
-    ("own_words_are_an_answer", |world, on| {
-        Box::pin(own_words(world, on))
-    }),
-    ("a_select_takes_several_options", |world, on| {
-        Box::pin(several(world, on))
-    }),
-    ("three_questions_are_one_form", |world, on| {
-        Box::pin(form(world, on))
-    }),
-    ("a_question_that_is_skipped_ends_the_run", |world, on| {
-        Box::pin(skipped(world, on))
-    }),
-    ("the_second_to_decide_is_told_who_was_first", |world, on| {
-        Box::pin(second(world, on))
-    }),
-    (
-        "a_permission_shows_the_command_and_what_always_covers",
-        |world, on| Box::pin(permission(world, on)),
-    ),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -44,9 +31,7 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in ALL {
             let name = format!("asks::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials.push(on(
@@ -54,14 +39,10 @@ pub fn trials() -> Vec<Trial> {
         "asks::discord::more_questions_than_a_form_has_parts_are_answered_in_lines",
         lines,
     ));
-    trials.push(trial(
-        "asks::nobody_answers_in_time_and_that_counts_as_no",
-        expired,
-    ));
-    trials.push(trial(
-        "asks::an_ask_survives_the_death_of_its_worker",
-        async || killed(quick(), "").await,
-    ));
+    trials.push(trial("asks::nobody_answers_in_time_and_that_counts_as_no", expired));
+    trials.push(trial("asks::an_ask_survives_the_death_of_its_worker", async || {
+        killed(quick(), "").await
+    }));
     trials.push(trial(
         "asks::an_ask_of_a_turn_that_nobody_holds_survives_the_death_of_whoever_looks",
         async || killed(brisk(), "slow: 6 one two three four\n").await,
@@ -71,11 +52,9 @@ pub fn trials() -> Vec<Trial> {
 
 /// The ask, once it stands with this button.
 pub async fn asked(talk: &Talk<'_>, button: &str) -> ChatMessage {
-    talk.see(
-        VISIBLE_MS_MAX * 2,
-        &format!("an ask with {button:?} stands"),
-        |one| one.button(button).is_some(),
-    )
+    talk.see(VISIBLE_MS_MAX * 2, &format!("an ask with {button:?} stands"), |one| {
+        one.button(button).is_some()
+    })
     .await
 }
 
@@ -109,12 +88,8 @@ const fn form_button(platform: Platform) -> &'static str {
 }
 
 async fn button(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(
-            platform,
-            "question: Which colour? | red | dark blue = like the sea",
-        )
-        .await;
+    let (talk, turn) =
+        world.begin(platform, "question: Which colour? | red | dark blue = like the sea").await;
     let ask = asked(&talk, "dark blue").await;
     for words in ["Which colour?", "like the sea", "Skip"] {
         assert!(ask.text.contains(words), "{}", ask.text);
@@ -126,9 +101,7 @@ async fn button(world: World, platform: Platform) {
 }
 
 async fn own_words(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "question: Which colour? | red | dark blue")
-        .await;
+    let (talk, turn) = world.begin(platform, "question: Which colour? | red | dark blue").await;
     let other = match platform {
         Platform::Discord => "Other answer…",
         Platform::Slack => "Send Other Answer",
@@ -142,23 +115,17 @@ async fn own_words(world: World, platform: Platform) {
 
 async fn several(world: World, platform: Platform) {
     let (talk, turn) = world
-        .begin(
-            platform,
-            "question: [Extras, several] What else? | cheese | olives | basil",
-        )
+        .begin(platform, "question: [Extras, several] What else? | cheese | olives | basil")
         .await;
     let ask = asked(&talk, "Skip").await;
     match platform {
         Platform::Discord => {
             let select = format!("v1:pick:{}", open_ask(&talk).await);
-            let chosen = world
-                .discord
-                .choose(&talk.thread, &ask, &select, &["o0", "o2"]);
+            let chosen = world.discord.choose(&talk.thread, &ask, &select, &["o0", "o2"]);
             chosen.await.unwrap();
         }
         Platform::Slack => {
-            talk.fill(&ask, "Send Answer", &json!({"s0": ["o0", "o2"]}))
-                .await;
+            talk.fill(&ask, "Send Answer", &json!({"s0": ["o0", "o2"]})).await;
         }
     }
     answered(&talk, &turn, &["was answered: cheese, basil"]).await;
@@ -198,20 +165,13 @@ async fn form(world: World, platform: Platform) {
         "“Why do we need it?” was answered: for tests",
     ];
     answered(&talk, &turn, &told).await;
-    let told = [
-        "answered:",
-        "DB: SQLite",
-        "Region: eu, asia, and the moon",
-        "Why: for tests",
-    ];
+    let told = ["answered:", "DB: SQLite", "Region: eu, asia, and the moon", "Why: for tests"];
     settled(&talk, &ask, &told).await;
     talk.finish().await;
 }
 
 async fn skipped(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "question: Which colour? | red | blue")
-        .await;
+    let (talk, turn) = world.begin(platform, "question: Which colour? | red | blue").await;
     let ask = asked(&talk, "Skip").await;
     talk.press(&ask, "Skip").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -220,17 +180,14 @@ async fn skipped(world: World, platform: Platform) {
 }
 
 async fn second(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "ask: sleep 12; echo the first one counts")
-        .await;
+    let (talk, turn) = world.begin(platform, "ask: sleep 12; echo the first one counts").await;
     let ask = asked(&talk, "Allow once").await;
     let id = open_ask(&talk).await;
     let sam = world.colleague(platform).await;
     talk.press(&ask, "Allow once").await;
     settled(&talk, &ask, &["Allowed once by"]).await;
     talk.click(&sam, &ask, &id, "reject").await;
-    talk.whispered("This was already decided: Allowed once by")
-        .await;
+    talk.whispered("This was already decided: Allowed once by").await;
     answered(&talk, &turn, &["the first one counts"]).await;
     talk.click(&sam, &ask, &id, "always").await;
     talk.whispered("This is no longer open").await;
@@ -239,9 +196,7 @@ async fn second(world: World, platform: Platform) {
 }
 
 async fn permission(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "ask: echo one two\nask: echo three")
-        .await;
+    let (talk, turn) = world.begin(platform, "ask: echo one two\nask: echo three").await;
     let ask = asked(&talk, "Allow always").await;
     for words in ["cat /dev/null; echo one two", "covers `/dev/*`"] {
         assert!(ask.text.contains(words), "{words:?}: {}", ask.text);
@@ -249,12 +204,7 @@ async fn permission(world: World, platform: Platform) {
     talk.press(&ask, "Allow always").await;
     // The second command is covered: nobody is asked again.
     answered(&talk, &turn, &["one two", "three"]).await;
-    settled(
-        &talk,
-        &ask,
-        &["Allowed from now on by", "cat /dev/null; echo one two"],
-    )
-    .await;
+    settled(&talk, &ask, &["Allowed from now on by", "cat /dev/null; echo one two"]).await;
     let asks = talk.messages().await.unwrap();
     let asks = asks
         .iter()
@@ -264,17 +214,15 @@ async fn permission(world: World, platform: Platform) {
 }
 
 async fn lines(world: World) {
-    let questions: Vec<String> = (1..=7)
-        .map(|n| format!("[Part {n}] How is part {n}? | good | bad"))
-        .collect();
+    let questions: Vec<String> =
+        (1..=7).map(|n| format!("[Part {n}] How is part {n}? | good | bad")).collect();
     let prompt = format!("question: {}", questions.join(" // "));
     let (talk, turn) = world.begin(Platform::Discord, &prompt).await;
     let ask = asked(&talk, "Answer…").await;
     assert!(ask.text.contains("7 questions"), "{}", ask.text);
     let typed = "1: 1\n2: bad\n3: so so\n4) 2\n5: good\n6: 1";
     talk.fill(&ask, "Answer…", &json!({ "x": typed })).await;
-    talk.whispered("Question 7 (Part 7) has no answer yet")
-        .await;
+    talk.whispered("Question 7 (Part 7) has no answer yet").await;
     let typed = format!("{typed}\n7: as it was");
     talk.fill(&ask, "Answer…", &json!({ "x": typed })).await;
     let told = [
@@ -283,12 +231,7 @@ async fn lines(world: World) {
         "part 7?” was answered: as it was",
     ];
     answered(&talk, &turn, &told).await;
-    settled(
-        &talk,
-        &ask,
-        &["Part 1: good", "Part 4: bad", "Part 7: as it was"],
-    )
-    .await;
+    settled(&talk, &ask, &["Part 1: good", "Part 4: bad", "Part 7: as it was"]).await;
     talk.finish().await;
 }
 
@@ -299,17 +242,10 @@ async fn expired() {
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
-        let (talk, turn) = world
-            .begin(platform, "ask: touch never.txt\necho: after")
-            .await;
+        let (talk, turn) = world.begin(platform, "ask: touch never.txt\necho: after").await;
         let ask = asked(&talk, "Allow once").await;
         let id = open_ask(&talk).await;
-        settled(
-            &talk,
-            &ask,
-            &["Nobody decided in time, so it counts as no."],
-        )
-        .await;
+        settled(&talk, &ask, &["Nobody decided in time, so it counts as no."]).await;
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         let sandbox = talk.sandbox().await;
         let file = world.provider.download(&sandbox, "never.txt").await;

@@ -56,22 +56,16 @@ impl Mirrored {
             ..Options::limits(quick())
         });
         let world = World::of(&stack);
-        Self {
-            stack,
-            world,
-            _mirror: mirror,
-        }
+        Self { stack, world, _mirror: mirror }
     }
 }
 
 fn repository(folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join("README.md"), "The API of Acme.\n").unwrap();
-    for arguments in [
-        ["init", "-q", "."].as_slice(),
-        &["add", "."],
-        &["commit", "-q", "-m", "First"],
-    ] {
+    for arguments in
+        [["init", "-q", "."].as_slice(), &["add", "."], &["commit", "-q", "-m", "First"]]
+    {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]);
         let done = git.args(arguments).current_dir(folder).output().unwrap();
@@ -84,11 +78,9 @@ fn tenant_of(world: &World, platform: Platform) -> ThreadKey {
     let ready = &world.ready;
     match platform {
         Platform::Discord => ThreadKey::discord(&ready.discord_guild_id, "1"),
-        Platform::Slack => ThreadKey::slack(
-            &ready.slack_team_id,
-            &ready.slack_channel_id,
-            "1700000000.000100",
-        ),
+        Platform::Slack => {
+            ThreadKey::slack(&ready.slack_team_id, &ready.slack_channel_id, "1700000000.000100")
+        }
     }
     .unwrap()
 }
@@ -102,10 +94,7 @@ async fn stored<T: DeserializeOwned + Default>(
     let partition = format!("tenant:{}", thread.tenant());
     let key = json!({"thread": {"S": partition}, "item": {"S": item}});
     let body = json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key});
-    let answer = world
-        .aws
-        .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-        .await?;
+    let answer = world.aws.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await?;
     match answer["Item"][item]["S"].as_str() {
         None => Ok(T::default()),
         Some(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
@@ -152,23 +141,13 @@ async fn configure(world: &World, platform: Platform, by: Person, manages: bool,
         "MessageGroupId": thread.to_string(),
         "MessageDeduplicationId": id,
     });
-    world
-        .aws
-        .call("sqs", "AmazonSQS.SendMessage", &message)
-        .await
-        .unwrap();
-    eventually(
-        ANSWER_MS_MAX,
-        "the word is carried out",
-        async || match world
-            .aws
-            .queued(&world.deployment.control_queue_url)
-            .await?
-        {
+    world.aws.call("sqs", "AmazonSQS.SendMessage", &message).await.unwrap();
+    eventually(ANSWER_MS_MAX, "the word is carried out", async || {
+        match world.aws.queued(&world.deployment.control_queue_url).await? {
             0 => Ok(()),
             waiting => Err(format!("{waiting} control words")),
-        },
-    )
+        }
+    })
     .await;
 }
 
@@ -178,10 +157,7 @@ fn manager(world: &World, platform: Platform) -> Person {
         Platform::Discord => &world.ready.discord_user_id,
         Platform::Slack => &world.ready.slack_user_id,
     };
-    Person {
-        id: id.clone(),
-        name: "Ada".to_owned(),
-    }
+    Person { id: id.clone(), name: "Ada".to_owned() }
 }
 
 pub async fn set(world: &World, platform: Platform, change: Change) {
@@ -191,21 +167,13 @@ pub async fn set(world: &World, platform: Platform, change: Change) {
     eventually(VISIBLE_MS_MAX, "the change is stored", async || {
         let now = settings(world, platform).await;
         let made = now.audit.last().is_some_and(|made| made.change == change);
-        if made && now.version == before + 1 {
-            Ok(())
-        } else {
-            Err(format!("{now:?}"))
-        }
+        if made && now.version == before + 1 { Ok(()) } else { Err(format!("{now:?}")) }
     })
     .await;
 }
 
 fn default_of(of: Kind, value: Option<&str>) -> Change {
-    Change::Default {
-        channel: None,
-        of,
-        value: value.map(str::to_owned),
-    }
+    Change::Default { channel: None, of, value: value.map(str::to_owned) }
 }
 
 async fn reason(talk: &Talk<'_>, turn: &str) -> String {
@@ -226,10 +194,7 @@ async fn chosen(platform: Platform) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk.answer(&first).await;
     assert!(answer.contains("The API of Acme."), "{answer}");
-    assert_eq!(
-        talk.session().await.sandbox.repo.as_deref(),
-        Some("acme/api")
-    );
+    assert_eq!(talk.session().await.sandbox.repo.as_deref(), Some("acme/api"));
     let card = talk.card(&first).await;
     assert!(card.text.contains(OTHER_MODEL), "{card:?}");
     let status = talk.status().await;
@@ -250,15 +215,9 @@ async fn chosen(platform: Platform) {
     let thread = tenant_of(world, platform);
     let catalogue: Catalogue = stored(world, &thread, "catalogue").await.unwrap();
     assert_eq!(catalogue.models, ["scripted/scripted-1", OTHER_MODEL]);
-    assert!(
-        catalogue.agents.contains(&"plan".to_owned()),
-        "{catalogue:?}"
-    );
+    assert!(catalogue.agents.contains(&"plan".to_owned()), "{catalogue:?}");
     assert_eq!(catalogue.recent.repos, ["acme/api"]);
-    assert_eq!(
-        catalogue.recent.models,
-        ["scripted/scripted-1", OTHER_MODEL]
-    );
+    assert_eq!(catalogue.recent.models, ["scripted/scripted-1", OTHER_MODEL]);
     talk.finish().await;
     place.stack.end().unwrap();
 }
@@ -272,12 +231,7 @@ async fn refused(platform: Platform) {
     configure(world, platform, member, false, model).await;
     assert_eq!(settings(world, platform).await, Settings::default());
 
-    set(
-        world,
-        platform,
-        default_of(Kind::Repo, Some("acme/nothing")),
-    )
-    .await;
+    set(world, platform, default_of(Kind::Repo, Some("acme/nothing"))).await;
     let (mut talk, first) = world.begin(platform, "run: ls").await;
     let told = reason(&talk, &first).await;
     assert!(
@@ -287,12 +241,7 @@ async fn refused(platform: Platform) {
     assert!(talk.card(&first).await.text.contains("acme/nothing"));
 
     set(world, platform, default_of(Kind::Repo, Some("acme/api"))).await;
-    set(
-        world,
-        platform,
-        default_of(Kind::Model, Some("scripted/nobody")),
-    )
-    .await;
+    set(world, platform, default_of(Kind::Model, Some("scripted/nobody"))).await;
     let second = talk.say("run: ls").await;
     let told = reason(&talk, &second).await;
     let first = format!(
@@ -307,10 +256,7 @@ async fn refused(platform: Platform) {
     set(world, platform, default_of(Kind::Model, None)).await;
     // What no sandbox has is refused when it is set: they have said by now what they have.
     let before = settings(world, platform).await;
-    let (by, agent) = (
-        manager(world, platform),
-        default_of(Kind::Agent, Some("nobody")),
-    );
+    let (by, agent) = (manager(world, platform), default_of(Kind::Agent, Some("nobody")));
     configure(world, platform, by, true, agent).await;
     assert_eq!(settings(world, platform).await, before);
 

@@ -32,22 +32,12 @@ pub(crate) const ROOM: f64 = 2.0;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test(
-            "costs::the_bills_are_what_counts_and_prices_come_to",
-            || {
-                bills();
-                Ok(())
-            },
-        ),
-        on(
-            &COMMON,
-            "costs::a_turn_takes_no_more_than_the_document_counts",
-            measured,
-        ),
-        trial(
-            "costs::a_look_that_finds_nothing_new_takes_what_the_document_counts",
-            looked,
-        ),
+        Trial::test("costs::the_bills_are_what_counts_and_prices_come_to", || {
+            bills();
+            Ok(())
+        }),
+        on(&COMMON, "costs::a_turn_takes_no_more_than_the_document_counts", measured),
+        trial("costs::a_look_that_finds_nothing_new_takes_what_the_document_counts", looked),
     ]
 }
 
@@ -83,13 +73,8 @@ fn number(table: &Table, row: &str, column: &str) -> f64 {
         .get(row)
         .and_then(|cells| cells.get(column))
         .unwrap_or_else(|| panic!("docs/COSTS.md has no {row} / {column}"));
-    let digits: String = cell
-        .chars()
-        .filter(|char| !matches!(char, ',' | '$'))
-        .collect();
-    digits
-        .parse()
-        .unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
+    let digits: String = cell.chars().filter(|char| !matches!(char, ',' | '$')).collect();
+    digits.parse().unwrap_or_else(|_| panic!("{row} / {column} is {cell:?}, not a number"))
 }
 
 /// How much of something the document counts in a column.
@@ -106,11 +91,7 @@ struct Scenario {
 }
 
 const SCENARIOS: [Scenario; 4] = [
-    Scenario {
-        bill: "an idle month",
-        parts: &[("sweep", MINUTES_A_MONTH)],
-        monthly: "a month",
-    },
+    Scenario { bill: "an idle month", parts: &[("sweep", MINUTES_A_MONTH)], monthly: "a month" },
     Scenario {
         bill: "1,000 turns",
         parts: &[
@@ -163,9 +144,7 @@ fn bills() {
             let amount = match price["counted"].as_str() {
                 "each" => {
                     let parts = scenario.parts.iter();
-                    parts
-                        .map(|(column, times)| times * number(&counts, row, column))
-                        .sum()
+                    parts.map(|(column, times)| times * number(&counts, row, column)).sum()
                 }
                 monthly if monthly == scenario.monthly => number(&prices, row, "how many"),
                 _ => 0.0,
@@ -206,9 +185,7 @@ fn bills() {
     let written = Alarm::ALL.len() as f64 * HOURS_WITH_TROUBLE;
     let told = number(&prices, "metrics in use", "how many");
     assert!((told - written).abs() < 1e-9, "{told}, not {written}");
-    let mappings = template
-        .matches("FunctionResponseTypes: [ReportBatchItemFailures]")
-        .count();
+    let mappings = template.matches("FunctionResponseTypes: [ReportBatchItemFailures]").count();
     let polls = mappings as f64 * POLLERS * POLLS_A_MINUTE * MINUTES_A_MONTH;
     assert_eq!(number(&prices, "polls of empty queues", "how many"), polls);
 
@@ -223,10 +200,7 @@ fn bills() {
         }
         looks
     };
-    assert_eq!(
-        [120_000, 300_000].map(|end_ms| looks_until(&limits, end_ms)),
-        [9, 21]
-    );
+    assert_eq!([120_000, 300_000].map(|end_ms| looks_until(&limits, end_ms)), [9, 21]);
     let text = std::fs::read_to_string(workspace().join("docs/COSTS.md")).unwrap();
     assert!(text.contains(&format!("`{LOOKED_AT_LESS}`")));
     let less: Limits = serde_json::from_str(LOOKED_AT_LESS).unwrap();
@@ -235,10 +209,7 @@ fn bills() {
     assert!(number(&bills, "**together**", "the same, looked at less") <= MINUTES_MAX);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
     let followed = |row: &str| number(&counts, row, "minute held");
-    assert_eq!(
-        followed("queue requests"),
-        a_minute(limits.heartbeat_ms) + a_minute(OTHERS_MS)
-    );
+    assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms) + a_minute(OTHERS_MS));
     assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
     assert!(template.contains("\n    MemorySize: 128\n"));
     assert_eq!(followed("function GB-seconds"), 60.0 * 0.125);
@@ -270,10 +241,8 @@ async fn measured(world: World) {
 
         for (column, taken) in [("first turn", &first), ("next turn", &next)] {
             println!("{} {column}: {taken:?}", platform.word());
-            for (row, measured) in [
-                ("queue requests", taken.queue),
-                ("table writes", taken.writes),
-            ] {
+            for (row, measured) in [("queue requests", taken.queue), ("table writes", taken.writes)]
+            {
                 let told = number(&counts, row, column);
                 assert!(
                     measured <= told && told <= ROOM * measured,
@@ -317,14 +286,8 @@ async fn looked() {
         let count = |of: &str| look.iter().filter(|call| call.starts_with(of)).count() as f64;
         // The mapping receives it.
         assert_eq!(1.0 + count("sqs "), counted("queue requests", "look"));
-        assert_eq!(
-            count("dynamodb UpdateItem"),
-            counted("table writes", "look")
-        );
-        assert_eq!(
-            (count("dynamodb BatchGetItem"), count("dynamodb ")),
-            (1.0, 2.0)
-        );
+        assert_eq!(count("dynamodb UpdateItem"), counted("table writes", "look"));
+        assert_eq!((count("dynamodb BatchGetItem"), count("dynamodb ")), (1.0, 2.0));
         assert_eq!(count("chat "), 0.0, "nothing new is shown");
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         talk.finish().await;
@@ -344,11 +307,7 @@ async fn given_back(talk: &Talk<'_>, receive: u32) {
 }
 
 fn noted(mark: &str) -> Condition {
-    Condition {
-        text: mark.to_owned(),
-        function: "Worker".to_owned(),
-        ..Condition::default()
-    }
+    Condition { text: mark.to_owned(), function: "Worker".to_owned(), ..Condition::default() }
 }
 
 /// The calls in what they are billed by, with the record as large as it is after the turn.
@@ -359,10 +318,7 @@ async fn taken(talk: &Talk<'_>, calls: &[String]) -> Taken {
     // the index, whose entry a write may move.
     let kb = bytes.div_ceil(1_024) as f64;
     // The ingress sends, the mapping receives and deletes.
-    let mut taken = Taken {
-        queue: 3.0,
-        writes: 0.0,
-    };
+    let mut taken = Taken { queue: 3.0, writes: 0.0 };
     for call in calls {
         match call.as_str() {
             "dynamodb UpdateItem" | "dynamodb PutItem" => taken.writes += kb + 1.0,

@@ -33,9 +33,7 @@ pub fn trials() -> Vec<Trial> {
             || {
                 let written: BTreeSet<&str> = Alarm::ALL.iter().map(|it| it.metric()).collect();
                 let all = alarms();
-                let own = all
-                    .iter()
-                    .filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE);
+                let own = all.iter().filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE);
                 let looked_at: BTreeSet<&str> = own
                     .map(|(_, alarm)| {
                         assert_eq!(alarm["Dimensions"][0]["Name"], DIMENSION);
@@ -65,10 +63,9 @@ pub fn trials() -> Vec<Trial> {
             "deployment::the_queues_give_a_message_up_after_as_many_deliveries_as_the_code_reckons_with",
             || {
                 let template = template();
-                for (queue, bound) in [
-                    ("Messages", DELIVERIES_MAX),
-                    ("Control", CONTROL_DELIVERIES_MAX),
-                ] {
+                for (queue, bound) in
+                    [("Messages", DELIVERIES_MAX), ("Control", CONTROL_DELIVERIES_MAX)]
+                {
                     let policy = &template["Resources"][queue]["Properties"]["RedrivePolicy"];
                     let most = policy["maxReceiveCount"].as_u64();
                     assert_eq!(most, Some(bound.into()), "{queue}");
@@ -88,10 +85,8 @@ pub fn trials() -> Vec<Trial> {
                     let text = std::fs::read_to_string(workspace().join(file)).unwrap();
                     assert!(text.contains(test), "{file} has no {test}");
                     let all = alarms();
-                    let (id, _) = all
-                        .iter()
-                        .find(|(_, one)| one["MetricName"] == alarm.metric())
-                        .unwrap();
+                    let (id, _) =
+                        all.iter().find(|(_, one)| one["MetricName"] == alarm.metric()).unwrap();
                     let page = page(&runbook, id);
                     assert!(page.contains(&format!("`{event}`")), "{id}: {event}");
                 }
@@ -110,15 +105,9 @@ pub fn trials() -> Vec<Trial> {
                         .output()
                         .unwrap();
                     let tree = String::from_utf8(told.stdout).unwrap();
-                    assert!(
-                        tree.contains("\nbobbin-cloud "),
-                        "{told:?}",
-                        told = told.stderr
-                    );
-                    let links = |name: &str| {
-                        tree.lines()
-                            .any(|line| line.starts_with(&format!("{name} ")))
-                    };
+                    assert!(tree.contains("\nbobbin-cloud "), "{told:?}", told = told.stderr);
+                    let links =
+                        |name: &str| tree.lines().any(|line| line.starts_with(&format!("{name} ")));
                     for named in [
                         "lambda_runtime",
                         "lambda_http",
@@ -131,13 +120,9 @@ pub fn trials() -> Vec<Trial> {
                         assert!(links(named), "{function} does not link {named}");
                     }
                     // They cost a cold start files that are not there, and a second library of cryptography.
-                    for kept_out in [
-                        "aws-config",
-                        "aws-lc-rs",
-                        "aws-lc-sys",
-                        "openssl",
-                        "native-tls",
-                    ] {
+                    for kept_out in
+                        ["aws-config", "aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"]
+                    {
                         assert!(!links(kept_out), "{function} links {kept_out}");
                     }
                 }
@@ -162,23 +147,14 @@ pub fn trials() -> Vec<Trial> {
                         let metrics = properties["metrics"].as_array().unwrap();
                         // They are Amazon's own, which cost nothing.
                         assert!(
-                            metrics
-                                .iter()
-                                .all(|it| it[0].as_str().unwrap().starts_with("AWS/"))
+                            metrics.iter().all(|it| it[0].as_str().unwrap().starts_with("AWS/"))
                         );
                         continue;
                     }
                     let query = properties["query"].as_str().unwrap();
-                    assert!(
-                        query.starts_with("SOURCE '${WorkerLogs}' | filter event "),
-                        "{query}"
-                    );
+                    assert!(query.starts_with("SOURCE '${WorkerLogs}' | filter event "), "{query}");
                     let quoted = query.split('\'').skip(3).step_by(2);
-                    asked.extend(
-                        quoted
-                            .filter(|word| !word.ends_with('.'))
-                            .map(str::to_owned),
-                    );
+                    asked.extend(quoted.filter(|word| !word.ends_with('.')).map(str::to_owned));
                 }
                 let unknown: Vec<_> = asked
                     .iter()
@@ -198,10 +174,7 @@ pub fn trials() -> Vec<Trial> {
                 let alarms = alarms();
                 for (id, alarm) in &alarms {
                     let about = alarm["AlarmDescription"].as_str().unwrap();
-                    assert!(
-                        about.ends_with(&format!("See docs/RUNBOOK.md, {id}.")),
-                        "{about}"
-                    );
+                    assert!(about.ends_with(&format!("See docs/RUNBOOK.md, {id}.")), "{about}");
                     assert_eq!(tagged(&alarm["AlarmActions"][0]), "Alarms", "{id}");
                     let page = page(&runbook, id);
                     for part in ["**What it means.**", "**Look at.**", "**Do.**", "```"] {
@@ -236,10 +209,9 @@ pub fn trials() -> Vec<Trial> {
                     || kind == "AWS::KMS::Key"
                     || queue;
                 // What a first deployment made is taken away again when it fails: nobody has put anything into it.
-                for (policy, kept) in [
-                    ("DeletionPolicy", "RetainExceptOnCreate"),
-                    ("UpdateReplacePolicy", "Retain"),
-                ] {
+                for (policy, kept) in
+                    [("DeletionPolicy", "RetainExceptOnCreate"), ("UpdateReplacePolicy", "Retain")]
+                {
                     let said = resource[policy].as_str();
                     assert_eq!(said, stateful.then_some(kept), "{id}: {policy}");
                 }
@@ -281,16 +253,12 @@ pub fn trials() -> Vec<Trial> {
 fn resources() -> Vec<(String, Value)> {
     let template = template();
     let all = template["Resources"].as_mapping().unwrap().clone();
-    all.into_iter()
-        .map(|(id, one)| (id.as_str().unwrap().to_owned(), one))
-        .collect()
+    all.into_iter().map(|(id, one)| (id.as_str().unwrap().to_owned(), one)).collect()
 }
 
 fn functions() -> Vec<(String, Value)> {
     let all = resources().into_iter();
-    let all: Vec<_> = all
-        .filter(|(_, one)| one["Type"] == "AWS::Serverless::Function")
-        .collect();
+    let all: Vec<_> = all.filter(|(_, one)| one["Type"] == "AWS::Serverless::Function").collect();
     assert_eq!(all.len(), 4);
     all
 }
@@ -307,12 +275,8 @@ fn secrets_are_made_empty() {
     let made: BTreeSet<&str> = secrets.keys().copied().collect();
     assert_eq!(made, expected);
     for (id, properties) in &secrets {
-        let names: Vec<&str> = properties
-            .as_mapping()
-            .unwrap()
-            .keys()
-            .map(|name| name.as_str().unwrap())
-            .collect();
+        let names: Vec<&str> =
+            properties.as_mapping().unwrap().keys().map(|name| name.as_str().unwrap()).collect();
         let about = properties["Description"].as_str().unwrap();
         for key in Key::ALL.iter().filter(|key| key.secret() == *id) {
             assert!(about.contains(key.name()), "{id}: {about}");
@@ -427,11 +391,7 @@ fn alarms() -> Vec<(String, Value)> {
         .filter(|(_, one)| one["Type"] == "AWS::CloudWatch::Alarm")
         .map(|(id, one)| (id.as_str().unwrap().to_owned(), one["Properties"].clone()))
         .collect();
-    assert!(
-        alarms.len() >= 8,
-        "the template has only {} alarms",
-        alarms.len()
-    );
+    assert!(alarms.len() >= 8, "the template has only {} alarms", alarms.len());
     alarms
 }
 

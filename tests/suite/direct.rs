@@ -32,10 +32,7 @@ pub fn trials() -> Vec<Trial> {
             "embedded::direct::what_was_begun_goes_on_where_it_was_begun_when_the_setting_is_switched",
             switched,
         ),
-        trial(
-            "embedded::direct::a_worker_that_dies_while_it_posts_finds_its_post_again",
-            killed,
-        ),
+        trial("embedded::direct::a_worker_that_dies_while_it_posts_finds_its_post_again", killed),
         trial(
             "embedded::direct::what_ingress_cannot_decide_is_worked_on_once_and_in_the_right_thread",
             undecided,
@@ -66,11 +63,9 @@ fn stack_with(more: &[(&str, u64)]) -> Stack {
     for (name, ms) in more {
         limits[*name] = json!(ms);
     }
-    for (name, ms) in [
-        ("visibility_ms", 15_000),
-        ("heartbeat_ms", 3_000),
-        ("lifecycle_call_ms", 10_000),
-    ] {
+    for (name, ms) in
+        [("visibility_ms", 15_000), ("heartbeat_ms", 3_000), ("lifecycle_call_ms", 10_000)]
+    {
         limits[name] = json!(ms);
     }
     Stack::start(&Options::limits(limits))
@@ -92,10 +87,7 @@ async fn settings(world: &World) -> Result<Settings, String> {
     let partition = format!("tenant:slack:{}", world.ready.slack_team_id);
     let key = json!({"thread": {"S": partition}, "item": {"S": "settings"}});
     let body = json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key});
-    let answer = world
-        .aws
-        .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-        .await?;
+    let answer = world.aws.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await?;
     let text = answer["Item"]["settings"]["S"].as_str().unwrap_or("{}");
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
@@ -148,12 +140,7 @@ async fn say(
 }
 
 fn silent(world: &World, thread: Thread) -> Talk<'_> {
-    Talk {
-        world,
-        platform: Platform::Slack,
-        thread,
-        accepted: Vec::new(),
-    }
+    Talk { world, platform: Platform::Slack, thread, accepted: Vec::new() }
 }
 
 /// No record and no sandbox of this thread.
@@ -177,11 +164,7 @@ async fn shared() {
     assert!(talk.answer(&second).await.contains("kept between us"));
     let now = talk.session().await;
     assert_eq!(
-        (
-            talk.sandbox().await.id,
-            &now.agent_session,
-            now.sandbox.generation
-        ),
+        (talk.sandbox().await.id, &now.agent_session, now.sandbox.generation),
         (sandbox.id, &session.agent_session, 1)
     );
     is_untouched(&world, &world.slack.thread(&ada.channel, &ts).unwrap()).await;
@@ -206,61 +189,32 @@ async fn shared() {
         assert_eq!(world.slack.act(&retry).await.unwrap()["status"], 200);
         assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
     }
-    let file = world
-        .provider
-        .download(&talk.sandbox().await, "note.txt")
-        .await;
+    let file = world.provider.download(&talk.sandbox().await, "note.txt").await;
     assert_eq!(file.unwrap().matches("again").count(), 1);
     assert_eq!(talk.session().await.ended.len(), 4);
 
     // Words, Slack's own status and Stop, and a button.
     write(&world, &ada, None, "status").await;
-    talk.see(VISIBLE_MS_MAX, "the status is told", |one| {
-        one.text.contains("Nothing is running.")
-    })
-    .await;
-    let (slow, slow_ts) = say(
-        &mut talk,
-        &ada,
-        None,
-        "slow: 60 one two three four five six",
-    )
-    .await;
+    talk.see(VISIBLE_MS_MAX, "the status is told", |one| one.text.contains("Nothing is running."))
+        .await;
+    let (slow, slow_ts) = say(&mut talk, &ada, None, "slow: 60 one two three four five six").await;
     talk.running(&slow).await;
     let of_message = world.slack.thread(&ada.channel, &slow_ts).unwrap();
-    eventually(
-        VISIBLE_MS_MAX,
-        "the status stands at the message",
-        async || match world.slack.status(&of_message).await?.as_str() {
+    eventually(VISIBLE_MS_MAX, "the status stands at the message", async || {
+        match world.slack.status(&of_message).await?.as_str() {
             "processing" => Ok(()),
             other => Err(other.to_owned()),
-        },
-    )
+        }
+    })
     .await;
     let act = json!({"type": "stop_session", "channel_id": ada.channel, "thread_ts": slow_ts});
     world.slack.act(&act).await.unwrap();
-    assert!(matches!(
-        talk.ended(&slow).await.outcome,
-        Outcome::Cancelled { .. }
-    ));
-    let (slow, _) = say(
-        &mut talk,
-        &ada,
-        None,
-        "slow: 60 one two three four five six",
-    )
-    .await;
+    assert!(matches!(talk.ended(&slow).await.outcome, Outcome::Cancelled { .. }));
+    let (slow, _) = say(&mut talk, &ada, None, "slow: 60 one two three four five six").await;
     talk.running(&slow).await;
     let card = talk.card(&slow).await;
-    world
-        .slack
-        .press(&talk.thread, &card, "Stop")
-        .await
-        .unwrap();
-    assert!(matches!(
-        talk.ended(&slow).await.outcome,
-        Outcome::Cancelled { .. }
-    ));
+    world.slack.press(&talk.thread, &card, "Stop").await.unwrap();
+    assert!(matches!(talk.ended(&slow).await.outcome, Outcome::Cancelled { .. }));
 
     // Somebody else has their own.
     let mut other = silent(&world, one_thread(&world, &sam));
@@ -279,27 +233,14 @@ async fn whole_life() {
     let ada = ada(&world).await;
     switch(&world, "one", true).await;
     let mut talk = silent(&world, one_thread(&world, &ada));
-    let (asking, _) = say(
-        &mut talk,
-        &ada,
-        None,
-        "question: Which colour? | red | blue",
-    )
-    .await;
-    let ask = talk
-        .see(ANSWER_MS_MAX, "the ask stands", |one| {
-            one.button("blue").is_some()
-        })
-        .await;
+    let (asking, _) = say(&mut talk, &ada, None, "question: Which colour? | red | blue").await;
+    let ask = talk.see(ANSWER_MS_MAX, "the ask stands", |one| one.button("blue").is_some()).await;
     talk.press(&ask, "blue").await;
     assert_eq!(talk.ended(&asking).await.outcome, Outcome::Answered);
     assert!(talk.answer(&asking).await.contains("was answered: blue"));
 
     // Nobody writes: it is paused, then deleted, and that is told where the person reads.
-    talk.see(ANSWER_MS_MAX, "its end is told", |one| {
-        one.text.contains(words::EXPIRED)
-    })
-    .await;
+    talk.see(ANSWER_MS_MAX, "its end is told", |one| one.text.contains(words::EXPIRED)).await;
     let session = talk.session().await;
     assert_eq!(session.sandbox.phase, Phase::Destroyed);
     let was_paused = |entry: &TimelineEntry| entry.phase == Phase::Paused;
@@ -314,10 +255,7 @@ async fn whole_life() {
     let ts = write(&world, &ada, None, "reset").await;
     let turn = world.slack.turn(&ada.channel, &ts);
     talk.accepted.push(Accepted { turn, mark: None });
-    talk.see(ANSWER_MS_MAX, "the reset is told", |one| {
-        one.text.contains(words::RESET)
-    })
-    .await;
+    talk.see(ANSWER_MS_MAX, "the reset is told", |one| one.text.contains(words::RESET)).await;
     assert_eq!(talk.session().await.sandbox.phase, Phase::Destroyed);
     talk.check().await;
     world.check_quiet().await;
@@ -386,10 +324,9 @@ async fn killed() {
         let ts = write(&world, &ada, None, &text).await;
         let turn = world.slack.turn(&ada.channel, &ts);
         talk.accepted.push(Accepted::prompt(&turn, &mark));
-        let process = eventually(ANSWER_MS_MAX, "the post is held", async || {
-            breakpoint.held_process().await
-        })
-        .await;
+        let process =
+            eventually(ANSWER_MS_MAX, "the post is held", async || breakpoint.held_process().await)
+                .await;
         processes::kill(process);
         breakpoint.remove().await.unwrap();
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -434,10 +371,7 @@ async fn undecided() {
         let talk = world.talk(Platform::Slack, thread, &turn, &mark);
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         world.check_quiet().await;
-        let file = world
-            .provider
-            .download(&talk.sandbox().await, "count.txt")
-            .await;
+        let file = world.provider.download(&talk.sandbox().await, "count.txt").await;
         assert_eq!(file.unwrap().lines().count(), 1);
         is_untouched(&world, &other).await;
         talk.check().await;

@@ -15,36 +15,16 @@ use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused",
-            ping,
-        ),
-        on(
-            &CHAT,
-            "embedded::discord::what_is_not_signed_starts_nothing",
-            bad_signature,
-        ),
-        on(
-            &CHAT,
-            "embedded::discord::malformed_bodies_get_a_clear_word",
-            malformed,
-        ),
+        on(&CHAT, "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused", ping),
+        on(&CHAT, "embedded::discord::what_is_not_signed_starts_nothing", bad_signature),
+        on(&CHAT, "embedded::discord::malformed_bodies_get_a_clear_word", malformed),
         on(
             &CHAT,
             "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox",
             reply_form,
         ),
-        on(
-            &CHAT,
-            "embedded::discord::a_turn_whose_thread_was_deleted_ends_on_record",
-            deleted,
-        ),
-        on(
-            &CHAT,
-            "embedded::discord::an_expired_token_still_ends_in_an_answer",
-            expired_token,
-        ),
+        on(&CHAT, "embedded::discord::a_turn_whose_thread_was_deleted_ends_on_record", deleted),
+        on(&CHAT, "embedded::discord::an_expired_token_still_ends_in_an_answer", expired_token),
         on(
             &CHAT,
             "embedded::discord::a_command_outside_of_a_thread_says_where_it_belongs",
@@ -56,11 +36,7 @@ pub fn trials() -> Vec<Trial> {
 async fn ping(world: World) {
     let probe = world.discord.act(&json!({"type": "ping"})).await;
     assert!(probe.is_ok(), "{probe:?}");
-    let answer = world
-        .discord
-        .deliver(r#"{"id":"1","type":1,"version":1}"#)
-        .await
-        .unwrap();
+    let answer = world.discord.deliver(r#"{"id":"1","type":1,"version":1}"#).await.unwrap();
     assert_eq!((answer.status, answer.json()), (200, json!({"type": 1})));
     let other = world.discord.sign("1700000000", "{}");
     let refused = world
@@ -75,13 +51,9 @@ async fn ping(world: World) {
 pub async fn bad_signature(world: World) {
     let discord = &world.discord;
     let (forged, forged_mark) = marked("echo: forged");
-    let body = discord
-        .interaction("sandbox", &discord.channel(), &json!({"prompt": forged}))
-        .to_string();
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
+    let body =
+        discord.interaction("sandbox", &discord.channel(), &json!({"prompt": forged})).to_string();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let good = discord.sign(&now.to_string(), &body);
     let other_body = discord.sign(&now.to_string(), "{}");
     let stale = (now - 3_600).to_string();
@@ -100,10 +72,7 @@ pub async fn bad_signature(world: World) {
     let (text, mark) = marked("echo: signed by the test itself");
     let interaction = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
     let talk = world.by_interaction(&interaction, &mark).await;
-    assert_eq!(
-        talk.ended(&talk.accepted[0].turn).await.outcome,
-        Outcome::Answered
-    );
+    assert_eq!(talk.ended(&talk.accepted[0].turn).await.outcome, Outcome::Answered);
     let calls = world.model_calls().await.unwrap();
     assert!(
         calls.iter().all(|call| !call.user.contains(&forged_mark)),
@@ -114,10 +83,7 @@ pub async fn bad_signature(world: World) {
 
 async fn malformed(world: World) {
     let discord = &world.discord;
-    let large = format!(
-        r#"{{"id":"1","type":2,"data":"{}"}}"#,
-        "x".repeat(3 * 1024 * 1024)
-    );
+    let large = format!(r#"{{"id":"1","type":2,"data":"{}"}}"#, "x".repeat(3 * 1024 * 1024));
     for (body, status) in [
         ("{", 400),
         ("[]", 400),
@@ -132,15 +98,9 @@ async fn malformed(world: World) {
     }
     // A command that is not known (any more), and one without its option: words for the person, nothing started.
     for (name, options) in [("made-up", json!({})), ("sandbox", json!({}))] {
-        let body = discord
-            .interaction(name, &discord.channel(), &options)
-            .to_string();
+        let body = discord.interaction(name, &discord.channel(), &options).to_string();
         let answer = discord.deliver(&body).await.unwrap();
-        assert_eq!(
-            (answer.status, &answer.json()["type"]),
-            (200, &json!(4)),
-            "{name}: {answer:?}"
-        );
+        assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(4)), "{name}: {answer:?}");
         assert_eq!(answer.json()["data"]["flags"], 64, "{name}: others see it");
     }
 }
@@ -149,15 +109,9 @@ async fn reply_form(world: World) {
     let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk
-        .see(VISIBLE_MS_MAX, "the answer has a Reply button", |one| {
-            one.button("Reply").is_some()
-        })
+        .see(VISIBLE_MS_MAX, "the answer has a Reply button", |one| one.button("Reply").is_some())
         .await;
-    let opened = world
-        .discord
-        .press(&talk.thread, &answer, "Reply")
-        .await
-        .unwrap();
+    let opened = world.discord.press(&talk.thread, &answer, "Reply").await.unwrap();
     assert_eq!(opened.outcome["kind"], "modal", "{}", opened.outcome);
     let (text, mark) = marked("echo: by the form");
     let form = json!({"type": "modal", "channel_id": talk.thread.channel, "custom_id": opened.outcome["modal"]["custom_id"], "fields": {"prompt": text, "when": "queue"}});
@@ -173,9 +127,7 @@ async fn reply_form(world: World) {
         .await
         .unwrap();
     let typed = talk
-        .see(VISIBLE_MS_MAX, "the typed message stands", |one| {
-            one.text == text && !one.by_bot
-        })
+        .see(VISIBLE_MS_MAX, "the typed message stands", |one| one.text == text && !one.by_bot)
         .await;
     let menu = json!({"type": "message_command", "name": "Send to sandbox", "channel_id": talk.thread.channel, "message_id": typed.id});
     let third = world.discord.act(&menu).await.unwrap().interaction;
@@ -194,19 +146,10 @@ async fn expired_token(world: World) {
     let token = interaction["token"].as_str().unwrap();
     // Discord's answer to a token that has expired, for every route of this one.
     let fault = json!({"route": token, "status": 404, "code": 10_015, "count": 50, "body": {"message": "Unknown Webhook", "code": 10_015}});
-    discord
-        .control(Method::POST, "faults", &fault)
-        .await
-        .unwrap();
+    discord.control(Method::POST, "faults", &fault).await.unwrap();
     let answer = discord.deliver(&interaction.to_string()).await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
-    let talk = world
-        .found(
-            Platform::Discord,
-            interaction["id"].as_str().unwrap(),
-            &mark,
-        )
-        .await;
+    let talk = world.found(Platform::Discord, interaction["id"].as_str().unwrap(), &mark).await;
     let turn = talk.accepted[0].turn.clone();
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("in spite of it"));
@@ -214,16 +157,10 @@ async fn expired_token(world: World) {
 }
 
 async fn deleted(world: World) {
-    let (talk, turn) = world
-        .begin(Platform::Discord, "slow: 5 nobody will read this")
-        .await;
+    let (talk, turn) = world.begin(Platform::Discord, "slow: 5 nobody will read this").await;
     talk.running(&turn).await;
     let gone = json!({"channel_id": talk.thread.channel});
-    world
-        .discord
-        .control(Method::POST, "delete_channel", &gone)
-        .await
-        .unwrap();
+    world.discord.control(Method::POST, "delete_channel", &gone).await.unwrap();
     let session = eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
         let session = world.session(&talk.thread.key).await?;
         match (&session.turn, session.ended.len()) {
@@ -239,32 +176,18 @@ async fn deleted(world: World) {
     let waiting = format!("queues/{name}/messages");
     eventually(VISIBLE_MS_MAX, "its message leaves the queue", async || {
         let listed = world.engine(Method::GET, &waiting, &Value::Null).await?;
-        if listed.to_string().contains(&turn) {
-            Err("it is still there")
-        } else {
-            Ok(())
-        }
-        .map_err(str::to_owned)
+        if listed.to_string().contains(&turn) { Err("it is still there") } else { Ok(()) }
+            .map_err(str::to_owned)
     })
     .await;
 }
 
 async fn outside(world: World) {
     for name in ["stop", "status", "reset", "say"] {
-        let options = if name == "say" {
-            json!({"prompt": "echo: where?"})
-        } else {
-            json!({})
-        };
-        let body = world
-            .discord
-            .interaction(name, &world.discord.channel(), &options)
-            .to_string();
+        let options = if name == "say" { json!({"prompt": "echo: where?"}) } else { json!({}) };
+        let body = world.discord.interaction(name, &world.discord.channel(), &options).to_string();
         let answer = world.discord.deliver(&body).await.unwrap();
-        let words = answer.json()["data"]["content"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let words = answer.json()["data"]["content"].as_str().unwrap_or_default().to_owned();
         assert!(words.contains("in a thread"), "{name}: {answer:?}");
     }
 }

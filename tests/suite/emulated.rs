@@ -31,28 +31,19 @@ const SIGNED: [(Platform, Scenario); 2] = [
 
 pub fn trials() -> Vec<Trial> {
     let everywhere = Platform::ALL.into_iter().flat_map(|platform| {
-        USUAL
-            .into_iter()
-            .chain(IDLE)
-            .map(move |scenario| (platform, scenario))
+        USUAL.into_iter().chain(IDLE).map(move |scenario| (platform, scenario))
     });
     everywhere
         .chain(SIGNED)
         .map(|(platform, (name, scenario))| {
-            beside(
-                format!("ministack::{}::{name}", platform.word()),
-                move || {
-                    let emulated = get();
-                    block_on(async {
-                        scenario(
-                            World::on(&emulated.stack, emulated.deployment.clone()),
-                            platform,
-                        )
+            beside(format!("ministack::{}::{name}", platform.word()), move || {
+                let emulated = get();
+                block_on(async {
+                    scenario(World::on(&emulated.stack, emulated.deployment.clone()), platform)
                         .await
-                    });
-                    Ok(())
-                },
-            )
+                });
+                Ok(())
+            })
         })
         .collect()
 }
@@ -83,17 +74,10 @@ fn start() -> Result<Emulated, String> {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(5_000);
     let emulator = Emulator::start()?;
-    let stack = Stack::start(&Options {
-        without_aws: true,
-        ..Options::default()
-    });
+    let stack = Stack::start(&Options { without_aws: true, ..Options::default() });
     let deployment = emulator.deploy(&stack.ready, &limits)?;
     block_on(World::on(&stack, deployment.clone()).deliver_to(&deployment.ingress))?;
-    Ok(Emulated {
-        stack,
-        emulator,
-        deployment,
-    })
+    Ok(Emulated { stack, emulator, deployment })
 }
 
 /// After the last test: nothing is without a record, and nothing is left behind.
@@ -101,12 +85,7 @@ pub fn end(failed: bool) -> Result<(), String> {
     let Some(Ok(emulated)) = SLOT.lock().unwrap_or_else(PoisonError::into_inner).take() else {
         return Ok(());
     };
-    let Ok(Emulated {
-        stack,
-        emulator,
-        deployment,
-    }) = Arc::try_unwrap(emulated)
-    else {
+    let Ok(Emulated { stack, emulator, deployment }) = Arc::try_unwrap(emulated) else {
         return Err("a test still holds the deployment".to_owned());
     };
     let mut trouble = Vec::new();
@@ -115,18 +94,11 @@ pub fn end(failed: bool) -> Result<(), String> {
             "\n--- the end of what ministack and its functions said ---\n{}",
             emulator.tail()
         );
-        eprintln!(
-            "\n--- the end of what the stack beside it said ---\n{}",
-            stack.tail()
-        );
+        eprintln!("\n--- the end of what the stack beside it said ---\n{}", stack.tail());
     } else {
         trouble.extend(block_on(World::on(&stack, deployment).check_orphans()).err());
     }
     trouble.extend(emulator.end().err());
     trouble.extend(stack.end().err());
-    if trouble.is_empty() {
-        Ok(())
-    } else {
-        Err(trouble.join("\n"))
-    }
+    if trouble.is_empty() { Ok(()) } else { Err(trouble.join("\n")) }
 }

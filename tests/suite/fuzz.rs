@@ -29,10 +29,7 @@ pub fn trials() -> Vec<Trial> {
         .iter()
         .map(|target| proof(format!("fuzz::{}", target.name), move || replayed(target)));
     targets
-        .chain([proof(
-            "fuzz::every_target_has_a_program_and_a_small_corpus",
-            complete,
-        )])
+        .chain([proof("fuzz::every_target_has_a_program_and_a_small_corpus", complete)])
         .collect()
 }
 
@@ -60,7 +57,7 @@ fn replayed(target: &'static Target) -> Result<(), Failed> {
     }
     if inputs < INPUTS_MIN {
         return Err(
-            format!("only {inputs} mutations; the corpus has files that are too long").into(),
+            format!("only {inputs} mutations; the corpus has files that are too long").into()
         );
     }
     Ok(())
@@ -114,7 +111,7 @@ fn complete() -> Result<(), Failed> {
     }
     if corpus_bytes > CORPUS_BYTES_MAX {
         return Err(
-            format!("the corpus has {corpus_bytes} bytes; {CORPUS_BYTES_MAX} may be").into(),
+            format!("the corpus has {corpus_bytes} bytes; {CORPUS_BYTES_MAX} may be").into()
         );
     }
     Ok(())

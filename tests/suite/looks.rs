@@ -37,10 +37,7 @@ pub fn trials() -> Vec<Trial> {
             async move |world| found(world, platform).await,
         ));
     }
-    trials.push(trial(
-        "looks::an_answer_to_an_ask_does_not_wait_for_the_next_look",
-        decided,
-    ));
+    trials.push(trial("looks::an_answer_to_an_ask_does_not_wait_for_the_next_look", decided));
     trials.push(trial(
         "looks::a_worker_that_is_killed_between_two_looks_costs_the_turn_nothing",
         killed,
@@ -53,11 +50,7 @@ pub async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
     let what = format!("delivery {receive} gives the turn back");
     eventually(ANSWER_MS_MAX, &what, async || {
         let parked = talk.world.parked(&talk.thread.key).await?;
-        if parked.receive >= receive {
-            Ok(parked)
-        } else {
-            Err(format!("{parked:?}"))
-        }
+        if parked.receive >= receive { Ok(parked) } else { Err(format!("{parked:?}")) }
     })
     .await
 }
@@ -66,21 +59,13 @@ pub async fn parked(talk: &Talk<'_>, receive: u32) -> Parked {
 async fn stop(talk: &Talk<'_>, turn: &str, parked: &Parked) {
     talk.stop().await;
     let ended = talk.ended_within(CANCEL_MS_MAX, turn).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
-    assert!(
-        ended.at_ms < parked.until_ms,
-        "it waited for the next look after all"
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
+    assert!(ended.at_ms < parked.until_ms, "it waited for the next look after all");
 }
 
 async fn stopped(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "slow: 90 one two three four five six seven eight")
-        .await;
+    let (talk, turn) =
+        world.begin(platform, "slow: 90 one two three four five six seven eight").await;
     let first = parked(&talk, 1).await;
     assert_eq!(first.receive, 1);
     stop(&talk, &turn, &first).await;
@@ -88,19 +73,15 @@ async fn stopped(world: World, platform: Platform) {
 }
 
 async fn sent_now(world: World, platform: Platform) {
-    let (mut talk, turn) = world
-        .begin(platform, "slow: 90 one two three four five six seven eight")
-        .await;
+    let (mut talk, turn) =
+        world.begin(platform, "slow: 90 one two three four five six seven eight").await;
     let first = parked(&talk, 1).await;
     let second = talk.say("echo: the second").await;
     let waiting = card_says(&talk, &second, "Queued").await;
     talk.press(&waiting, "Send now").await;
     card_says(&talk, &second, "Sent into the running task").await;
     let next = parked(&talk, 2).await;
-    assert!(
-        next.at_ms < first.until_ms,
-        "it waited for the next look after all"
-    );
+    assert!(next.at_ms < first.until_ms, "it waited for the next look after all");
     stop(&talk, &turn, &next).await;
     talk.finish().await;
 }
@@ -121,10 +102,7 @@ async fn found(world: World, platform: Platform) {
     // The last look before saw it go on, and had the next one come within the bound of looks.
     let last = world.parked(&talk.thread.key).await.unwrap();
     let waited_ms = last.until_ms - last.at_ms;
-    assert!(
-        last.turn == turn && waited_ms <= Limits::DEFAULT.look_ms_max,
-        "{last:?}"
-    );
+    assert!(last.turn == turn && waited_ms <= Limits::DEFAULT.look_ms_max, "{last:?}");
     talk.finish().await;
 }
 
@@ -135,21 +113,14 @@ async fn decided() {
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
-        let (talk, turn) = world
-            .begin(
-                platform,
-                "question: Which colour? | red | blue\nrun: sleep 100",
-            )
-            .await;
+        let (talk, turn) =
+            world.begin(platform, "question: Which colour? | red | blue\nrun: sleep 100").await;
         let ask = asked(&talk, "blue").await;
         let first = parked(&talk, 1).await;
         talk.press(&ask, "blue").await;
         settled(&talk, &ask, &["answered: blue"]).await;
         let next = parked(&talk, first.receive + 1).await;
-        assert!(
-            next.at_ms < first.until_ms,
-            "it waited for the next look after all"
-        );
+        assert!(next.at_ms < first.until_ms, "it waited for the next look after all");
         stop(&talk, &turn, &next).await;
         talk.finish().await;
     }
@@ -164,15 +135,11 @@ async fn killed() {
     limits["lifecycle_call_ms"] = json!(5_000);
     limits["look_ms_min"] = json!(8_000);
     limits["look_ms_max"] = json!(20_000);
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(limits)
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
     let world = World::of(&stack);
     for platform in Platform::ALL {
-        let (talk, turn) = world
-            .begin(platform, "slow: 25 one two three four five six seven eight")
-            .await;
+        let (talk, turn) =
+            world.begin(platform, "slow: 25 one two three four five six seven eight").await;
         let first = parked(&talk, 1).await;
         let dead = world.kill("Worker").await.unwrap();
         assert!(!dead.is_empty(), "no worker was there to be killed");
@@ -182,10 +149,7 @@ async fn killed() {
         assert_eq!(running, Some(0), "it counts as a failure");
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         let answer = talk.answer(&turn).await;
-        assert!(
-            answer.contains("one two three four five six seven eight"),
-            "{answer}"
-        );
+        assert!(answer.contains("one two three four five six seven eight"), "{answer}");
         talk.finish().await;
     }
     stack.end().unwrap();

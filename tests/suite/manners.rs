@@ -29,10 +29,7 @@ pub fn trials() -> Vec<Trial> {
             kill_9,
         ),
         trial("manners::two_stacks_do_not_share_a_state_folder", locked),
-        trial(
-            "manners::an_agent_in_a_terminal_ends_on_the_first_ctrl_c",
-            interrupted,
-        ),
+        trial("manners::an_agent_in_a_terminal_ends_on_the_first_ctrl_c", interrupted),
     ]
 }
 
@@ -40,24 +37,13 @@ pub fn trials() -> Vec<Trial> {
 async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Talk<'_>) -> Stack {
     let stack = Stack::start_in(folder, options);
     let took_ms = u64::try_from(stack.took.as_millis()).unwrap();
-    assert!(
-        took_ms < SECOND_START_MS_MAX,
-        "the second start took {took_ms} ms"
-    );
+    assert!(took_ms < SECOND_START_MS_MAX, "the second start took {took_ms} ms");
     let world = World::of(&stack);
     let mut talk = before.again(&world);
     let turn = talk.say("run: cat keep.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(
-        talk.answer(&turn).await.contains("still here"),
-        "{}",
-        talk.answer(&turn).await
-    );
-    assert_eq!(
-        talk.session().await.sandbox.generation,
-        1,
-        "the sandbox did not survive"
-    );
+    assert!(talk.answer(&turn).await.contains("still here"), "{}", talk.answer(&turn).await);
+    assert_eq!(talk.session().await.sandbox.generation, 1, "the sandbox did not survive");
     stack
 }
 
@@ -66,16 +52,11 @@ async fn sigterm() {
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (mut talk, first) = world
-        .begin(Platform::Discord, "write: keep.txt still here")
-        .await;
+    let (mut talk, first) = world.begin(Platform::Discord, "write: keep.txt still here").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let slow = talk.say("slow: 15 one two three four five").await;
     talk.running(&slow).await;
-    assert!(
-        processes::marked(folder.path()).len() > 1,
-        "an agent's server was running"
-    );
+    assert!(processes::marked(folder.path()).len() > 1, "an agent's server was running");
     stack.end().unwrap();
     assert_eq!(processes::marked(folder.path()), []);
 
@@ -95,9 +76,7 @@ async fn kill_9() {
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (talk, first) = world
-        .begin(Platform::Slack, "write: keep.txt still here")
-        .await;
+    let (talk, first) = world.begin(Platform::Slack, "write: keep.txt still here").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let own = stack.pid();
     let left: Vec<u32> = processes::marked(folder.path())
@@ -105,38 +84,20 @@ async fn kill_9() {
         .map(|(pid, _)| pid)
         .filter(|pid| *pid != own)
         .collect();
-    assert!(
-        !left.is_empty(),
-        "an agent's server and functions were running"
-    );
+    assert!(!left.is_empty(), "an agent's server and functions were running");
     stack.kill();
 
     let stack = goes_on(&folder, &options, &talk).await;
-    eventually(
-        CLEANED_MS_MAX,
-        "what the killed stack left is ended",
-        async || {
-            let alive: Vec<u32> = left
-                .iter()
-                .copied()
-                .filter(|pid| processes::alive(*pid))
-                .collect();
-            if alive.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("{alive:?} still run"))
-            }
-        },
-    )
+    eventually(CLEANED_MS_MAX, "what the killed stack left is ended", async || {
+        let alive: Vec<u32> = left.iter().copied().filter(|pid| processes::alive(*pid)).collect();
+        if alive.is_empty() { Ok(()) } else { Err(format!("{alive:?} still run")) }
+    })
     .await;
     stack.end().unwrap();
 }
 
 async fn locked() {
-    let first = Stack::start(&Options {
-        without_aws: true,
-        ..Options::default()
-    });
+    let first = Stack::start(&Options { without_aws: true, ..Options::default() });
     let folder = Arc::clone(first.folder());
     let second = std::process::Command::new(binaries::folder().join("bobbin-local"))
         .current_dir(bobbin_tests::binaries::workspace())
@@ -147,10 +108,7 @@ async fn locked() {
         .unwrap();
     assert!(!second.status.success());
     let said = String::from_utf8_lossy(&second.stderr);
-    assert!(
-        said.contains("Another stack runs with the state folder"),
-        "{said}"
-    );
+    assert!(said.contains("Another stack runs with the state folder"), "{said}");
     first.end().unwrap();
     assert_eq!(processes::marked(folder.path()), []);
 }

@@ -38,20 +38,14 @@ pub fn trials() -> Vec<Trial> {
     // What the chats make of a turn does not depend on the way to the same server: each takes its half.
     for ((name, scenario), platform) in all().zip(Platform::ALL.into_iter().cycle()) {
         let name = format!("embedded::compat::{}::{name}", platform.word());
-        trials.push(on(&COMPAT, &name, async move |world| {
-            scenario(world, platform).await
-        }));
+        trials.push(on(&COMPAT, &name, async move |world| scenario(world, platform).await));
     }
     for platform in Platform::ALL {
-        let asked = asks::ALL
-            .into_iter()
-            .filter(|(name, _)| OF_ASKS.contains(name));
+        let asked = asks::ALL.into_iter().filter(|(name, _)| OF_ASKS.contains(name));
         let alike = all().chain(SLICED).chain(asked);
         for (name, scenario) in alike.chain([DENIED]).chain(native::ALL) {
             let name = format!("embedded::native::{}::{name}", platform.word());
-            trials.push(on(&NATIVE, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&NATIVE, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials.push(trial(
@@ -69,10 +63,9 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-const DENIED: Scenario = (
-    "what_a_person_refuses_is_not_done_and_the_run_goes_on",
-    |world, on| Box::pin(denied(world, on)),
-);
+const DENIED: Scenario = ("what_a_person_refuses_is_not_done_and_the_run_goes_on", |world, on| {
+    Box::pin(denied(world, on))
+});
 
 /// A stack in this mode, in which what a worker of an earlier start held comes back after six seconds.
 fn in_mode(mode: &str) -> Options {
@@ -80,19 +73,14 @@ fn in_mode(mode: &str) -> Options {
     limits["visibility_ms"] = json!(6_000);
     limits["heartbeat_ms"] = json!(2_000);
     limits["lifecycle_call_ms"] = json!(5_000);
-    Options {
-        parameters: json!({"SandboxRuntimeMode": mode}),
-        ..Options::limits(limits)
-    }
+    Options { parameters: json!({"SandboxRuntimeMode": mode}), ..Options::limits(limits) }
 }
 
 async fn changed() {
     let stack = Stack::start(&in_mode("opencode"));
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (talk, first) = world
-        .begin(Platform::Discord, "write: keep.txt said before")
-        .await;
+    let (talk, first) = world.begin(Platform::Discord, "write: keep.txt said before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let before = talk.session().await;
     stack.end().unwrap();
@@ -101,11 +89,7 @@ async fn changed() {
         let world = World::of(&stack);
         let mut after = talk.again(&world);
         let turn = after.say("run: cat keep.txt").await;
-        assert_eq!(
-            after.ended(&turn).await.outcome,
-            Outcome::Answered,
-            "{mode}"
-        );
+        assert_eq!(after.ended(&turn).await.outcome, Outcome::Answered, "{mode}");
         let answer = after.answer(&turn).await;
         assert!(answer.contains("said before"), "{mode}: {answer}");
         let session = after.session().await;
@@ -116,9 +100,7 @@ async fn changed() {
         let mark = after.accepted.last().and_then(|one| one.mark.clone());
         let mark = mark.expect("a prompt bears its mark");
         let calls = world.model_calls().await.unwrap();
-        let ours = calls
-            .iter()
-            .find(|call| call.user.contains(&mark) && !call.internal());
+        let ours = calls.iter().find(|call| call.user.contains(&mark) && !call.internal());
         let own = before.agent_session.as_ref().map(ToString::to_string);
         assert_eq!(ours.and_then(|call| call.session_id.clone()), own, "{mode}");
         stack.end().unwrap();
@@ -126,13 +108,9 @@ async fn changed() {
 }
 
 async fn denied(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "ask: echo it ran > denied.txt\necho: after it")
-        .await;
+    let (talk, turn) = world.begin(platform, "ask: echo it ran > denied.txt\necho: after it").await;
     let ask = talk
-        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
-            one.button("Deny").is_some()
-        })
+        .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| one.button("Deny").is_some())
         .await;
     talk.press(&ask, "Deny").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -148,9 +126,8 @@ async fn chosen() {
     let world = World::of(&stack);
     let daemons = "run: pgrep -cx bobbin-agentd || true";
     let choices = [("runtime", "native"), ("agent", "opencode")];
-    let (mut talk, first) = world
-        .begin_with(Platform::Discord, &choices, "write: keep.txt said before")
-        .await;
+    let (mut talk, first) =
+        world.begin_with(Platform::Discord, &choices, "write: keep.txt said before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let turn = talk.say("run: cat keep.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -161,11 +138,8 @@ async fn chosen() {
     let (mut plain, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(plain.ended(&first).await.outcome, Outcome::Answered);
     assert_eq!(plain.session().await.sandbox.runtime, None);
-    let of_tenant = Change::Default {
-        channel: None,
-        of: Kind::Runtime,
-        value: Some("compat".to_owned()),
-    };
+    let of_tenant =
+        Change::Default { channel: None, of: Kind::Runtime, value: Some("compat".to_owned()) };
     choice::set(&world, Platform::Slack, of_tenant).await;
     let (guarded, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(guarded.ended(&first).await.outcome, Outcome::Answered);
@@ -196,9 +170,7 @@ async fn kept() {
     let stack = Stack::start(&in_mode("native"));
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
-    let (mut talk, first) = world
-        .begin(Platform::Slack, "write: keep.txt said before")
-        .await;
+    let (mut talk, first) = world.begin(Platform::Slack, "write: keep.txt said before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let before = talk.session().await;
     assert_eq!(before.sandbox.runtime.as_deref(), Some("native"));

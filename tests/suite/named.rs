@@ -50,15 +50,7 @@ fn a_name(platform: Platform) -> String {
 async fn worked(world: &World, platform: Platform, lines: &str, more: &[&str]) -> Ran {
     let channel = channel(world, platform);
     let (text, _) = marked(lines);
-    let words = [
-        "send",
-        "--channel",
-        &channel,
-        "--prompt",
-        &text,
-        "--follow",
-        "--json",
-    ];
+    let words = ["send", "--channel", &channel, "--prompt", &text, "--follow", "--json"];
     let ran = operate(world, &[&words, more].concat()).await;
     assert_eq!(ran.code, 0, "{ran:?}");
     ran
@@ -69,20 +61,15 @@ async fn listed(world: &World, name: &str) -> Value {
     let listed = operate(world, &["sandbox", "list", "--json"]).await.json();
     let lines = listed["sandboxes"].as_array().cloned();
     let mut lines = lines.unwrap_or_default().into_iter();
-    lines
-        .find(|line| line["called"] == name)
-        .unwrap_or_default()
+    lines.find(|line| line["called"] == name).unwrap_or_default()
 }
 
 async fn lived(world: World, platform: Platform) {
     let (name, second) = (a_name(platform), a_name(platform));
     let channel = channel(&world, platform);
 
-    let made = operate(
-        &world,
-        &["sandbox", "create", &name, "--channel", &channel, "--json"],
-    )
-    .await;
+    let made =
+        operate(&world, &["sandbox", "create", &name, "--channel", &channel, "--json"]).await;
     assert_eq!(made.code, 0, "{made:?}");
     let key = made.json()["sandbox"].as_str().unwrap().to_owned();
     let tenant = made.json()["tenant"].as_str().unwrap().to_owned();
@@ -94,35 +81,19 @@ async fn lived(world: World, platform: Platform) {
     let taken = operate(&world, &["sandbox", "create", &name, "--tenant", &tenant]).await;
     assert_eq!(taken.code, 1, "{taken:?}");
     assert!(
-        taken.err.starts_with(&format!(
-            "There is a sandbox named {name} in {tenant} already"
-        )),
+        taken.err.starts_with(&format!("There is a sandbox named {name} in {tenant} already")),
         "{}",
         taken.err
     );
 
-    let sent = worked(
-        &world,
-        platform,
-        "write: kept.txt one word\necho: written",
-        &["--sandbox", &name],
-    )
-    .await;
+    let sent =
+        worked(&world, platform, "write: kept.txt one word\necho: written", &["--sandbox", &name])
+            .await;
     let first = sent.json()["thread"].as_str().unwrap().to_owned();
     let line = listed(&world, &name).await;
     assert_eq!(
-        (
-            &line["belongs"],
-            &line["phase"],
-            &line["threads"],
-            &line["thread"]
-        ),
-        (
-            &json!("live"),
-            &json!("active"),
-            &json!([first]),
-            &json!(key)
-        ),
+        (&line["belongs"], &line["phase"], &line["threads"], &line["thread"]),
+        (&json!("live"), &json!("active"), &json!([first]), &json!(key)),
         "{line}"
     );
     let shown = operate(&world, &["thread", "show", &first, "--json"]).await;
@@ -139,29 +110,16 @@ async fn lived(world: World, platform: Platform) {
     let connected = operate(&world, &["sandbox", "connect", &other, &name]).await;
     assert_eq!(
         (connected.code, connected.out.as_str()),
-        (
-            0,
-            format!("From now on {other} works in {name}.\n").as_str()
-        ),
+        (0, format!("From now on {other} works in {name}.\n").as_str()),
         "{connected:?}"
     );
     let turn = talk.say("run: cat kept.txt").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("one word"));
-    assert_eq!(
-        listed(&world, &name).await["threads"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(listed(&world, &name).await["threads"].as_array().unwrap().len(), 2);
 
     let kept = operate(&world, &["sandbox", "snapshot", &name, "--json"]).await;
-    assert_eq!(
-        (kept.code, &kept.json()["result"]),
-        (0, &json!("done")),
-        "{kept:?}"
-    );
+    assert_eq!((kept.code, &kept.json()["result"]), (0, &json!("done")), "{kept:?}");
     let snapshot = kept.json()["snapshot"].as_str().unwrap().to_owned();
     let snapshots = operate(&world, &["sandbox", "snapshot", &name, "--list", "--json"]).await;
     let line = &snapshots.json()["snapshots"][0];
@@ -194,9 +152,7 @@ async fn lived(world: World, platform: Platform) {
     assert_eq!(again.code, 3, "{again:?}");
     eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
-        let told = messages
-            .iter()
-            .filter(|one| one.text.contains(&destroyed_by("")));
+        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
         match told.count() {
             1 => Ok(()),
             n => Err(format!("{n} times")),
@@ -205,34 +161,13 @@ async fn lived(world: World, platform: Platform) {
     .await;
 
     // What was kept is there in another one.
-    let words = [
-        "sandbox",
-        "create",
-        &second,
-        "--channel",
-        &channel,
-        "--snapshot",
-        &snapshot,
-    ];
+    let words = ["sandbox", "create", &second, "--channel", &channel, "--snapshot", &snapshot];
     let made = operate(&world, &words).await;
     assert_eq!(made.code, 0, "{made:?}");
-    let read = worked(
-        &world,
-        platform,
-        "run: cat kept.txt",
-        &["--sandbox", &second],
-    )
-    .await;
+    let read = worked(&world, platform, "run: cat kept.txt", &["--sandbox", &second]).await;
     let answer = read.json()["turn"]["answer"].to_string();
     assert!(answer.contains("one word"), "{read:?}");
-    let words = [
-        "sandbox",
-        "destroy",
-        &second,
-        "--yes",
-        "--snapshot",
-        "--json",
-    ];
+    let words = ["sandbox", "destroy", &second, "--yes", "--snapshot", "--json"];
     let destroyed = operate(&world, &words).await;
     assert_eq!(
         (destroyed.code, &destroyed.json()["want"]),
@@ -247,24 +182,11 @@ async fn lived(world: World, platform: Platform) {
     assert_eq!(deleted.code, 0, "{deleted:?}");
     let gone = operate(
         &world,
-        &[
-            "sandbox",
-            "create",
-            &second,
-            "--tenant",
-            &tenant,
-            "--snapshot",
-            &snapshot,
-        ],
+        &["sandbox", "create", &second, "--tenant", &tenant, "--snapshot", &snapshot],
     )
     .await;
     assert_eq!(gone.code, 3, "{gone:?}");
-    assert!(
-        gone.err
-            .contains("it has expired, or was deleted. Nothing was done."),
-        "{}",
-        gone.err
-    );
+    assert!(gone.err.contains("it has expired, or was deleted. Nothing was done."), "{}", gone.err);
     let gone = operate(&world, &["sandbox", "snapshot", "--delete", &snapshot]).await;
     assert_eq!(gone.code, 3, "{gone:?}");
 }
@@ -273,15 +195,7 @@ async fn missing(world: World, platform: Platform) {
     let channel = channel(&world, platform);
     let name = a_name(platform);
     let (text, mark) = marked("echo: never");
-    let words = [
-        "send",
-        "--channel",
-        &channel,
-        "--prompt",
-        &text,
-        "--sandbox",
-        &name,
-    ];
+    let words = ["send", "--channel", &channel, "--prompt", &text, "--sandbox", &name];
     let refused = operate(&world, &words).await;
     assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{refused:?}");
     assert!(
@@ -296,11 +210,7 @@ async fn missing(world: World, platform: Platform) {
     );
     let id = refused.err.lines().next().unwrap_or_default();
     let threads = operate(&world, &["thread", "list", "--gone", "--all", "--json"]).await;
-    assert!(
-        !threads.out.contains(id) && !threads.out.contains(&mark),
-        "{}",
-        threads.out
-    );
+    assert!(!threads.out.contains(id) && !threads.out.contains(&mark), "{}", threads.out);
 
     // With a provider it is made.
     let more = ["--sandbox", &name, "--sandbox-provider", "daytona"];

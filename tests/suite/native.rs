@@ -20,58 +20,38 @@ use crate::scenarios::Scenario;
 
 /// What is tried in a thread of both chats.
 pub const ALL: [Scenario; 3] = [
-    (
-        "a_prompt_that_is_sent_into_a_run_comes_after_it_and_is_answered_with_it",
-        |world, on| Box::pin(sent_into(world, on)),
-    ),
-    (
-        "the_card_says_what_was_changed_and_shows_it_on_demand",
-        |world, on| Box::pin(artifacts::changed(world, on)),
-    ),
+    ("a_prompt_that_is_sent_into_a_run_comes_after_it_and_is_answered_with_it", |world, on| {
+        Box::pin(sent_into(world, on))
+    }),
+    ("the_card_says_what_was_changed_and_shows_it_on_demand", |world, on| {
+        Box::pin(artifacts::changed(world, on))
+    }),
     ("images_reach_the_model_and_stay_files_too", |world, on| {
         Box::pin(artifacts::images(world, on))
     }),
 ];
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "embedded::native::amp_says_does_goes_on_fails_and_is_stopped_in_a_thread",
-        amp,
-    )]
+    vec![trial("embedded::native::amp_says_does_goes_on_fails_and_is_stopped_in_a_thread", amp)]
 }
 
 async fn sent_into(world: World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(
-            platform,
-            "write: first.txt one\nslow: 8 the first one is done",
-        )
-        .await;
+    let (mut talk, first) =
+        world.begin(platform, "write: first.txt one\nslow: 8 the first one is done").await;
     talk.running(&first).await;
-    let second = talk
-        .say("write: second.txt two\necho: the second one is done")
-        .await;
+    let second = talk.say("write: second.txt two\necho: the second one is done").await;
     let waits = |one: &ChatMessage| one.button("Send now").is_some();
-    let card = talk
-        .see(ANSWER_MS_MAX, "the second can be sent now", waits)
-        .await;
+    let card = talk.see(ANSWER_MS_MAX, "the second can be sent now", waits).await;
     talk.press(&card, "Send now").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let joined = talk.ended(&second).await.outcome;
     assert!(matches!(joined, Outcome::Joined { .. }), "{joined:?}");
     // One answer and one card for both, in the order in which the agent had them.
     let answer = talk.answer(&first).await;
-    let (one, two) = (
-        answer.find("the first one is done"),
-        answer.find("the second one is done"),
-    );
+    let (one, two) = (answer.find("the first one is done"), answer.find("the second one is done"));
     assert!(one.is_some() && one < two, "{answer}");
     let card = talk.card(&first).await;
-    assert!(
-        card.text.contains("2 files changed, +2 -0"),
-        "{}",
-        card.text
-    );
+    assert!(card.text.contains("2 files changed, +2 -0"), "{}", card.text);
     talk.finish().await;
 }
 
@@ -97,9 +77,7 @@ async fn amp() {
 }
 
 async fn in_a_thread(world: &World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin_with(platform, &[("agent", "amp")], "list the files")
-        .await;
+    let (mut talk, first) = world.begin_with(platform, &[("agent", "amp")], "list the files").await;
     let answer = answered(&talk, &first).await;
     assert!(answer.contains("There is a.txt in T-0000"), "{answer}");
     let card = talk.card(&first).await;

@@ -68,10 +68,7 @@ pub fn trials() -> Vec<Trial> {
         "nudges::an_end_while_the_turn_is_being_given_back_is_told_once_and_at_once",
         given_back,
     ));
-    trials.push(trial(
-        "nudges::without_a_way_out_an_end_is_told_by_the_next_look",
-        no_way_out,
-    ));
+    trials.push(trial("nudges::without_a_way_out_an_end_is_told_by_the_next_look", no_way_out));
     trials.push(trial(
         "nudges::a_worker_that_is_killed_in_the_look_that_a_nudge_brought_costs_nothing_and_no_token_is_written_down",
         killed,
@@ -94,10 +91,7 @@ fn until_told() -> String {
     let wait = format!(
         "run: i=0; until [ -d {TOLD} ] || [ $i -ge 500 ]; do i=$((i+1)); sleep 0.2; done\n"
     );
-    format!(
-        "slow: 4 one two three\n{}run: date +%s%3N > ended.txt",
-        wait.repeat(WAITS)
-    )
+    format!("slow: 4 one two three\n{}run: date +%s%3N > ended.txt", wait.repeat(WAITS))
 }
 
 /// When the run of such lines ended, by the sandbox's clock.
@@ -111,10 +105,7 @@ async fn run_ended_ms(talk: &Talk<'_>) -> Ms {
 async fn told(talk: &Talk<'_>, turn: &str, before: &Parked) -> u64 {
     let ended = talk.ended(turn).await;
     assert_eq!(ended.outcome, Outcome::Answered);
-    assert!(
-        ended.at_ms < before.until_ms,
-        "it waited for the next look after all"
-    );
+    assert!(ended.at_ms < before.until_ms, "it waited for the next look after all");
     ended.at_ms.saturating_sub(run_ended_ms(talk).await)
 }
 
@@ -122,10 +113,7 @@ async fn ended(world: World, platform: Platform) {
     let (talk, turn) = world.begin(platform, &timed(10)).await;
     let first = parked(&talk, 1).await;
     let took_ms = told(&talk, &turn, &first).await;
-    println!(
-        "{}: told {took_ms} ms after the run's last command, with the nudge",
-        platform.word()
-    );
+    println!("{}: told {took_ms} ms after the run's last command, with the nudge", platform.word());
     talk.finish().await;
 }
 
@@ -135,10 +123,7 @@ async fn ask(world: World, platform: Platform) {
     let first = parked(&talk, 1).await;
     let ask = asked(&talk, "blue").await;
     let now = world.parked(&talk.thread.key).await.unwrap();
-    assert!(
-        now.at_ms < first.until_ms,
-        "it waited for the next look after all"
-    );
+    assert!(now.at_ms < first.until_ms, "it waited for the next look after all");
     talk.press(&ask, "blue").await;
     settled(&talk, &ask, &["answered: blue"]).await;
     answered(&talk, &turn, &["was answered: blue"]).await;
@@ -163,10 +148,7 @@ impl Caller {
     }
 
     fn token(&self, thread: &ThreadKey, turn: &str) -> String {
-        let token = NudgeToken {
-            thread: thread.clone(),
-            turn: TurnId::from(turn),
-        };
+        let token = NudgeToken { thread: thread.clone(), turn: TurnId::from(turn) };
         token.signed(&self.stack_key).expose().to_owned()
     }
 
@@ -212,15 +194,9 @@ async fn harmless(world: World) {
     let looks = u64::from(now.receive - first.receive);
     println!("{FLOOD} words in {took_ms} ms: {said:?}, {looks} looks");
     // A table that is slow beside other work has ingress say 503, after which a daemon asks again as after a 409.
-    assert!(
-        said.keys().all(|status| [202, 409, 503].contains(status)),
-        "{said:?}"
-    );
+    assert!(said.keys().all(|status| [202, 409, 503].contains(status)), "{said:?}");
     assert!(looks >= 1, "they brought no look at all");
-    assert!(
-        looks <= took_ms / NUDGE_APART_MS + 1,
-        "{looks} in {took_ms} ms"
-    );
+    assert!(looks <= took_ms / NUDGE_APART_MS + 1, "{looks} in {took_ms} ms");
     let running = talk.session().await.turn.map(|turn| turn.attempts);
     assert_eq!(running, Some(0), "one of them counts as a failure");
     let sandbox = talk.sandbox().await;
@@ -240,11 +216,7 @@ async fn harmless(world: World) {
 async fn parked_of(talk: &Talk<'_>, turn: &str) -> Parked {
     eventually(ANSWER_MS_MAX, "the turn is given back", async || {
         let parked = talk.world.parked(&talk.thread.key).await?;
-        if parked.turn == turn {
-            Ok(parked)
-        } else {
-            Err(format!("{parked:?}"))
-        }
+        if parked.turn == turn { Ok(parked) } else { Err(format!("{parked:?}")) }
     })
     .await
 }
@@ -300,10 +272,7 @@ async fn no_way_out() {
     }
     let log = std::fs::read_to_string(stack.folder().path().join("output.log")).unwrap();
     assert!(log.contains("message.taken"), "the functions' log is there");
-    assert!(
-        !log.contains("look.forward"),
-        "somebody brought a look forward"
-    );
+    assert!(!log.contains("look.forward"), "somebody brought a look forward");
     stack.end().unwrap();
 }
 

@@ -66,20 +66,14 @@ const UNITS: [&str; 27] = [
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        beside(
-            "observe::the_judge_of_metrics_refuses_what_cloudwatch_would",
-            || {
-                judge_is_strict();
-                Ok(())
-            },
-        ),
-        beside(
-            "observe::every_line_that_the_functions_can_log_names_its_event",
-            || {
-                every_line_is_named();
-                Ok(())
-            },
-        ),
+        beside("observe::the_judge_of_metrics_refuses_what_cloudwatch_would", || {
+            judge_is_strict();
+            Ok(())
+        }),
+        beside("observe::every_line_that_the_functions_can_log_names_its_event", || {
+            every_line_is_named();
+            Ok(())
+        }),
         trial(
             "embedded::observe::one_id_leads_from_the_request_to_the_sandbox_and_no_word_is_logged",
             followed,
@@ -142,12 +136,7 @@ async fn followed() {
     }
     for line in &lines {
         let event = line.json["event"].as_str().unwrap_or_default();
-        assert!(
-            is_dotted(event),
-            "{} has no event: {}",
-            line.function,
-            line.text
-        );
+        assert!(is_dotted(event), "{} has no event: {}", line.function, line.text);
     }
     for line in &log {
         assert!(
@@ -162,19 +151,12 @@ async fn followed() {
 
 /// The lines about one turn and its thread.
 fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
-    let by_id: Vec<_> = lines
-        .iter()
-        .filter(|line| line.json["correlation_id"] == turn)
-        .collect();
+    let by_id: Vec<_> = lines.iter().filter(|line| line.json["correlation_id"] == turn).collect();
     let events = |function: &str| -> BTreeSet<&str> {
         let of = by_id.iter().filter(|line| line.function == function);
         of.filter_map(|line| line.json["event"].as_str()).collect()
     };
-    assert!(
-        events("Ingress").contains("ingress.accepted"),
-        "{platform}: {:?}",
-        events("Ingress")
-    );
+    assert!(events("Ingress").contains("ingress.accepted"), "{platform}: {:?}", events("Ingress"));
     let worker = events("Worker");
     for event in [
         "message.taken",
@@ -186,10 +168,7 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
         "run.ended",
         "turn.answered",
     ] {
-        assert!(
-            worker.contains(event),
-            "{platform}: no {event} among {worker:?}"
-        );
+        assert!(worker.contains(event), "{platform}: no {event} among {worker:?}");
     }
     for line in lines {
         let named = line.text.contains(turn);
@@ -218,18 +197,13 @@ fn leads(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
     };
     let pauses = of_thread("sandbox.pause.done");
     assert!(
-        pauses
-            .iter()
-            .any(|line| taken(&line.json["correlation_id"])),
+        pauses.iter().any(|line| taken(&line.json["correlation_id"])),
         "{platform}: nobody said what has paused it"
     );
     // A sweep is sent by the one function and worked on by another.
     for sweep in of_thread("sweep.sent") {
         let id = &sweep.json["correlation_id"];
-        assert!(
-            sweep.function == "Sweeper" && taken(id),
-            "{platform}: {id} leads nowhere"
-        );
+        assert!(sweep.function == "Sweeper" && taken(id), "{platform}: {id} leads nowhere");
     }
 }
 
@@ -252,37 +226,21 @@ fn accounted(platform: &str, lines: &[&Line], thread: &str, turn: &str) {
             line.json["event"] == event
                 && (line.json["turn"] == turn || line.json["correlation_id"] == turn)
         });
-        &found
-            .unwrap_or_else(|| panic!("{platform}: no {event}"))
-            .json
+        &found.unwrap_or_else(|| panic!("{platform}: no {event}")).json
     };
-    for event in [
-        "turn.began",
-        "prompt.sent",
-        "run.ended",
-        "turn.answered",
-        "sandbox.create.ready",
-    ] {
+    for event in ["turn.began", "prompt.sent", "run.ended", "turn.answered", "sandbox.create.ready"]
+    {
         assert!(of(event)["took_ms"].is_u64(), "{platform}: {}", of(event));
     }
     let used = of(USED);
     assert_eq!(used["thread"], thread, "{platform}");
     let tenant = used["tenant"].as_str().unwrap();
     assert!(thread.starts_with(tenant), "{platform}: {used}");
-    for number in [
-        "took_ms",
-        "tokens",
-        "cost_micro_usd",
-        "files",
-        "added",
-        "removed",
-    ] {
+    for number in ["took_ms", "tokens", "cost_micro_usd", "files", "added", "removed"] {
         assert!(used[number].is_u64(), "{platform}: {number} in {used}");
     }
     assert!(of("message.taken")["age_ms"].is_u64(), "{platform}");
-    let of_turn = lines
-        .iter()
-        .filter(|line| line.json["correlation_id"] == turn);
+    let of_turn = lines.iter().filter(|line| line.json["correlation_id"] == turn);
     let bytes: usize = of_turn.map(|line| line.text.len() + EVENT_BYTES_MORE).sum();
     let megabytes = bytes as f64 / 1e6;
     let told = counted("log megabytes", "first turn");
@@ -347,9 +305,7 @@ fn judged(text: &str) -> Result<Vec<String>, String> {
                 }
             }
         }
-        let metrics = directive["Metrics"]
-            .as_array()
-            .ok_or("Metrics is no list")?;
+        let metrics = directive["Metrics"].as_array().ok_or("Metrics is no list")?;
         if metrics.len() > METRICS_MAX {
             return Err(format!("{} metrics", metrics.len()));
         }
@@ -399,10 +355,7 @@ fn judge_is_strict() {
         ("/_aws/CloudWatchMetrics/0/Dimensions/0/0", json!("E")),
         ("/_aws/CloudWatchMetrics/0/Metrics/0/Unit", json!("Things")),
         ("/_aws/CloudWatchMetrics/0/Metrics/0/Name", json!("c.d")),
-        (
-            "/_aws/CloudWatchMetrics/0/Metrics",
-            json!(vec![json!({"Name": "a.b"}); 101]),
-        ),
+        ("/_aws/CloudWatchMetrics/0/Metrics", json!(vec![json!({"Name": "a.b"}); 101])),
         ("/D", json!(7)),
         ("/a.b", json!([])),
         ("/a.b", json!(vec![1; 101])),
@@ -410,10 +363,7 @@ fn judge_is_strict() {
     ] {
         let mut bad = good.clone();
         *bad.pointer_mut(at).unwrap() = value.clone();
-        assert!(
-            judged(&bad.to_string()).is_err(),
-            "{at} = {value} was let through"
-        );
+        assert!(judged(&bad.to_string()).is_err(), "{at} = {value} was let through");
     }
 }
 
@@ -442,10 +392,7 @@ fn every_line_is_named() {
         }
     }
     assert!(calls > 50, "only {calls} calls were found");
-    assert!(
-        unnamed.is_empty(),
-        "without `event` as their first field: {unnamed:#?}"
-    );
+    assert!(unnamed.is_empty(), "without `event` as their first field: {unnamed:#?}");
 }
 
 /// Two or more words with dots between them.
@@ -466,22 +413,11 @@ fn log(folder: &Path) -> Vec<Line> {
         let functions = ["Ingress", "Worker", "Sweeper"];
         let function = functions.into_iter().find(|name| around.contains(name))?;
         let json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
-        Some(Line {
-            function: function.to_owned(),
-            text,
-            json,
-        })
+        Some(Line { function: function.to_owned(), text, json })
     };
-    let lines: Vec<Line> = text
-        .lines()
-        .filter(|line| line.contains("functions"))
-        .filter_map(line)
-        .collect();
-    assert!(
-        lines.len() > 40,
-        "only {} lines of functions were found",
-        lines.len()
-    );
+    let lines: Vec<Line> =
+        text.lines().filter(|line| line.contains("functions")).filter_map(line).collect();
+    assert!(lines.len() > 40, "only {} lines of functions were found", lines.len());
     lines
 }
 
@@ -509,7 +445,5 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 fn contains(file: &Path, text: &str) -> bool {
     let bytes = std::fs::read(file).unwrap_or_default();
-    bytes
-        .windows(text.len())
-        .any(|window| window == text.as_bytes())
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }

@@ -68,10 +68,7 @@ pub fn trials() -> Vec<Trial> {
         "operate::what_is_not_there_or_not_understood_is_told_with_what_to_do",
         wrong_words,
     ));
-    trials.push(trial(
-        "operate::without_a_stack_it_says_how_one_is_named",
-        nowhere,
-    ));
+    trials.push(trial("operate::without_a_stack_it_says_how_one_is_named", nowhere));
     // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
     trials.push(alone(
         "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
@@ -115,16 +112,10 @@ async fn looks(world: World, platform: Platform) {
 THREAD SANDBOX TURN WAITING ACTIVE DUE
 THREAD active TIME - - TIME ago in TIME"
     );
-    let listed = operate(&world, &["thread", "list", "--all", "--gone", "--json"])
-        .await
-        .json();
+    let listed = operate(&world, &["thread", "list", "--all", "--gone", "--json"]).await.json();
     let line = |list: &Value| {
         let lines = list["threads"].as_array().unwrap();
-        lines
-            .iter()
-            .find(|line| line["thread"] == thread.as_str())
-            .cloned()
-            .unwrap_or_default()
+        lines.iter().find(|line| line["thread"] == thread.as_str()).cloned().unwrap_or_default()
     };
     assert_eq!(line(&listed)["phase"], "active");
     assert_eq!(line(&listed)["generation"], 1);
@@ -162,17 +153,9 @@ NAME OF PROVIDER STATE USED THREADS IN USE IS
         Platform::Discord => &world.ready.discord_user_id,
         Platform::Slack => &world.ready.slack_user_id,
     };
-    let show = operate(&world, &["thread", "show", &thread, "--json"])
-        .await
-        .json();
-    let who = show["timeline"][2]["note"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let who = who
-        .strip_prefix("of ")
-        .and_then(|note| note.split(',').next())
-        .unwrap_or(by);
+    let show = operate(&world, &["thread", "show", &thread, "--json"]).await.json();
+    let who = show["timeline"][2]["note"].as_str().unwrap_or_default().to_owned();
+    let who = who.strip_prefix("of ").and_then(|note| note.split(',').next()).unwrap_or(by);
     let mut names = names.to_vec();
     names.push((who, "WHO"));
     assert_eq!(
@@ -191,14 +174,8 @@ TIME ago creating sandbox 1
 TIME ago active ready
 TIME ago answered TURN of WHO, took TIME, N tokens"
     );
-    assert!(
-        !shown.out.contains("only the thread knows"),
-        "{}",
-        shown.out
-    );
-    let content = operate(&world, &["thread", "show", &thread, "--content"])
-        .await
-        .out;
+    assert!(!shown.out.contains("only the thread knows"), "{}", shown.out);
+    let content = operate(&world, &["thread", "show", &thread, "--content"]).await.out;
     assert!(
         content.contains("asked: echo: a word that only the thread knows")
             && content.contains("answered: a word that only the thread knows"),
@@ -207,48 +184,21 @@ TIME ago answered TURN of WHO, took TIME, N tokens"
 
     let log = operate(&world, &["sandbox", "log", &thread, "-n", "50"]).await;
     assert_eq!(log.code, 0, "{log:?}");
-    assert!(
-        log.out.lines().count() > 5 && log.out.contains("level=INFO"),
-        "{}",
-        log.out
-    );
-    let server = operate(&world, &["sandbox", "log", &thread, "--server", "--json"])
-        .await
-        .json();
-    assert!(
-        server["lines"]
-            .to_string()
-            .contains("opencode server listening"),
-        "{server}"
-    );
-    let followed = operate(
-        &world,
-        &[
-            "sandbox", "log", &thread, "-n", "3", "--follow", "--for", "5s",
-        ],
-    )
-    .await;
+    assert!(log.out.lines().count() > 5 && log.out.contains("level=INFO"), "{}", log.out);
+    let server = operate(&world, &["sandbox", "log", &thread, "--server", "--json"]).await.json();
+    assert!(server["lines"].to_string().contains("opencode server listening"), "{server}");
+    let followed =
+        operate(&world, &["sandbox", "log", &thread, "-n", "3", "--follow", "--for", "5s"]).await;
     assert_eq!(followed.code, 0, "{followed:?}");
     assert!(followed.out.lines().count() >= 3, "{}", followed.out);
 
     let exported = operate(&world, &["thread", "export", &thread]).await.json();
     let items = exported["items"].as_array().unwrap();
-    let item = |name: &str| {
-        items
-            .iter()
-            .find(|item| item["item"] == name)
-            .cloned()
-            .unwrap_or_default()
-    };
+    let item =
+        |name: &str| items.iter().find(|item| item["item"] == name).cloned().unwrap_or_default();
     assert_eq!(item("session")["record"]["thread"], thread.as_str());
     let entry = &item(&format!("turn#{turn}"))["entry"];
-    assert!(
-        entry["asked"]
-            .as_str()
-            .unwrap()
-            .contains("only the thread knows"),
-        "{entry}"
-    );
+    assert!(entry["asked"].as_str().unwrap().contains("only the thread knows"), "{entry}");
     assert_eq!(exported["sandboxes"][0]["name"], sandbox.as_str());
     talk.finish().await;
 }
@@ -261,10 +211,7 @@ async fn acts(world: World, platform: Platform) {
     let paused = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (paused.code, paused.out.as_str()),
-        (
-            0,
-            "It is stopped; its disk is kept, and the next message brings it back.\n"
-        ),
+        (0, "It is stopped; its disk is kept, and the next message brings it back.\n"),
         "{paused:?}"
     );
     assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
@@ -272,10 +219,7 @@ async fn acts(world: World, platform: Platform) {
     let again = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (again.code, again.err.as_str()),
-        (
-            3,
-            "There is nothing to stop: it is paused already. It is paused now.\n"
-        )
+        (3, "There is nothing to stop: it is paused already. It is paused now.\n")
     );
     let log = operate(&world, &["sandbox", "log", &thread]).await;
     assert_eq!(log.code, 1);
@@ -319,9 +263,7 @@ async fn acts(world: World, platform: Platform) {
     );
     eventually(VISIBLE_MS_MAX, "the thread is told once", async || {
         let messages = talk.messages().await?;
-        let told = messages
-            .iter()
-            .filter(|one| one.text.contains(&destroyed_by("")));
+        let told = messages.iter().filter(|one| one.text.contains(&destroyed_by("")));
         match told.count() {
             1 => Ok(()),
             n => Err(format!("{n} times")),
@@ -333,10 +275,7 @@ async fn acts(world: World, platform: Platform) {
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.sandbox.generation, 2);
 
-    assert_eq!(
-        operate(&world, &["sandbox", "destroy", &thread]).await.code,
-        0
-    );
+    assert_eq!(operate(&world, &["sandbox", "destroy", &thread]).await.code, 0);
     let forgotten = operate(&world, &["thread", "forget", &thread, "--json"]).await;
     assert_eq!(
         (forgotten.code, forgotten.json()),
@@ -363,32 +302,21 @@ async fn busy(world: World, platform: Platform) {
         assert!(
             refused.err.contains("is under way there (running, for ")
                 && refused.err.contains("Nothing was done.")
-                && refused
-                    .err
-                    .contains(&format!(" sandbox {want} {thread} --even-if-busy")),
+                && refused.err.contains(&format!(" sandbox {want} {thread} --even-if-busy")),
             "{}",
             refused.err
         );
     }
     let after = talk.session().await;
-    assert_eq!(
-        (after.sandbox.phase, after.sandbox.operated.len()),
-        (before.sandbox.phase, 0)
-    );
+    assert_eq!((after.sandbox.phase, after.sandbox.operated.len()), (before.sandbox.phase, 0));
     assert_eq!(after.turn.map(|turn| turn.id), Some(turn.as_str().into()));
 
-    let paused = operate(
-        &world,
-        &["sandbox", "stop", &thread, "--even-if-busy", "--json"],
-    )
-    .await;
+    let paused = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy", "--json"]).await;
     assert_eq!(paused.code, 0, "{paused:?}");
     assert_eq!(paused.json()["halted"], turn.as_str());
     assert_eq!(
         talk.ended(&turn).await.outcome,
-        Outcome::Cancelled {
-            by: "the operator".to_owned()
-        }
+        Outcome::Cancelled { by: "the operator".to_owned() }
     );
     assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
     talk.finish().await;
@@ -408,11 +336,7 @@ async fn mapping(world: &World, queue: &str, enabled: bool) {
 async fn wear_out(world: &World, url: &str) {
     let receive = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0});
     for _ in 0..=DELIVERIES_MAX {
-        world
-            .aws
-            .call("sqs", "AmazonSQS.ReceiveMessage", &receive)
-            .await
-            .unwrap();
+        world.aws.call("sqs", "AmazonSQS.ReceiveMessage", &receive).await.unwrap();
     }
 }
 
@@ -437,14 +361,12 @@ async fn dead_letter(world: World) {
     mapping(&world, &messages, false).await;
     let (text, mark) = marked("echo: a word from the dead");
     let turn = talk.say_marked(&text, &mark).await;
-    eventually(
-        VISIBLE_MS_MAX,
-        "the prompt waits in its queue",
-        async || match world.aws.queued(&url).await? {
+    eventually(VISIBLE_MS_MAX, "the prompt waits in its queue", async || {
+        match world.aws.queued(&url).await? {
             0 => Err("it is not there yet".to_owned()),
             _ => Ok(()),
-        },
-    )
+        }
+    })
     .await;
     wear_out(&world, &url).await;
     mapping(&world, &messages, true).await;
@@ -480,11 +402,7 @@ Send one again with: bobbin --laptop"
         }).to_string(),
         "MessageGroupId": thread, "MessageDeduplicationId": turn,
     });
-    world
-        .aws
-        .call("sqs", "AmazonSQS.SendMessage", &again)
-        .await
-        .unwrap();
+    world.aws.call("sqs", "AmazonSQS.SendMessage", &again).await.unwrap();
     let left = operate(&world, &["dead", "replay", "--all", "--json"]).await;
     assert_eq!(left.code, 3, "{left:?}");
     assert_eq!(left.json()["letters"][0]["state"], "ended");
@@ -541,30 +459,19 @@ async fn orphan(world: World) {
         assert_eq!(is(&young).as_deref(), Some("young"));
         assert_eq!(dry.code, 3, "{dry:?}");
         assert!(
-            dry.out
-                .contains("This was a dry run. Delete them with: bobbin --laptop"),
+            dry.out.contains("This was a dry run. Delete them with: bobbin --laptop"),
             "{}",
             dry.out
         );
-        assert!(
-            !dry.out.contains(&talk.thread.key.to_string()),
-            "{}",
-            dry.out
-        );
+        assert!(!dry.out.contains(&talk.thread.key.to_string()), "{}", dry.out);
         let destroyed = operate(&world, &["sandbox", "orphans", "--destroy", "--json"]).await;
         if destroyed.json()["orphans"].as_array().unwrap().is_empty() {
             continue;
         }
         assert_eq!(destroyed.code, 0, "{destroyed:?}");
-        assert!(
-            destroyed.json()["destroyed"].to_string().contains(&name),
-            "{destroyed:?}"
-        );
+        assert!(destroyed.json()["destroyed"].to_string().contains(&name), "{destroyed:?}");
         let none = operate(&world, &["sandbox", "orphans"]).await;
-        assert_eq!(
-            (none.code, none.out.as_str()),
-            (0, "No sandbox belongs to nobody.\n")
-        );
+        assert_eq!((none.code, none.out.as_str()), (0, "No sandbox belongs to nobody.\n"));
         assert_eq!(talk.sandbox().await.state, "started");
         let listed = operate(&world, &["sandbox", "list"]).await;
         assert!(!listed.out.contains(namesakes), "{}", listed.out);

@@ -29,17 +29,13 @@ pub static ASKING: Shared = Shared::with_options(|| Options {
 });
 
 const ALL: [Scenario; 3] = [
-    (
-        "the_agent_has_the_tools_alone_and_what_it_makes_is_in_the_other_sandbox",
-        |world, on| Box::pin(worked(world, on)),
-    ),
-    ("a_command_is_asked_for_with_its_words", |world, on| {
-        Box::pin(asked(world, on))
+    ("the_agent_has_the_tools_alone_and_what_it_makes_is_in_the_other_sandbox", |world, on| {
+        Box::pin(worked(world, on))
     }),
-    (
-        "no_other_thread_sees_the_sandbox_with_the_code_or_ends_it",
-        |world, on| Box::pin(unseen(world, on)),
-    ),
+    ("a_command_is_asked_for_with_its_words", |world, on| Box::pin(asked(world, on))),
+    ("no_other_thread_sees_the_sandbox_with_the_code_or_ends_it", |world, on| {
+        Box::pin(unseen(world, on))
+    }),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -47,9 +43,7 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in ALL {
             let name = format!("outside::{}::{name}", platform.word());
-            trials.push(on(&ASKING, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&ASKING, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials.push(on(
@@ -96,15 +90,11 @@ impl<'t, 'w> Code<'t, 'w> {
 
     /// Waits until it runs in this generation.
     async fn ready(&self, generation: u64) {
-        eventually(
-            ANSWER_MS_MAX,
-            "the sandbox with the code runs",
-            async || {
-                let own = self.listed().await?;
-                let runs = own["phase"] == "active" && own["generation"] == generation;
-                runs.then_some(()).ok_or_else(|| own.to_string())
-            },
-        )
+        eventually(ANSWER_MS_MAX, "the sandbox with the code runs", async || {
+            let own = self.listed().await?;
+            let runs = own["phase"] == "active" && own["generation"] == generation;
+            runs.then_some(()).ok_or_else(|| own.to_string())
+        })
         .await;
     }
 
@@ -122,17 +112,9 @@ async fn begun<'w>(
     platform: Platform,
     choices: &[(&str, &str)],
 ) -> (Talk<'w>, String) {
-    let choices: Vec<_> = [("runtime", "outside")]
-        .iter()
-        .chain(choices)
-        .copied()
-        .collect();
+    let choices: Vec<_> = [("runtime", "outside")].iter().chain(choices).copied().collect();
     let (talk, first) = world
-        .begin_with(
-            platform,
-            &choices,
-            "call: sandbox_list_files {\"path\": \".\"}\necho: begun",
-        )
+        .begin_with(platform, &choices, "call: sandbox_list_files {\"path\": \".\"}\necho: begun")
         .await;
     asks::answered(&talk, &first, &["begun"]).await;
     Code::of(&talk).ready(1).await;
@@ -148,10 +130,8 @@ async fn worked(world: World, platform: Platform) {
     asks::answered(&talk, &first, &["begun"]).await;
     Code::of(&talk).ready(1).await;
 
-    let attachment = format!(
-        ".bobbin/attachments/{}/notes.bin",
-        &digest(&["attachments", &first])[..12]
-    );
+    let attachment =
+        format!(".bobbin/attachments/{}/notes.bin", &digest(&["attachments", &first])[..12]);
     let lines = [
         "call: sandbox_write_file {\"path\": \"src/made.txt\", \"content\": \"one\\ntwo\\n\"}",
         "call: sandbox_write_file {\"path\": \"output/display/shown.txt\", \"content\": \"look\"}",
@@ -176,17 +156,11 @@ async fn worked(world: World, platform: Platform) {
     .await;
 
     // Every request offered the tools and nothing else.
-    let mark = talk
-        .accepted
-        .last()
-        .and_then(|one| one.mark.clone())
-        .unwrap();
+    let mark = talk.accepted.last().and_then(|one| one.mark.clone()).unwrap();
     let calls = world.model_calls().await.unwrap();
     let mut expected = TOOLS.map(|tool| format!("sandbox_{tool}"));
     expected.sort();
-    let ours = calls
-        .iter()
-        .filter(|call| call.user.contains(&mark) && !call.internal());
+    let ours = calls.iter().filter(|call| call.user.contains(&mark) && !call.internal());
     let mut seen = 0;
     for call in ours {
         let mut offered = call.tools.clone();
@@ -197,19 +171,10 @@ async fn worked(world: World, platform: Platform) {
     assert!(seen > 1, "{calls:?}");
 
     // What it made is in the one sandbox and not in the other.
-    let (own, code) = (
-        talk.sandbox().await,
-        Code::of(&talk).sandbox().await.unwrap(),
-    );
+    let (own, code) = (talk.sandbox().await, Code::of(&talk).sandbox().await.unwrap());
     let provider = &world.provider;
-    assert_eq!(
-        provider.download(&code, "src/made.txt").await.unwrap(),
-        "one\ntwo\n"
-    );
-    assert_eq!(
-        provider.download(&code, "brought.bin").await.unwrap(),
-        "a note"
-    );
+    assert_eq!(provider.download(&code, "src/made.txt").await.unwrap(), "one\ntwo\n");
+    assert_eq!(provider.download(&code, "brought.bin").await.unwrap(), "a note");
     for absent in ["src/made.txt", "here.txt", "brought.bin"] {
         let there = provider.download(&own, absent).await;
         assert!(there.is_err(), "{absent}: {there:?}");
@@ -240,18 +205,11 @@ async fn asked(world: World, platform: Platform) {
     let answer = talk.answer(&turn).await;
     assert!(answer.contains("lines 1"), "{answer}");
     // Neither a model's key nor a password is where the code is.
-    for secret in [
-        "_API_KEY",
-        "BOBBIN_MODEL_KEY",
-        "PASSWORD",
-        "TOKEN",
-        "OPENCODE_CONFIG",
-    ] {
+    for secret in ["_API_KEY", "BOBBIN_MODEL_KEY", "PASSWORD", "TOKEN", "OPENCODE_CONFIG"] {
         assert!(!answer.contains(secret), "{secret}: {answer}");
     }
-    let refused = talk
-        .say("call: sandbox_run_command {\"cmd\": \"echo no >no.txt\"}\necho: done")
-        .await;
+    let refused =
+        talk.say("call: sandbox_run_command {\"cmd\": \"echo no >no.txt\"}\necho: done").await;
     let ask = asks::asked(&talk, "Deny").await;
     talk.press(&ask, "Deny").await;
     assert_eq!(talk.ended(&refused).await.outcome, Outcome::Answered);
@@ -282,9 +240,8 @@ async fn unseen(world: World, platform: Platform) {
         let offered = acted.outcome["choices"].to_string();
         assert!(!offered.contains(&name), "{offered}");
     }
-    let turn = talk
-        .say("call: sandbox_write_file {\"path\": \"still.txt\", \"content\": \"here\"}")
-        .await;
+    let turn =
+        talk.say("call: sandbox_write_file {\"path\": \"still.txt\", \"content\": \"here\"}").await;
     asks::answered(&talk, &turn, &["project/still.txt is written"]).await;
     talk.finish().await;
     other.finish().await;
@@ -292,9 +249,8 @@ async fn unseen(world: World, platform: Platform) {
 
 async fn lost(world: World) {
     let (mut talk, _) = begun(&world, Platform::Discord, &[]).await;
-    let turn = talk
-        .say("call: sandbox_write_file {\"path\": \"kept.txt\", \"content\": \"word\"}")
-        .await;
+    let turn =
+        talk.say("call: sandbox_write_file {\"path\": \"kept.txt\", \"content\": \"word\"}").await;
     asks::answered(&talk, &turn, &["project/kept.txt is written"]).await;
     let name = Code::of(&talk).name;
     let kept = operate(&world, &["sandbox", "snapshot", &name]).await;
@@ -303,12 +259,7 @@ async fn lost(world: World) {
     let gone = Code::of(&talk).sandbox().await.unwrap();
     world.provider.lose(&gone).await.unwrap();
     let turn = talk.say(read).await;
-    asks::answered(
-        &talk,
-        &turn,
-        &["The sandbox was not found, and is being brought back"],
-    )
-    .await;
+    asks::answered(&talk, &turn, &["The sandbox was not found, and is being brought back"]).await;
     eventually(ANSWER_MS_MAX, "its record says so", async || {
         let own = Code::of(&talk).listed().await;
         match own {
@@ -329,14 +280,12 @@ async fn lost(world: World) {
 
     // A fresh start is one of both.
     talk.reset().await;
-    eventually(
-        ANSWER_MS_MAX,
-        "the sandbox with the code is gone too",
-        async || match Code::of(&talk).sandbox().await {
+    eventually(ANSWER_MS_MAX, "the sandbox with the code is gone too", async || {
+        match Code::of(&talk).sandbox().await {
             Some(left) => Err(format!("{left:?}")),
             None => Ok(()),
-        },
-    )
+        }
+    })
     .await;
     talk.finish().await;
 }
@@ -406,9 +355,7 @@ async fn not_served() {
     });
     let world = World::of(&stack);
     let choices = [("runtime", "outside")];
-    let (mut talk, first) = world
-        .begin_with(Platform::Discord, &choices, "echo: never")
-        .await;
+    let (mut talk, first) = world.begin_with(Platform::Discord, &choices, "echo: never").await;
     match talk.ended_within(VISIBLE_MS_MAX * 4, &first).await.outcome {
         Outcome::Failed { reason } => assert!(
             reason.contains("the tools for that are not served") && reason.contains("ServeTools"),
@@ -416,14 +363,7 @@ async fn not_served() {
         ),
         other => panic!("{other:?}"),
     }
-    assert!(
-        world
-            .provider
-            .of(&talk.thread.key)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(world.provider.of(&talk.thread.key).await.unwrap().is_empty());
     let turn = talk.say("echo: as usual").await;
     asks::answered(&talk, &turn, &["as usual"]).await;
     stack.end().unwrap();

@@ -67,11 +67,7 @@ struct KeySetup<'a> {
 
 impl<'a> KeySetup<'a> {
     fn new(world: &'a World, platform: Platform) -> Self {
-        Self {
-            world,
-            platform,
-            browser: http::client(),
-        }
+        Self { world, platform, browser: http::client() }
     }
 
     /// Says the command as somebody and waits for the words that only they see.
@@ -106,12 +102,7 @@ impl<'a> KeySetup<'a> {
 
     /// What somebody alone was told so far.
     async fn told(&self, user: &str) -> Result<Vec<String>, String> {
-        let World {
-            discord,
-            slack,
-            ready,
-            ..
-        } = self.world;
+        let World { discord, slack, ready, .. } = self.world;
         match self.platform {
             Platform::Discord => discord.whispered(&ready.discord_channel_id, user).await,
             Platform::Slack => slack.told(&ready.slack_channel_id, user).await,
@@ -143,18 +134,11 @@ impl<'a> KeySetup<'a> {
 
     /// A link for a key, as the manager gets it.
     async fn link(&self, provider: &str) -> String {
-        let words = self
-            .said(&self.manager(), Some(provider), false, "works once")
-            .await;
+        let words = self.said(&self.manager(), Some(provider), false, "works once").await;
         let at = words.find("/setup/").unwrap_or_else(|| panic!("{words}"));
-        let path: String = words[at..]
-            .chars()
-            .take_while(|c| c.is_ascii_alphanumeric() || *c == '/')
-            .collect();
-        format!(
-            "{}{path}",
-            self.world.deployment.ingress.trim_end_matches('/')
-        )
+        let path: String =
+            words[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').collect();
+        format!("{}{path}", self.world.deployment.ingress.trim_end_matches('/'))
     }
 
     async fn open(&self, link: &str) -> Page {
@@ -178,11 +162,9 @@ impl<'a> KeySetup<'a> {
         let ready = &self.world.ready;
         match self.platform {
             Platform::Discord => ThreadKey::discord(&ready.discord_guild_id, "1"),
-            Platform::Slack => ThreadKey::slack(
-                &ready.slack_team_id,
-                &ready.slack_channel_id,
-                "1700000000.000100",
-            ),
+            Platform::Slack => {
+                ThreadKey::slack(&ready.slack_team_id, &ready.slack_channel_id, "1700000000.000100")
+            }
         }
         .unwrap()
     }
@@ -193,12 +175,8 @@ impl<'a> KeySetup<'a> {
 
     async fn settings(&self) -> Settings {
         let body = json!({"TableName": self.world.deployment.table, "ConsistentRead": true, "Key": self.settings_key()});
-        let answer = self
-            .world
-            .aws
-            .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-            .await
-            .unwrap();
+        let answer =
+            self.world.aws.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await.unwrap();
         match answer["Item"]["settings"]["S"].as_str() {
             Some(text) => serde_json::from_str(text).unwrap(),
             None => Settings::default(),
@@ -211,11 +189,7 @@ impl<'a> KeySetup<'a> {
         item["settings"] = json!({"S": serde_json::to_string(settings).unwrap()});
         item["version"] = json!({"N": settings.version.to_string()});
         let body = json!({"TableName": self.world.deployment.table, "Item": item});
-        self.world
-            .aws
-            .call("dynamodb", "DynamoDB_20120810.PutItem", &body)
-            .await
-            .unwrap();
+        self.world.aws.call("dynamodb", "DynamoDB_20120810.PutItem", &body).await.unwrap();
     }
 }
 
@@ -248,31 +222,13 @@ async fn lived(platform: Platform) {
     for (key, account) in [(OWN, 2), (ROTATED, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
     }
-    place
-        .said(
-            &ada,
-            None,
-            false,
-            "No key of this server's or workspace's own is stored",
-        )
-        .await;
-    for (provider, remove) in [
-        (None, false),
-        (Some("daytona"), false),
-        (Some("daytona"), true),
-    ] {
+    place.said(&ada, None, false, "No key of this server's or workspace's own is stored").await;
+    for (provider, remove) in [(None, false), (Some("daytona"), false), (Some("daytona"), true)] {
         place
-            .said(
-                &sam,
-                provider,
-                remove,
-                "Only people who may manage this server or workspace",
-            )
+            .said(&sam, provider, remove, "Only people who may manage this server or workspace")
             .await;
     }
-    place
-        .said(&ada, Some("daytona"), true, "There is no Daytona key")
-        .await;
+    place.said(&ada, Some("daytona"), true, "There is no Daytona key").await;
 
     // The page: whoever opens it changes nothing, and it lets nothing in or out.
     let link = place.link("daytona").await;
@@ -292,11 +248,8 @@ async fn lived(platform: Platform) {
     }
     let odd = place.enter(&link, "two words").await;
     assert_eq!(odd.status, 422, "{odd:?}");
-    let elsewhere = format!(
-        "{}{}",
-        &link[..link.len() - 1],
-        if link.ends_with('0') { '1' } else { '0' }
-    );
+    let elsewhere =
+        format!("{}{}", &link[..link.len() - 1], if link.ends_with('0') { '1' } else { '0' });
     assert_eq!(place.open(&elsewhere).await.status, 410);
     assert_eq!(place.enter(&elsewhere, OWN).await.status, 410);
 
@@ -310,23 +263,14 @@ async fn lived(platform: Platform) {
     place.heard(&ada, "Done: Daytona takes the key").await;
     let used = place.open(&link).await;
     assert_eq!(used.status, 410, "{used:?}");
-    assert!(
-        used.text.contains("Ask for a new one in the chat"),
-        "{}",
-        used.text
-    );
+    assert!(used.text.contains("Ask for a new one in the chat"), "{}", used.text);
     if one.status == 410 {
         // The third account's was first; nothing lives there yet, so it can be replaced.
         place.stored(OWN, "Done: Daytona takes the key").await;
     }
-    let first = place.settings().await.own_keys["daytona"]
-        .fingerprint
-        .clone();
+    let first = place.settings().await.own_keys["daytona"].fingerprint.clone();
     let listed = place.said(&ada, None, false, "Daytona: ").await;
-    assert!(
-        listed.contains(&format!("`{first}` counts (stored ")),
-        "{listed}"
-    );
+    assert!(listed.contains(&format!("`{first}` counts (stored ")), "{listed}");
     assert!(
         listed.contains("ago by ") && listed.contains("model keys of your own alone"),
         "{listed}"
@@ -340,44 +284,22 @@ async fn lived(platform: Platform) {
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 0);
     let record = world.session(&thread).await.unwrap();
     assert_eq!(
-        (
-            record.sandbox.generation,
-            record.sandbox.credentials.as_deref()
-        ),
+        (record.sandbox.generation, record.sandbox.credentials.as_deref()),
         (1, Some(first.as_str()))
     );
-    place
-        .said(
-            &ada,
-            Some("daytona"),
-            true,
-            "may still use the Daytona key, so it stays",
-        )
-        .await;
+    place.said(&ada, Some("daytona"), true, "may still use the Daytona key, so it stays").await;
 
     // A key that is refused, or opens another account, changes nothing.
-    place
-        .stored(
-            "dtn_nobody_knows_this_key",
-            "Daytona does not take this key",
-        )
-        .await;
-    place
-        .stored(ELSEWHERE, "This key belongs to another Daytona account")
-        .await;
-    assert_eq!(
-        place.settings().await.own_keys["daytona"].fingerprint,
-        first
-    );
+    place.stored("dtn_nobody_knows_this_key", "Daytona does not take this key").await;
+    place.stored(ELSEWHERE, "This key belongs to another Daytona account").await;
+    assert_eq!(place.settings().await.own_keys["daytona"].fingerprint, first);
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
 
     // Another key of the same account takes its place, and the sandbox goes on.
     place.stored(ROTATED, "Done: Daytona takes the key").await;
     world.provider.revoke_key(OWN).await.unwrap();
-    let second = place.settings().await.own_keys["daytona"]
-        .fingerprint
-        .clone();
+    let second = place.settings().await.own_keys["daytona"].fingerprint.clone();
     assert_ne!(first, second);
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
@@ -386,14 +308,7 @@ async fn lived(platform: Platform) {
 
     // A key that stopped working is told as what it is; with another one the thread goes on.
     world.provider.revoke_key(ROTATED).await.unwrap();
-    place
-        .said(
-            &ada,
-            None,
-            false,
-            "is refused by the provider: store another one",
-        )
-        .await;
+    place.said(&ada, None, false, "is refused by the provider: store another one").await;
     world.provider.add_key(OWN, 2).await.unwrap();
     place.stored(OWN, "Done: Daytona takes the key").await;
     let turn = talk.say("run: cat kept.txt").await;
@@ -402,31 +317,19 @@ async fn lived(platform: Platform) {
 
     // Nothing lives there any more: the key can go, and the stack's is used.
     talk.reset().await;
-    eventually(
-        VISIBLE_MS_MAX,
-        "its sandbox is gone",
-        async || match live(&world, OWN, &thread).await {
+    eventually(VISIBLE_MS_MAX, "its sandbox is gone", async || {
+        match live(&world, OWN, &thread).await {
             0 => Ok(()),
             left => Err(format!("{left} are left")),
-        },
-    )
+        }
+    })
     .await;
-    place
-        .said(
-            &ada,
-            Some("daytona"),
-            true,
-            "Done: the Daytona key is taken away",
-        )
-        .await;
+    place.said(&ada, Some("daytona"), true, "Done: the Daytona key is taken away").await;
     let turn = talk.say("echo: in the stack's account").await;
     answered(&talk, &turn).await;
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 1);
     let record = world.session(&thread).await.unwrap();
-    assert_eq!(
-        (record.sandbox.generation, record.sandbox.credentials),
-        (2, None)
-    );
+    assert_eq!((record.sandbox.generation, record.sandbox.credentials), (2, None));
     talk.finish().await;
     drop(world);
     stack.end().unwrap();
@@ -437,15 +340,10 @@ pub async fn enter_and_list(world: &World, key: &str) {
     for platform in Platform::ALL {
         let place = KeySetup::new(world, platform);
         let link = place.link("daytona").await;
-        assert_eq!(
-            place.enter(&link, &format!("two words {key}")).await.status,
-            422
-        );
+        assert_eq!(place.enter(&link, &format!("two words {key}")).await.status, 422);
         assert_eq!(place.enter(&link, key).await.status, 200);
         assert_eq!(place.enter(&link, key).await.status, 410);
-        place
-            .heard(&place.manager(), "Done: Daytona takes the key")
-            .await;
+        place.heard(&place.manager(), "Done: Daytona takes the key").await;
         place.said(&place.manager(), None, false, "Daytona: ").await;
     }
 }
@@ -453,24 +351,15 @@ pub async fn enter_and_list(world: &World, key: &str) {
 /// Nothing from elsewhere, nothing to elsewhere, nothing kept; and nothing that was entered.
 fn harmless(page: &Page) {
     let header = |name: &str| {
-        page.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        page.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     };
     let policy = header("content-security-policy");
-    for part in [
-        "default-src 'none'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    ] {
+    for part in
+        ["default-src 'none'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+    {
         assert!(policy.contains(part), "{policy}");
     }
-    assert!(
-        !policy.contains("unsafe") && !policy.contains("script-src"),
-        "{policy}"
-    );
+    assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
     assert_eq!(header("referrer-policy"), "no-referrer");
     assert_eq!(header("cache-control"), "no-store");
     assert_eq!(header("content-type"), "text/html; charset=utf-8");
@@ -486,10 +375,8 @@ fn harmless(page: &Page) {
 async fn tampered() {
     let stack = Stack::start(&Options::limits(quick()));
     let world = World::of(&stack);
-    let (here, there) = (
-        KeySetup::new(&world, Platform::Discord),
-        KeySetup::new(&world, Platform::Slack),
-    );
+    let (here, there) =
+        (KeySetup::new(&world, Platform::Discord), KeySetup::new(&world, Platform::Slack));
     for (key, account) in [(OWN, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
     }
@@ -498,10 +385,7 @@ async fn tampered() {
     let (own, others) = (here.settings().await, there.settings().await);
 
     // The other tenant's item in this one's place; this one's under another provider; and each byte's neighbour.
-    let copied = Settings {
-        version: own.version,
-        ..others.clone()
-    };
+    let copied = Settings { version: own.version, ..others.clone() };
     let mut renamed = own.clone();
     let daytona = renamed.own_keys["daytona"].clone();
     renamed.own_keys.insert("openai".to_owned(), daytona);
@@ -513,9 +397,7 @@ async fn tampered() {
         ("flipped", flipped, "Daytona"),
     ] {
         here.put(&wrong).await;
-        let listed = here
-            .said(&here.manager(), None, false, "cannot be unsealed")
-            .await;
+        let listed = here.said(&here.manager(), None, false, "cannot be unsealed").await;
         assert!(listed.contains(&format!("{brand}: ")), "{what}: {listed}");
         let (talk, turn) = world.begin(Platform::Discord, "echo: hello").await;
         let ended = talk.ended(&turn).await;
@@ -523,9 +405,8 @@ async fn tampered() {
             panic!("{what}: {:?}", ended.outcome);
         };
         assert!(
-            reason.contains(&format!(
-                "The {brand} key of this server or workspace does not open"
-            )) && reason.contains("`/sandbox-setup`"),
+            reason.contains(&format!("The {brand} key of this server or workspace does not open"))
+                && reason.contains("`/sandbox-setup`"),
             "{what}: {reason}"
         );
         let thread = &talk.thread.key;
@@ -563,13 +444,12 @@ async fn late() {
     world.provider.add_key(OWN, 2).await.unwrap();
     let link = place.link("daytona").await;
     assert_eq!(place.open(&link).await.status, 200);
-    let over = eventually(VISIBLE_MS_MAX, "the link is over", async || {
-        match place.open(&link).await {
+    let over =
+        eventually(VISIBLE_MS_MAX, "the link is over", async || match place.open(&link).await {
             over @ Page { status: 410, .. } => Ok(over),
             page => Err(format!("{page:?}")),
-        }
-    })
-    .await;
+        })
+        .await;
     assert!(over.text.contains("its time is over"), "{}", over.text);
     assert_eq!(place.enter(&link, OWN).await.status, 410);
     assert_eq!(place.settings().await.own_keys.len(), 0);
@@ -595,23 +475,15 @@ async fn by_form() {
     let sam = world.colleague(Platform::Discord).await.id;
     let setup = |user: &str| json!({"type": "command", "name": "sandbox-setup", "options": {"provider": "daytona"}, "user_id": user});
     world.discord.act(&setup(&sam)).await.unwrap();
-    place
-        .heard(&sam, "Only people who may manage this server")
-        .await;
+    place.heard(&sam, "Only people who may manage this server").await;
     let opened = world.discord.act(&setup(&place.manager())).await.unwrap();
-    assert_eq!(
-        opened.outcome["modal"]["custom_id"], "v1:key:daytona",
-        "{}",
-        opened.outcome
-    );
+    assert_eq!(opened.outcome["modal"]["custom_id"], "v1:key:daytona", "{}", opened.outcome);
     let send = |key: &str| json!({"type": "modal", "channel_id": world.ready.discord_channel_id, "custom_id": "v1:key:daytona", "fields": {"key": key}});
     world.discord.act(&send("two words")).await.unwrap();
     place.heard(&place.manager(), "That cannot be a key").await;
     world.discord.act(&setup(&place.manager())).await.unwrap();
     world.discord.act(&send(OWN)).await.unwrap();
-    place
-        .heard(&place.manager(), "Done: Daytona takes the key")
-        .await;
+    place.heard(&place.manager(), "Done: Daytona takes the key").await;
     let (talk, turn) = world.begin(Platform::Discord, "echo: hello").await;
     answered(&talk, &turn).await;
     assert_eq!(live(&world, OWN, &talk.thread.key).await, 1);

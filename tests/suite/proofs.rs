@@ -50,10 +50,8 @@ pub fn begin(arguments: &Arguments) {
         return;
     }
     let named = std::mem::take(&mut *lock(&NAMED));
-    let wanted = named
-        .into_iter()
-        .filter(|(name, _)| is_wanted(arguments, name))
-        .map(|(_, proof)| proof);
+    let wanted =
+        named.into_iter().filter(|(name, _)| is_wanted(arguments, name)).map(|(_, proof)| proof);
     let queue = Arc::new(Mutex::new(wanted.collect::<Vec<_>>().into_iter()));
     for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
         let queue = Arc::clone(&queue);
@@ -75,11 +73,7 @@ fn next<T>(queue: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
 /// As libtest filters.
 fn is_wanted(arguments: &Arguments, name: &str) -> bool {
     let fits = |filter: &String| {
-        if arguments.exact {
-            name == filter
-        } else {
-            name.contains(filter.as_str())
-        }
+        if arguments.exact { name == filter } else { name.contains(filter.as_str()) }
     };
     arguments.filter.as_ref().is_none_or(fits) && !arguments.skip.iter().any(fits)
 }

@@ -85,11 +85,7 @@ pub fn on(
 
 /// Runs to the end on a small runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(future)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
 /// After the last test: no sandbox is without a record, and nothing of the shared stacks is left behind. Their last
@@ -111,10 +107,7 @@ pub fn end(failed: bool) -> Result<(), String> {
     ] {
         if let Some(stack) = shared.running() {
             if failed {
-                eprintln!(
-                    "\n--- the end of what the {name} stack said ---\n{}",
-                    stack.tail()
-                );
+                eprintln!("\n--- the end of what the {name} stack said ---\n{}", stack.tail());
             } else {
                 trouble.extend(block_on(World::of(&stack).check_orphans()).err());
             }
@@ -123,9 +116,5 @@ pub fn end(failed: bool) -> Result<(), String> {
     }
     crate::places::end();
     trouble.extend(crate::emulated::end(failed).err());
-    if trouble.is_empty() {
-        Ok(())
-    } else {
-        Err(trouble.join("\n"))
-    }
+    if trouble.is_empty() { Ok(()) } else { Err(trouble.join("\n")) }
 }

@@ -13,44 +13,32 @@ use libtest_mimic::Trial;
 use crate::run::{BRISK, COMMON, on};
 
 /// A scenario's name and what it does.
-pub type Scenario = (
-    &'static str,
-    fn(World, Platform) -> std::pin::Pin<Box<dyn Future<Output = ()>>>,
-);
+pub type Scenario =
+    (&'static str, fn(World, Platform) -> std::pin::Pin<Box<dyn Future<Output = ()>>>);
 
 /// Those that need the usual bounds.
 pub const USUAL: [Scenario; 4] = [
-    (
-        "a_first_prompt_writes_its_file_and_a_follow_up_finds_it",
-        |world, on| Box::pin(conversation(world, on)),
-    ),
-    ("stop_ends_a_slow_run_and_the_sandbox_stays", |world, on| {
-        Box::pin(stopped(world, on))
+    ("a_first_prompt_writes_its_file_and_a_follow_up_finds_it", |world, on| {
+        Box::pin(conversation(world, on))
     }),
-    (
-        "two_threads_run_at_once_and_one_thread_never_twice",
-        |world, on| Box::pin(parallel(world, on)),
-    ),
-    (
-        "a_name_is_won_once_and_three_threads_work_in_its_sandbox_by_turns",
-        |world, on| Box::pin(crate::share::in_turns(world, on)),
-    ),
+    ("stop_ends_a_slow_run_and_the_sandbox_stays", |world, on| Box::pin(stopped(world, on))),
+    ("two_threads_run_at_once_and_one_thread_never_twice", |world, on| {
+        Box::pin(parallel(world, on))
+    }),
+    ("a_name_is_won_once_and_three_threads_work_in_its_sandbox_by_turns", |world, on| {
+        Box::pin(crate::share::in_turns(world, on))
+    }),
 ];
 /// Those that need an idle time of seconds.
-pub const IDLE: [Scenario; 1] = [(
-    "an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it",
-    |world, on| Box::pin(paused(world, on)),
-)];
-pub const SLICED: [Scenario; 1] = [("a_long_run_goes_over_several_deliveries", |world, on| {
-    Box::pin(sliced(world, on))
-})];
+pub const IDLE: [Scenario; 1] =
+    [("an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it", |world, on| {
+        Box::pin(paused(world, on))
+    })];
+pub const SLICED: [Scenario; 1] =
+    [("a_long_run_goes_over_several_deliveries", |world, on| Box::pin(sliced(world, on)))];
 pub const ASKED: [Scenario; 2] = [
-    ("allow_once_lets_the_command_run", |world, on| {
-        Box::pin(allowed(world, on))
-    }),
-    ("a_model_that_refuses_is_reported_in_words", |world, on| {
-        Box::pin(refused(world, on))
-    }),
+    ("allow_once_lets_the_command_run", |world, on| Box::pin(allowed(world, on))),
+    ("a_model_that_refuses_is_reported_in_words", |world, on| Box::pin(refused(world, on))),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -58,30 +46,20 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in USUAL.into_iter().chain(ASKED) {
             let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
         }
         for (name, scenario) in IDLE.into_iter().chain(SLICED) {
             let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&BRISK, &name, async move |world| {
-                scenario(world, platform).await
-            }));
+            trials.push(on(&BRISK, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials
 }
 
 async fn conversation(world: World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(platform, "write: hello.txt Hello from the sandbox")
-        .await;
+    let (mut talk, first) = world.begin(platform, "write: hello.txt Hello from the sandbox").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    assert!(
-        talk.answer(&first).await.contains("hello.txt"),
-        "{}",
-        talk.answer(&first).await
-    );
+    assert!(talk.answer(&first).await.contains("hello.txt"), "{}", talk.answer(&first).await);
     let (before, sandbox) = (talk.session().await, talk.sandbox().await);
 
     let file = world.provider.download(&sandbox, "hello.txt").await;
@@ -89,18 +67,12 @@ async fn conversation(world: World, platform: Platform) {
     let on_disk = files_named("hello.txt", &world.state_dir.join("daytona"));
     let ours: Vec<_> = on_disk
         .iter()
-        .filter(|path| {
-            path.components()
-                .any(|part| part.as_os_str() == sandbox.name.as_str())
-        })
+        .filter(|path| path.components().any(|part| part.as_os_str() == sandbox.name.as_str()))
         .collect();
     let [ours] = ours[..] else {
         panic!("not one such file in the sandbox's directory: {on_disk:?}")
     };
-    assert_eq!(
-        std::fs::read_to_string(ours).unwrap().trim(),
-        "Hello from the sandbox"
-    );
+    assert_eq!(std::fs::read_to_string(ours).unwrap().trim(), "Hello from the sandbox");
 
     let second = talk.say("run: cat hello.txt").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
@@ -115,33 +87,18 @@ async fn conversation(world: World, platform: Platform) {
     assert_eq!(talk.sandbox().await.id, sandbox.id);
 
     let status = talk.status().await;
-    assert!(
-        status.contains("Sandbox 1") && status.contains("running"),
-        "{status}"
-    );
+    assert!(status.contains("Sandbox 1") && status.contains("running"), "{status}");
     talk.finish().await;
 }
 
 async fn stopped(world: World, platform: Platform) {
-    let (mut talk, slow) = world
-        .begin(
-            platform,
-            "slow: 90 one two three four five six seven eight nine ten",
-        )
-        .await;
+    let (mut talk, slow) =
+        world.begin(platform, "slow: 90 one two three four five six seven eight nine ten").await;
     talk.running(&slow).await;
-    assert!(
-        talk.card(&slow).await.button("Stop").is_some(),
-        "{:?}",
-        talk.card(&slow).await
-    );
+    assert!(talk.card(&slow).await.button("Stop").is_some(), "{:?}", talk.card(&slow).await);
     talk.stop().await;
     let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     let before = talk.session().await;
 
     let next = talk.say("echo: still here").await;
@@ -163,16 +120,11 @@ async fn parallel(world: World, platform: Platform) {
     let second = one.say("echo: only after the first").await;
     let (other, beside) = world.begin(platform, HELD).await;
     let running = |session: &Session, id: &str| {
-        session
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.id == id && turn.stage.is_running())
+        session.turn.as_ref().is_some_and(|turn| turn.id == id && turn.stage.is_running())
     };
     eventually(ANSWER_MS_MAX, "two threads run at once", async || {
-        let (here, there) = (
-            world.session(&one.thread.key).await?,
-            world.session(&other.thread.key).await?,
-        );
+        let (here, there) =
+            (world.session(&one.thread.key).await?, world.session(&other.thread.key).await?);
         if running(&here, &first) && running(&there, &beside) {
             Ok(())
         } else {
@@ -204,17 +156,12 @@ async fn parallel(world: World, platform: Platform) {
 }
 
 async fn paused(world: World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(platform, "write: keep.txt kept over the pause")
-        .await;
+    let (mut talk, first) = world.begin(platform, "write: keep.txt kept over the pause").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let sandbox = talk.sandbox().await;
     pause(&talk).await;
     let stopped = talk.sandbox().await;
-    assert_eq!(
-        (stopped.id.as_str(), stopped.state.as_str()),
-        (sandbox.id.as_str(), "stopped")
-    );
+    assert_eq!((stopped.id.as_str(), stopped.state.as_str()), (sandbox.id.as_str(), "stopped"));
     talk.check().await;
 
     let second = talk.say("run: cat keep.txt").await;
@@ -222,15 +169,8 @@ async fn paused(world: World, platform: Platform) {
     let answer = talk.answer(&second).await;
     assert!(answer.contains("kept over the pause"), "{answer}");
     let session = talk.session().await;
-    assert_eq!(
-        session.sandbox.generation, 1,
-        "it was made anew instead of woken"
-    );
-    let woken = session
-        .sandbox
-        .timeline
-        .iter()
-        .any(|entry| entry.phase == Phase::Resuming);
+    assert_eq!(session.sandbox.generation, 1, "it was made anew instead of woken");
+    let woken = session.sandbox.timeline.iter().any(|entry| entry.phase == Phase::Resuming);
     assert!(woken, "{:?}", session.sandbox.timeline);
     talk.finish().await;
 }
@@ -239,58 +179,32 @@ async fn paused(world: World, platform: Platform) {
 pub async fn pause(talk: &Talk<'_>) {
     let paused = async || {
         let phase = talk.world.session(&talk.thread.key).await?.sandbox.phase;
-        if phase == Phase::Paused {
-            Ok(())
-        } else {
-            Err(format!("the phase is {}", phase.word()))
-        }
+        if phase == Phase::Paused { Ok(()) } else { Err(format!("the phase is {}", phase.word())) }
     };
     // A look may come before the idle time is over; then it enqueues nothing.
-    eventually(
-        PAUSE_MS_MAX,
-        "the sweep pauses the idle sandbox",
-        async || {
-            talk.world.sweep().await?;
-            within(3_000, paused).await
-        },
-    )
+    eventually(PAUSE_MS_MAX, "the sweep pauses the idle sandbox", async || {
+        talk.world.sweep().await?;
+        within(3_000, paused).await
+    })
     .await;
 }
 
 async fn sliced(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(
-            platform,
-            "slow: 12 one two three four five six seven eight nine ten",
-        )
-        .await;
-    let looks = eventually(
-        VISIBLE_MS_MAX * 2,
-        "the run goes over three deliveries",
-        async || {
-            let parked = world.parked(&talk.thread.key).await?;
-            if parked.receive >= 3 {
-                Ok(parked.receive)
-            } else {
-                Err(format!("{parked:?}"))
-            }
-        },
-    )
+    let (talk, turn) =
+        world.begin(platform, "slow: 12 one two three four five six seven eight nine ten").await;
+    let looks = eventually(VISIBLE_MS_MAX * 2, "the run goes over three deliveries", async || {
+        let parked = world.parked(&talk.thread.key).await?;
+        if parked.receive >= 3 { Ok(parked.receive) } else { Err(format!("{parked:?}")) }
+    })
     .await;
     assert!(looks >= 3);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    assert!(
-        talk.answer(&turn)
-            .await
-            .contains("one two three four five six seven eight nine ten")
-    );
+    assert!(talk.answer(&turn).await.contains("one two three four five six seven eight nine ten"));
     talk.finish().await;
 }
 
 async fn allowed(world: World, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "ask: echo it ran > asked.txt; cat asked.txt")
-        .await;
+    let (talk, turn) = world.begin(platform, "ask: echo it ran > asked.txt; cat asked.txt").await;
     let ask = talk
         .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
@@ -298,11 +212,7 @@ async fn allowed(world: World, platform: Platform) {
         .await;
     let sandbox = talk.sandbox().await;
     assert!(
-        world
-            .provider
-            .download(&sandbox, "asked.txt")
-            .await
-            .is_err(),
+        world.provider.download(&sandbox, "asked.txt").await.is_err(),
         "it ran before anybody allowed it"
     );
     talk.press(&ask, "Allow once").await;
@@ -320,19 +230,9 @@ async fn allowed(world: World, platform: Platform) {
 async fn refused(world: World, platform: Platform) {
     let (mut talk, turn) = world.begin(platform, "fail: 401").await;
     let ended = talk.ended(&turn).await;
-    let Outcome::Failed { reason } = &ended.outcome else {
-        panic!("{:?}", ended.outcome)
-    };
-    assert!(
-        reason.starts_with("The agent could not finish. "),
-        "{reason}"
-    );
-    assert!(
-        talk.card(&turn)
-            .await
-            .text
-            .contains("The agent could not finish")
-    );
+    let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
+    assert!(reason.starts_with("The agent could not finish. "), "{reason}");
+    assert!(talk.card(&turn).await.text.contains("The agent could not finish"));
     let next = talk.say("echo: the sandbox is kept").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
     assert_eq!(talk.session().await.sandbox.generation, 1);

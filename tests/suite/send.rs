@@ -60,15 +60,7 @@ fn id_of(said: &str) -> &str {
 
 async fn send(world: &World, platform: Platform, text: &str, more: &[&str]) -> Ran {
     let channel = channel(world, platform);
-    let words = [
-        "send",
-        "--channel",
-        &channel,
-        "--prompt",
-        text,
-        "--name",
-        "田中",
-    ];
+    let words = ["send", "--channel", &channel, "--prompt", text, "--name", "田中"];
     operate(world, &[&words, more].concat()).await
 }
 
@@ -83,11 +75,7 @@ async fn answered(world: World, platform: Platform) {
     for told in ["gets its sandbox", "active · running", "Answered after"] {
         assert!(ran.err.contains(told), "{told}: {}", ran.err);
     }
-    assert!(
-        !ran.err.contains('\u{1b}'),
-        "no terminal, no colours: {}",
-        ran.err
-    );
+    assert!(!ran.err.contains('\u{1b}'), "no terminal, no colours: {}", ran.err);
 
     let id = id_of(&ran.err).to_owned();
     let talk = world.found(platform, &id, &mark).await;
@@ -108,24 +96,14 @@ async fn answered(world: World, platform: Platform) {
     let again = send(&world, platform, &text, &["--id", &id, "--json"]).await;
     assert_eq!(
         (again.code, again.json()),
-        (
-            0,
-            json!({"id": id, "thread": thread, "link": again.json()["link"], "turn": null})
-        ),
+        (0, json!({"id": id, "thread": thread, "link": again.json()["link"], "turn": null})),
         "{again:?}"
     );
     let follow = ["thread", "follow", &thread, "--turn", &id, "--json"];
     let followed = operate(&world, &follow).await;
     let turn = followed.json()["turn"].clone();
-    assert_eq!(
-        (followed.code, &turn["outcome"]),
-        (0, &json!("answered")),
-        "{followed:?}"
-    );
-    assert!(
-        turn["answer"].as_str().unwrap().contains("the last words"),
-        "{turn}"
-    );
+    assert_eq!((followed.code, &turn["outcome"]), (0, &json!("answered")), "{followed:?}");
+    assert!(turn["answer"].as_str().unwrap().contains("the last words"), "{turn}");
     let session = talk.session().await;
     assert_eq!((session.ended.len(), session.turn), (1, None));
     let asked = world.discord.active_threads().await.unwrap();
@@ -138,27 +116,14 @@ async fn answered(world: World, platform: Platform) {
 
 async fn otherwise(world: World, platform: Platform) {
     let (text, mark) = marked("echo: never");
-    let failed = send(
-        &world,
-        platform,
-        &text,
-        &["--model", "nobody/none", "--follow", "--json"],
-    )
-    .await;
+    let failed =
+        send(&world, platform, &text, &["--model", "nobody/none", "--follow", "--json"]).await;
     let turn = failed.json()["turn"].clone();
-    assert_eq!(
-        (failed.code, &turn["outcome"]),
-        (4, &json!("failed")),
-        "{failed:?}"
-    );
+    assert_eq!((failed.code, &turn["outcome"]), (4, &json!("failed")), "{failed:?}");
     let why = turn["why"].as_str().unwrap_or_default();
     assert!(why.contains("nobody"), "{turn}");
     assert!(failed.err.contains(why), "{}", failed.err);
-    world
-        .found(platform, id_of(&failed.err), &mark)
-        .await
-        .finish()
-        .await;
+    world.found(platform, id_of(&failed.err), &mark).await.finish().await;
 
     let (text, mark) = marked("run: sleep 100");
     let sent = send(&world, platform, &text, &[]).await;
@@ -168,19 +133,13 @@ async fn otherwise(world: World, platform: Platform) {
     let thread = talk.thread.key.to_string();
     assert!(
         sent.out.starts_with(&format!("Sent: {thread}"))
-            && sent
-                .out
-                .contains(&format!(" thread follow {thread} --turn {id}\n")),
+            && sent.out.contains(&format!(" thread follow {thread} --turn {id}\n")),
         "{sent:?}"
     );
     talk.running(&id).await;
     let late = operate(&world, &["thread", "follow", &thread, "--for", "1s"]).await;
     assert_eq!(late.code, 7, "{late:?}");
-    assert!(
-        late.err.contains("The turn still runs after 1 s"),
-        "{}",
-        late.err
-    );
+    assert!(late.err.contains("The turn still runs after 1 s"), "{}", late.err);
     let stopped = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy"]).await;
     assert_eq!(stopped.code, 0, "{stopped:?}");
     let ended = operate(&world, &["thread", "follow", &thread, "--json"]).await;
@@ -211,8 +170,7 @@ async fn interrupted(world: World, platform: Platform) {
     assert_eq!(ran.code, 130, "{ran:?}");
     let how = format!(" thread follow {thread} --turn {id}");
     assert!(
-        ran.err
-            .contains("The turn goes on. Follow it again with: bobbin --laptop")
+        ran.err.contains("The turn goes on. Follow it again with: bobbin --laptop")
             && ran.err.contains(&how),
         "{}",
         ran.err
@@ -239,10 +197,7 @@ async fn in_a_terminal(world: World) {
     let drawn = shown.matches(EMPTY_LINE).count();
     assert!(drawn > 3, "{drawn}: {shown:?}");
     let faint = "0:00  waits for a worker\u{1b}[0m";
-    assert!(
-        shown.contains(&format!("{EMPTY_LINE}\u{1b}[2m{faint}")),
-        "{shown:?}"
-    );
+    assert!(shown.contains(&format!("{EMPTY_LINE}\u{1b}[2m{faint}")), "{shown:?}");
     // What is left when every line has been drawn again: the words, and how it ended.
     let left: Vec<&str> = shown
         .lines()
@@ -250,15 +205,9 @@ async fn in_a_terminal(world: World) {
         .filter(|line| !line.is_empty())
         .collect();
     let (first, last) = (left[0], left[left.len() - 1]);
-    assert!(
-        first.starts_with("send-") && last.starts_with("Answered after "),
-        "{left:?}"
-    );
+    assert!(first.starts_with("send-") && last.starts_with("Answered after "), "{left:?}");
     // A look between two words draws the line of progress between them.
-    assert!(
-        left[1..left.len() - 1].join(" ").contains("two more words"),
-        "{left:?}"
-    );
+    assert!(left[1..left.len() - 1].join(" ").contains("two more words"), "{left:?}");
     let talk = world.found(Platform::Discord, id_of(first), &mark).await;
 
     for (columns, environment, coloured) in [
@@ -275,24 +224,14 @@ async fn in_a_terminal(world: World) {
             coloured,
             "{environment:?}: {shown:?}"
         );
-        assert_eq!(
-            shown.contains('\u{1b}'),
-            coloured,
-            "{environment:?}: {shown:?}"
-        );
+        assert_eq!(shown.contains('\u{1b}'), coloured, "{environment:?}: {shown:?}");
         let mut plain = shown;
         for code in ["0", "1", "2", "31", "32", "33"] {
             plain = plain.replace(&format!("\u{1b}[{code}m"), "");
         }
-        let widest = plain
-            .lines()
-            .map(|line| line.trim_end().chars().count())
-            .max();
+        let widest = plain.lines().map(|line| line.trim_end().chars().count()).max();
         // Six columns of at least eight, and what is between them.
-        assert!(
-            widest <= Some(usize::from(columns).max(58)),
-            "{columns}: {plain}"
-        );
+        assert!(widest <= Some(usize::from(columns).max(58)), "{columns}: {plain}");
         let key = talk.thread.key.to_string();
         assert_eq!(plain.contains(&key), columns == 200, "{plain}");
     }
@@ -310,11 +249,7 @@ async fn unseen(world: World, platform: Platform) {
             "The bot cannot see the channel C0NOWHERE00 (channel_not_found): say /invite @Bobbin in it, then repeat the command with --id send-",
         ),
     };
-    let ran = operate(
-        &world,
-        &["send", "--channel", nowhere, "--prompt", "echo: x"],
-    )
-    .await;
+    let ran = operate(&world, &["send", "--channel", nowhere, "--prompt", "echo: x"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
     let told = ran.err.split_once('\n').map_or("", |(_, told)| told);
     assert!(told.starts_with(says), "{}", ran.err);
@@ -323,16 +258,10 @@ async fn unseen(world: World, platform: Platform) {
     assert_eq!(empty.err, "The prompt is empty: say what is to be done.\n");
     let after = threads(&world).await;
     let id = id_of(&ran.err);
-    assert!(
-        !after.iter().any(|line| line.to_string().contains(id)),
-        "{after:?}"
-    );
+    assert!(!after.iter().any(|line| line.to_string().contains(id)), "{after:?}");
 }
 
 async fn threads(world: &World) -> Vec<Value> {
     let listed = operate(world, &["thread", "list", "--gone", "--all", "--json"]).await;
-    listed.json()["threads"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
+    listed.json()["threads"].as_array().cloned().unwrap_or_default()
 }

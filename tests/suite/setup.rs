@@ -20,16 +20,8 @@ pub fn trials() -> Vec<Trial> {
             "embedded::setup::a_test_turn_is_answered_where_people_see_it_on_discord",
             discord,
         ),
-        on(
-            &CHAT,
-            "embedded::setup::a_test_turn_goes_through_the_ingress_on_slack",
-            slack,
-        ),
-        on(
-            &CHAT,
-            "embedded::setup::a_test_turn_that_cannot_begin_says_what_to_do",
-            refused,
-        ),
+        on(&CHAT, "embedded::setup::a_test_turn_goes_through_the_ingress_on_slack", slack),
+        on(&CHAT, "embedded::setup::a_test_turn_that_cannot_begin_says_what_to_do", refused),
     ]
 }
 
@@ -53,20 +45,14 @@ async fn run(world: &World, arguments: &[&str], environment: &[(&str, &str)]) ->
         .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let ended = tokio::time::timeout(
-        std::time::Duration::from_millis(2 * ANSWER_MS_MAX),
-        command.output(),
-    );
+    let ended =
+        tokio::time::timeout(std::time::Duration::from_millis(2 * ANSWER_MS_MAX), command.output());
     ended.await.expect("it ends within its bound").unwrap()
 }
 
 fn said(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (
-        output.status.code(),
-        text(&output.stdout),
-        text(&output.stderr),
-    )
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 /// The stages in order; those that are over within one look may be missing.
@@ -74,9 +60,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 fn in_order(out: &str, stages: &[&str]) {
     let mut rest = out;
     for stage in stages {
-        let at = rest
-            .find(stage)
-            .unwrap_or_else(|| panic!("{stage:?} in its place in {out}"));
+        let at = rest.find(stage).unwrap_or_else(|| panic!("{stage:?} in its place in {out}"));
         rest = &rest[at + stage.len()..];
     }
 }
@@ -103,10 +87,7 @@ async fn discord(world: World) {
 }
 
 async fn slack(world: World) {
-    let (channel, user) = (
-        world.ready.slack_channel_id.clone(),
-        world.ready.slack_user_id.clone(),
-    );
+    let (channel, user) = (world.ready.slack_channel_id.clone(), world.ready.slack_user_id.clone());
     let arguments = ["--slack-channel", &channel, "--slack-user", &user];
     let (code, out, err) = said(&run(&world, &arguments, &[]).await);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
@@ -129,34 +110,21 @@ async fn left_nothing(world: &World, out: &str) {
     let told = out.split(" for the test: ").nth(1).unwrap();
     let thread: ThreadKey = told.lines().next().unwrap().parse().unwrap();
     let session = world.session(&thread).await.unwrap();
-    assert_eq!(
-        (session.sandbox.phase, &session.turn),
-        (Phase::Destroyed, &None),
-        "{session:?}"
-    );
+    assert_eq!((session.sandbox.phase, &session.turn), (Phase::Destroyed, &None), "{session:?}");
     assert_eq!(world.provider.of(&thread).await.unwrap(), []);
 }
 
 async fn refused(world: World) {
     let (code, _, err) = said(&run(&world, &[], &[]).await);
     assert_eq!(code, Some(1));
-    assert!(
-        err.starts_with("Say where the test is to be seen: --discord-channel ID"),
-        "{err}"
-    );
+    assert!(err.starts_with("Say where the test is to be seen: --discord-channel ID"), "{err}");
 
     let (code, out, err) =
         said(&run(&world, &["--discord-channel", "1300000000000009999"], &[]).await);
     assert_eq!(code, Some(1), "{out}");
-    assert!(
-        err.starts_with("Discord knows no channel 1300000000000009999: "),
-        "{err}"
-    );
+    assert!(err.starts_with("Discord knows no channel 1300000000000009999: "), "{err}");
 
-    let (channel, user) = (
-        world.ready.slack_channel_id.clone(),
-        world.ready.slack_user_id.clone(),
-    );
+    let (channel, user) = (world.ready.slack_channel_id.clone(), world.ready.slack_user_id.clone());
     let arguments = ["--slack-channel", &channel, "--slack-user", &user];
     let wrong = [("SLACK_SIGNING_SECRET", "00000000000000000000000000000000")];
     let (code, out, err) = said(&run(&world, &arguments, &wrong).await);

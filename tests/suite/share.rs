@@ -55,9 +55,7 @@ pub async fn wants(talk: &Talk<'_>, command: &str, options: &Value, words: &str)
 async fn told(talk: &Talk<'_>, id: &str) -> String {
     let key = post_key(&talk.thread.key, &id.into(), &PostKind::Notice);
     let named = |one: &ChatMessage| one.key.as_deref() == Some(&key);
-    talk.see(ANSWER_MS_MAX, "it is told in the thread", named)
-        .await
-        .text
+    talk.see(ANSWER_MS_MAX, "it is told in the thread", named).await.text
 }
 
 /// What one person alone was told in the thread, with these words in it.
@@ -72,17 +70,10 @@ pub async fn whispered(talk: &Talk<'_>, words: &str) -> ChatMessage {
 
 /// A thread whose sandbox has the name, and a file in it.
 async fn named(world: &World, platform: Platform) -> Talk<'_> {
-    let (talk, turn) = world
-        .begin(platform, "write: note.txt from the first thread")
-        .await;
+    let (talk, turn) = world.begin(platform, "write: note.txt from the first thread").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    let id = wants(
-        &talk,
-        "sandbox-name",
-        &json!({"name": "frontend"}),
-        "sandbox name frontend",
-    )
-    .await;
+    let id =
+        wants(&talk, "sandbox-name", &json!({"name": "frontend"}), "sandbox name frontend").await;
     let told = told(&talk, &id).await;
     assert!(told.contains("is called frontend now"), "{told}");
     talk
@@ -93,13 +84,7 @@ async fn connected(world: &World, platform: Platform) -> Talk<'_> {
     let (talk, turn) = world.begin(platform, "echo: the second thread").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let options = json!({"name": "frontend"});
-    let id = wants(
-        &talk,
-        "sandbox-connect",
-        &options,
-        "sandbox connect frontend",
-    )
-    .await;
+    let id = wants(&talk, "sandbox-connect", &options, "sandbox connect frontend").await;
     let told = told(&talk, &id).await;
     assert!(told.contains("frontend"), "{told}");
     talk
@@ -147,8 +132,7 @@ pub async fn in_turns(world: World, platform: Platform) {
     let turns = [second.say(&writes[0]).await, third.say(&writes[1]).await];
     for talk in [&second, &third] {
         let waits = |one: &ChatMessage| one.text.contains("another thread");
-        talk.see(ANSWER_MS_MAX, "who waits sees for whom", waits)
-            .await;
+        talk.see(ANSWER_MS_MAX, "who waits sees for whom", waits).await;
     }
     assert_eq!(owner.ended(&slow).await.outcome, Outcome::Answered);
     for (talk, turn) in [(&second, &turns[0]), (&third, &turns[1])] {
@@ -173,20 +157,14 @@ async fn shared(platform: Platform) {
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;
-    assert_eq!(
-        second.session().await.sandbox_key(),
-        first.thread.key.sandbox()
-    );
+    assert_eq!(second.session().await.sandbox_key(), first.thread.key.sandbox());
 
     let turn = second.say("run: cat note.txt").await;
     assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
     let answer = second.answer(&turn).await;
     assert!(answer.contains("from the first thread"), "{answer}");
     let status = second.status().await;
-    assert!(
-        status.contains("frontend") && status.contains("one other thread"),
-        "{status}"
-    );
+    assert!(status.contains("frontend") && status.contains("one other thread"), "{status}");
 
     wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
     let list = whispered(&second, "One sandbox has a name here.").await;
@@ -195,40 +173,23 @@ async fn shared(platform: Platform) {
     }
     second.press(&list, "Stop").await;
     whispered(&second, "Stopping frontend has been asked for.").await;
-    eventually(
-        ANSWER_MS_MAX,
-        "the list says that it is stopped",
-        async || {
-            wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
-            let seen = second.whispers().await?;
-            let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
-            stopped
-                .then_some(())
-                .ok_or_else(|| "it is not stopped".to_owned())
-        },
-    )
+    eventually(ANSWER_MS_MAX, "the list says that it is stopped", async || {
+        wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
+        let seen = second.whispers().await?;
+        let stopped = seen.iter().any(|one| one.text.contains("· stopped ·"));
+        stopped.then_some(()).ok_or_else(|| "it is not stopped".to_owned())
+    })
     .await;
 
     let (third, turn) = world.begin(platform, "echo: the third thread").await;
     assert_eq!(third.ended(&turn).await.outcome, Outcome::Answered);
-    let id = wants(
-        &third,
-        "sandbox-name",
-        &json!({"name": "frontend"}),
-        "sandbox name frontend",
-    )
-    .await;
+    let id =
+        wants(&third, "sandbox-name", &json!({"name": "frontend"}), "sandbox name frontend").await;
     let taken = words::name_taken(&frontend());
     let told = told(&third, &id).await;
     assert!(told.contains(&taken), "{told}");
     let options = json!({"name": "backend"});
-    wants(
-        &third,
-        "sandbox-connect",
-        &options,
-        "sandbox connect backend",
-    )
-    .await;
+    wants(&third, "sandbox-connect", &options, "sandbox connect backend").await;
     whispered(&third, "There is no sandbox named backend here.").await;
     stack.end().unwrap();
 }
@@ -243,24 +204,13 @@ async fn destroyed(platform: Platform) {
 
     wants(&first, "sandbox-destroy", &json!({}), "sandbox destroy").await;
     let asked = whispered(&first, "Destroy").await;
-    assert!(
-        asked.text.contains("The task that runs in it is stopped"),
-        "{}",
-        asked.text
-    );
-    assert!(
-        asked.text.contains("2 threads work in it"),
-        "{}",
-        asked.text
-    );
+    assert!(asked.text.contains("The task that runs in it is stopped"), "{}", asked.text);
+    assert!(asked.text.contains("2 threads work in it"), "{}", asked.text);
     first.press(&asked, "Destroy").await;
     whispered(&first, "Destroying frontend has been asked for.").await;
 
     let ended = second.ended(&slow).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{ended:?}"
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{ended:?}");
     for talk in [&first, &second] {
         let told = |one: &ChatMessage| one.text.contains("have been deleted by");
         talk.see(ANSWER_MS_MAX, "each thread is told", told).await;
@@ -268,18 +218,14 @@ async fn destroyed(platform: Platform) {
     eventually(ANSWER_MS_MAX, "the sandbox is gone", async || {
         let left = world.provider.of(&first.thread.key).await?;
         let live = left.iter().filter(|one| one.live()).count();
-        (live == 0)
-            .then_some(())
-            .ok_or_else(|| format!("{live} are left"))
+        (live == 0).then_some(()).ok_or_else(|| format!("{live} are left"))
     })
     .await;
     if platform == Platform::Discord {
         eventually(VISIBLE_MS_MAX, "the threads are archived", async || {
             let active = world.discord.active_threads().await?;
             let open = [&first, &second].map(|talk| active.contains(&talk.thread.channel));
-            (open == [false, false])
-                .then_some(())
-                .ok_or_else(|| format!("{open:?}"))
+            (open == [false, false]).then_some(()).ok_or_else(|| format!("{open:?}"))
         })
         .await;
         // No command reaches an archived thread; a message wakes it.
@@ -291,9 +237,6 @@ async fn destroyed(platform: Platform) {
     whispered(&second, "There is no sandbox with a name here.").await;
     let turn = second.say("echo: it goes on").await;
     assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
-    assert_eq!(
-        second.session().await.sandbox_key(),
-        second.thread.key.sandbox()
-    );
+    assert_eq!(second.session().await.sandbox_key(), second.thread.key.sandbox());
     stack.end().unwrap();
 }

@@ -7,10 +7,5 @@ pub fn shows(seen: &str, expected: &str) {
         lines.map(|line| line.trim_end().to_owned()).collect()
     };
     let (seen, expected) = (lines(seen), lines(expected));
-    assert!(
-        seen == expected,
-        "seen:\n{}\n\nexpected:\n{}",
-        seen.join("\n"),
-        expected.join("\n")
-    );
+    assert!(seen == expected, "seen:\n{}\n\nexpected:\n{}", seen.join("\n"), expected.join("\n"));
 }

@@ -15,40 +15,16 @@ use crate::run::{CHAT, COMMON, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "embedded::slack::the_url_check_gets_its_challenge_back",
-            url_verification,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack::what_is_not_signed_starts_nothing",
-            bad_signature,
-        ),
-        on(
-            &COMMON,
-            "embedded::slack::twins_and_retries_of_a_mention_lead_to_one_turn",
-            twins,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack::a_direct_message_needs_no_mention",
-            direct_message,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack::malformed_bodies_get_a_clear_word",
-            malformed,
-        ),
+        on(&CHAT, "embedded::slack::the_url_check_gets_its_challenge_back", url_verification),
+        on(&CHAT, "embedded::slack::what_is_not_signed_starts_nothing", bad_signature),
+        on(&COMMON, "embedded::slack::twins_and_retries_of_a_mention_lead_to_one_turn", twins),
+        on(&CHAT, "embedded::slack::a_direct_message_needs_no_mention", direct_message),
+        on(&CHAT, "embedded::slack::malformed_bodies_get_a_clear_word", malformed),
     ]
 }
 
 async fn url_verification(world: World) {
-    let probe = world
-        .slack
-        .act(&json!({"type": "url_verification"}))
-        .await
-        .unwrap();
+    let probe = world.slack.act(&json!({"type": "url_verification"})).await.unwrap();
     assert_eq!(
         (&probe["status"], &probe["challenge_returned"]),
         (&json!(200), &json!(true)),
@@ -59,19 +35,12 @@ async fn url_verification(world: World) {
     let answer = world.slack.deliver(&body).await.unwrap();
     assert_eq!(answer.status, 200);
     assert!(answer.text.contains("c-123"), "{answer:?}");
-    let unsigned = world
-        .slack
-        .post(&body, "1700000000", "v0=00")
-        .await
-        .unwrap();
+    let unsigned = world.slack.post(&body, "1700000000", "v0=00").await.unwrap();
     assert_eq!(unsigned.status, 401);
 }
 
 fn now_s() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 
 /// Also the scenario for other engines: forged and stale requests are refused and start nothing, a signed one works.
@@ -87,22 +56,11 @@ pub async fn bad_signature(world: World) {
             &format!("{bot} {forged}"),
         )
         .to_string();
-    let (now, stale, future) = (
-        now_s().to_string(),
-        (now_s() - 3_600).to_string(),
-        (now_s() + 3_600).to_string(),
-    );
+    let (now, stale, future) =
+        (now_s().to_string(), (now_s() - 3_600).to_string(), (now_s() + 3_600).to_string());
     let attempts = [
-        (
-            "another body's signature",
-            now.clone(),
-            slack.sign(&now, "{}"),
-        ),
-        (
-            "another version",
-            now.clone(),
-            slack.sign(&now, &body).replacen("v0=", "v1=", 1),
-        ),
+        ("another body's signature", now.clone(), slack.sign(&now, "{}")),
+        ("another version", now.clone(), slack.sign(&now, &body).replacen("v0=", "v1=", 1)),
         ("nothing", now.clone(), String::new()),
         ("an hour old", stale.clone(), slack.sign(&stale, &body)),
         ("an hour ahead", future.clone(), slack.sign(&future, &body)),
@@ -129,10 +87,7 @@ async fn twins(world: World) {
         marked("write: once.txt exactly once\nrun: echo again >> once.txt; cat once.txt");
     let done = slack.mention(None, &text).await.unwrap();
     let deliveries = done["deliveries"].as_array().unwrap();
-    let kinds: Vec<&str> = deliveries
-        .iter()
-        .filter_map(|one| one["type"].as_str())
-        .collect();
+    let kinds: Vec<&str> = deliveries.iter().filter_map(|one| one["type"].as_str()).collect();
     assert!(
         kinds.len() == 2 && kinds.contains(&"message") && kinds.contains(&"app_mention"),
         "{done}"
@@ -141,10 +96,7 @@ async fn twins(world: World) {
         let retry = json!({"type": "retry", "event_id": delivery["event_id"], "num": number + 1, "reason": "http_timeout"});
         assert_eq!(slack.act(&retry).await.unwrap()["status"], 200);
     }
-    let (channel, ts) = (
-        done["channel"].as_str().unwrap(),
-        done["ts"].as_str().unwrap(),
-    );
+    let (channel, ts) = (done["channel"].as_str().unwrap(), done["ts"].as_str().unwrap());
     let turn = slack.turn(channel, ts);
     let thread = slack.thread(channel, ts).unwrap();
     let talk = world.talk(Platform::Slack, thread, &turn, &mark);
@@ -152,11 +104,7 @@ async fn twins(world: World) {
     // A retry that comes after the end finds the turn among the ended ones.
     let late = json!({"type": "retry", "event_id": deliveries[0]["event_id"], "num": 3, "reason": "http_timeout"});
     assert_eq!(slack.act(&late).await.unwrap()["status"], 200);
-    let file = world
-        .provider
-        .download(&talk.sandbox().await, "once.txt")
-        .await
-        .unwrap();
+    let file = world.provider.download(&talk.sandbox().await, "once.txt").await.unwrap();
     assert_eq!(file.lines().collect::<Vec<_>>(), ["exactly onceagain"]);
     assert_eq!(talk.session().await.ended.len(), 1);
     talk.finish().await;
@@ -164,27 +112,19 @@ async fn twins(world: World) {
 
 async fn direct_message(world: World) {
     let url = format!("{}/_control/seeds", world.ready.console);
-    let seeds = http::call(
-        &http::client(),
-        Method::GET,
-        &url,
-        &world.ready.control(),
-        &Value::Null,
-    )
-    .await
-    .unwrap()
-    .ok()
-    .unwrap();
+    let seeds =
+        http::call(&http::client(), Method::GET, &url, &world.ready.control(), &Value::Null)
+            .await
+            .unwrap()
+            .ok()
+            .unwrap();
     let (text, mark) = marked("echo: just between us");
     let done = world
         .slack
         .act(&json!({"type": "message", "channel_id": seeds["slack_dm_id"], "text": text}))
         .await
         .unwrap();
-    let (channel, ts) = (
-        done["channel"].as_str().unwrap(),
-        done["ts"].as_str().unwrap(),
-    );
+    let (channel, ts) = (done["channel"].as_str().unwrap(), done["ts"].as_str().unwrap());
     let turn = world.slack.turn(channel, ts);
     let thread = world.slack.thread(channel, ts).unwrap();
     let talk = world.talk(Platform::Slack, thread, &turn, &mark);
@@ -199,20 +139,13 @@ async fn direct_message(world: World) {
     assert!(reset["ts"].is_string(), "{reset}");
     eventually(ANSWER_MS_MAX, "the reset deletes the sandbox", async || {
         let left = world.provider.of(&talk.thread.key).await?;
-        if left.iter().any(|one| one.live()) {
-            Err(format!("{left:?}"))
-        } else {
-            Ok(())
-        }
+        if left.iter().any(|one| one.live()) { Err(format!("{left:?}")) } else { Ok(()) }
     })
     .await;
 }
 
 async fn malformed(world: World) {
-    let large = format!(
-        r#"{{"type":"event_callback","x":"{}"}}"#,
-        "x".repeat(2 * 1024 * 1024)
-    );
+    let large = format!(r#"{{"type":"event_callback","x":"{}"}}"#, "x".repeat(2 * 1024 * 1024));
     for (body, status) in [("{", 400), ("[]", 400), ("{}", 400), (large.as_str(), 413)] {
         let answer = world.slack.deliver(body).await.unwrap();
         let shown: String = body.chars().take(40).collect();
@@ -220,9 +153,7 @@ async fn malformed(world: World) {
         assert!(!answer.text.is_empty(), "{shown}: no words");
     }
     // Unknown kinds of events are acknowledged: Slack would send them again otherwise.
-    let mut event = world
-        .slack
-        .envelope("reaction_added", "Ev0OTHER", "1700000000.000100", "");
+    let mut event = world.slack.envelope("reaction_added", "Ev0OTHER", "1700000000.000100", "");
     let answer = world.slack.deliver(&event.to_string()).await.unwrap();
     assert_eq!(answer.status, 200, "{answer:?}");
     event["type"] = "sim".into();

@@ -25,11 +25,7 @@ pub fn trials() -> Vec<Trial> {
             "embedded::slack_surface::slacks_own_stop_ends_the_turn_and_the_card_says_who",
             stopped,
         ),
-        on(
-            &COMMON,
-            "embedded::slack_surface::a_decision_is_waited_for_and_stays_visible",
-            decided,
-        ),
+        on(&COMMON, "embedded::slack_surface::a_decision_is_waited_for_and_stays_visible", decided),
         on(
             &COMMON,
             "embedded::slack_surface::a_prompt_whose_message_is_deleted_while_it_waits_is_withdrawn",
@@ -49,10 +45,7 @@ pub fn trials() -> Vec<Trial> {
             "embedded::slack_surface::home_and_command_show_what_runs_and_who_manages_sets_the_defaults",
             home,
         ),
-        trial(
-            "embedded::slack_surface::an_answer_is_streamed_where_that_is_switched_on",
-            streamed,
-        ),
+        trial("embedded::slack_surface::an_answer_is_streamed_where_that_is_switched_on", streamed),
     ]
 }
 
@@ -62,18 +55,10 @@ async fn page(world: &World, thread: &Thread) -> String {
 
 /// Waits until the thread's session has this status.
 async fn status(talk: &Talk<'_>, wanted: &str) {
-    eventually(
-        VISIBLE_MS_MAX,
-        &format!("the status is {wanted}"),
-        async || {
-            let status = talk.world.slack.status(&talk.thread).await?;
-            if status == wanted {
-                Ok(())
-            } else {
-                Err(status)
-            }
-        },
-    )
+    eventually(VISIBLE_MS_MAX, &format!("the status is {wanted}"), async || {
+        let status = talk.world.slack.status(&talk.thread).await?;
+        if status == wanted { Ok(()) } else { Err(status) }
+    })
     .await;
 }
 
@@ -121,36 +106,24 @@ Bobbin
 }
 
 async fn stopped(world: World) {
-    let (talk, slow) = world
-        .begin(Platform::Slack, "slow: 60 one two three four five six")
-        .await;
+    let (talk, slow) = world.begin(Platform::Slack, "slow: 60 one two three four five six").await;
     talk.running(&slow).await;
     status(&talk, "processing").await;
     let act = json!({"type": "stop_session", "channel_id": talk.thread.channel, "thread_ts": talk.thread.root});
     let done = world.slack.act(&act).await.unwrap();
     assert_eq!(done["deliveries"][0]["status"], 200, "{done}");
     let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     status(&talk, "active").await;
     let seen = page(&world, &talk.thread).await;
-    assert!(
-        seen.contains("By <a person>. What was done until then stays."),
-        "{seen}"
-    );
+    assert!(seen.contains("By <a person>. What was done until then stays."), "{seen}");
     talk.finish().await;
 }
 
 async fn decided(world: World) {
     let (talk, turn) = world.begin(Platform::Slack, "ask: date +%Y").await;
-    let ask = talk
-        .see(ANSWER_MS_MAX, "an ask stands", |one| {
-            one.button("Allow Once").is_some()
-        })
-        .await;
+    let ask =
+        talk.see(ANSWER_MS_MAX, "an ask stands", |one| one.button("Allow Once").is_some()).await;
     status(&talk, "suspended").await;
     talk.press(&ask, "Allow Once").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
@@ -160,27 +133,19 @@ async fn decided(world: World) {
         seen.contains("The agent wants to use a place outside of its folder. Allow it?"),
         "{seen}"
     );
-    assert!(
-        seen.contains("date +%Y") && !seen.contains("[Deny]"),
-        "{seen}"
-    );
+    assert!(seen.contains("date +%Y") && !seen.contains("[Deny]"), "{seen}");
     assert!(seen.contains("llowed") && seen.contains("ada"), "{seen}");
     talk.finish().await;
 }
 
 async fn deleted(world: World) {
-    let (mut talk, slow) = world
-        .begin(Platform::Slack, "slow: 25 one two three four five six")
-        .await;
+    let (mut talk, slow) =
+        world.begin(Platform::Slack, "slow: 25 one two three four five six").await;
     talk.running(&slow).await;
     let second = talk.say("echo: the second").await;
     eventually(VISIBLE_MS_MAX, "the second waits", async || {
         let card = talk.card(&second).await;
-        if card.text.contains("Queued") {
-            Ok(())
-        } else {
-            Err(card.text)
-        }
+        if card.text.contains("Queued") { Ok(()) } else { Err(card.text) }
     })
     .await;
     let ts = second.rsplit('_').next().unwrap();
@@ -188,11 +153,7 @@ async fn deleted(world: World) {
     world.slack.act(&act).await.unwrap();
     eventually(VISIBLE_MS_MAX, "it is withdrawn", async || {
         let card = talk.card(&second).await;
-        if card.text.contains("Stopped") {
-            Ok(())
-        } else {
-            Err(card.text)
-        }
+        if card.text.contains("Stopped") { Ok(()) } else { Err(card.text) }
     })
     .await;
     let running = talk.session().await.turn.map(|turn| turn.id);
@@ -200,11 +161,7 @@ async fn deleted(world: World) {
     status(&talk, "processing").await;
     assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
     let ended = talk.ended(&second).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     talk.finish().await;
 }
 
@@ -213,10 +170,7 @@ async fn shortcut(world: World) {
     let (text, mark) = marked("echo: from the message of another");
     let said = json!({"type": "message", "user_id": seeds["slack_member_user_id"], "text": text});
     let said = world.slack.act(&said).await.unwrap();
-    let (channel, ts) = (
-        said["channel"].as_str().unwrap(),
-        said["ts"].as_str().unwrap(),
-    );
+    let (channel, ts) = (said["channel"].as_str().unwrap(), said["ts"].as_str().unwrap());
     let used = json!({"type": "shortcut", "callback_id": "send_to_bobbin", "channel_id": channel, "message_ts": ts});
     world.slack.act(&used).await.unwrap();
     let thread = world.slack.thread(channel, ts).unwrap();
@@ -228,23 +182,13 @@ async fn shortcut(world: World) {
     .await;
     let talk = world.talk(Platform::Slack, thread, &turn, &mark);
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
-    let entry = world
-        .aws
-        .entry(&world.deployment.table, &talk.thread.key, &turn)
-        .await
-        .unwrap();
-    assert!(
-        entry.asked.contains("Do what this message asks for"),
-        "{entry:?}"
-    );
+    let entry = world.aws.entry(&world.deployment.table, &talk.thread.key, &turn).await.unwrap();
+    assert!(entry.asked.contains("Do what this message asks for"), "{entry:?}");
     talk.finish().await;
 }
 
 async fn unusable(world: World) {
-    let (channel, user) = (
-        world.ready.slack_channel_id.clone(),
-        world.ready.slack_user_id.clone(),
-    );
+    let (channel, user) = (world.ready.slack_channel_id.clone(), world.ready.slack_user_id.clone());
     world.slack.mention(None, "repo:api fix it").await.unwrap();
     let told = eventually(VISIBLE_MS_MAX, "the person is told", async || {
         let told = world.slack.told(&channel, &user).await?;
@@ -263,11 +207,9 @@ Bobbin (only you see it)
 
 /// The Home of a person, once `wanted` takes it.
 async fn home_of(world: &World, user: &str, wanted: impl Fn(&str) -> bool) -> (String, Value) {
-    eventually(VISIBLE_MS_MAX, "the Home shows it", async || {
-        match world.slack.home(user).await? {
-            Some((words, view)) if wanted(&words) => Ok((words, view)),
-            other => Err(format!("{:?}", other.map(|(words, _)| words))),
-        }
+    eventually(VISIBLE_MS_MAX, "the Home shows it", async || match world.slack.home(user).await? {
+        Some((words, view)) if wanted(&words) => Ok((words, view)),
+        other => Err(format!("{:?}", other.map(|(words, _)| words))),
     })
     .await
 }
@@ -278,15 +220,11 @@ async fn commanded(world: &World, text: &str, wanted: &str) -> String {
     let act = json!({"type": "slash", "command": "/bobbin", "text": text});
     let done = world.slack.act(&act).await.unwrap();
     assert_eq!(done["status"], 200, "{done}");
-    eventually(
-        VISIBLE_MS_MAX,
-        &format!("{text}: {wanted:?} is told"),
-        async || {
-            let told = world.slack.told(channel, user).await?;
-            let last = told.last().filter(|one| one.contains(wanted)).cloned();
-            last.ok_or_else(|| format!("{told:?}"))
-        },
-    )
+    eventually(VISIBLE_MS_MAX, &format!("{text}: {wanted:?} is told"), async || {
+        let told = world.slack.told(channel, user).await?;
+        let last = told.last().filter(|one| one.contains(wanted)).cloned();
+        last.ok_or_else(|| format!("{told:?}"))
+    })
     .await
 }
 
@@ -335,32 +273,20 @@ async fn home() {
     home_of(&world, &ada, |words| words.contains("*Agent:* none")).await;
 
     // A run is shown, told by the command, and stopped from the Home.
-    let (talk, slow) = world
-        .begin(Platform::Slack, "slow: 60 one two three four five six")
-        .await;
+    let (talk, slow) = world.begin(Platform::Slack, "slow: 60 one two three four five six").await;
     talk.running(&slow).await;
     let told = commanded(&world, "status", "Working").await;
     assert!(told.contains("- Working, for <time>."), "{told}");
     world.slack.act(&open).await.unwrap();
     let (running, view) = home_of(&world, &ada, |words| words.contains("[Stop]")).await;
-    assert!(
-        running.contains("  *Working* in <a channel>, for <time>\n  [Stop]"),
-        "{running}"
-    );
+    assert!(running.contains("  *Working* in <a channel>, for <time>\n  [Stop]"), "{running}");
     let stop = json!({"type": "block_action", "channel_id": dm, "view_id": view["id"], "action_id": "v1:home-stop:0"});
     world.slack.act(&stop).await.unwrap();
     let ended = talk.ended_within(CANCEL_MS_MAX, &slow).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     world.slack.act(&open).await.unwrap();
     let (after, _) = home_of(&world, &ada, |words| words.contains("# Recently")).await;
-    assert!(
-        after.contains("• stopped <time> ago, took <time>: slow: 60 one two three"),
-        "{after}"
-    );
+    assert!(after.contains("• stopped <time> ago, took <time>: slow: 60 one two three"), "{after}");
 
     // Another sees nothing of it, and chooses nothing.
     let colleague = json!({"type": "message", "user_id": sam, "text": "hello all"});
@@ -369,10 +295,7 @@ async fn home() {
         json!({"type": "home_opened", "user_id": sam, "channel_id": world.ready.slack_channel_id});
     world.slack.act(&opened).await.unwrap();
     let (theirs, _) = home_of(&world, &sam, |words| words.contains("Nothing runs")).await;
-    assert!(
-        !theirs.contains("slow:") && !theirs.contains("<Choose"),
-        "{theirs}"
-    );
+    assert!(!theirs.contains("slow:") && !theirs.contains("<Choose"), "{theirs}");
 
     // The same settings by the command.
     let told = commanded(&world, "config default model openai/gpt here", "Done: ").await;
@@ -402,10 +325,7 @@ async fn streamed() {
         let route = format!("/slack/api/{method}");
         log.iter().filter(|one| one["route"] == route).count()
     };
-    assert_eq!(
-        (calls("chat.startStream"), calls("chat.stopStream")),
-        (1, 1)
-    );
+    assert_eq!((calls("chat.startStream"), calls("chat.stopStream")), (1, 1));
     assert!(calls("chat.appendStream") >= 2);
     talk.finish().await;
     drop(world);

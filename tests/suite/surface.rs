@@ -54,19 +54,13 @@ pub fn trials() -> Vec<Trial> {
             "embedded::surface::settings_and_suggestions_of_a_server_are_for_those_who_may",
             settings,
         ),
-        trial(
-            "embedded::surface::limits_are_kept_and_missing_permissions_end_a_turn",
-            limits,
-        ),
+        trial("embedded::surface::limits_are_kept_and_missing_permissions_end_a_turn", limits),
     ]
 }
 
 /// Does an act and answers the word that its person alone is told, once it is there.
 async fn told(world: &World, user: &str, act: &Value) -> String {
-    let channel = act["channel_id"]
-        .as_str()
-        .unwrap_or(&world.ready.discord_channel_id)
-        .to_owned();
+    let channel = act["channel_id"].as_str().unwrap_or(&world.ready.discord_channel_id).to_owned();
     let heard = async || world.discord.whispered(&channel, user).await;
     let before = heard().await.unwrap().len();
     let mut act = act.clone();
@@ -74,10 +68,7 @@ async fn told(world: &World, user: &str, act: &Value) -> String {
     world.discord.act(&act).await.unwrap();
     eventually(WITHIN_MS, "the person is told", async || {
         let words = heard().await?;
-        words
-            .get(before)
-            .cloned()
-            .ok_or_else(|| format!("{words:?}"))
+        words.get(before).cloned().ok_or_else(|| format!("{words:?}"))
     })
     .await
 }
@@ -89,10 +80,7 @@ async fn task(world: World) {
     let id = acted.outcome["message_id"].as_str().unwrap().to_owned();
     let thread = world.discord.thread(&id).unwrap();
     let talk = world.talk(Platform::Discord, thread, &acted.interaction, &mark);
-    assert_eq!(
-        talk.ended(&acted.interaction).await.outcome,
-        Outcome::Answered
-    );
+    assert_eq!(talk.ended(&acted.interaction).await.outcome, Outcome::Answered);
     let channel = world.discord.page(&world.ready.discord_channel_id).await;
     let line = world.discord.line(&id).await.unwrap();
     assert!(channel.unwrap().contains(&line));
@@ -105,12 +93,7 @@ Bobbin
     );
     // The card's footer is what the run took; its state and the answer are what the person came for.
     let page = world.discord.page(&talk.thread.channel).await.unwrap();
-    for words in [
-        "**Done**",
-        "Writing `hello.txt` finished",
-        "done",
-        "[Reply]",
-    ] {
+    for words in ["**Done**", "Writing `hello.txt` finished", "done", "[Reply]"] {
         assert!(page.contains(words), "{words} is not in:\n{page}");
     }
     talk.finish().await;
@@ -120,15 +103,9 @@ async fn reply_form(world: World) {
     let (mut talk, first) = world.begin(Platform::Discord, "echo: first").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let answer = talk
-        .see(WITHIN_MS, "the answer has a Reply button", |one| {
-            one.button("Reply").is_some()
-        })
+        .see(WITHIN_MS, "the answer has a Reply button", |one| one.button("Reply").is_some())
         .await;
-    let opened = world
-        .discord
-        .press(&talk.thread, &answer, "Reply")
-        .await
-        .unwrap();
+    let opened = world.discord.press(&talk.thread, &answer, "Reply").await.unwrap();
     shows(
         &view::form(&opened.outcome["modal"]),
         "
@@ -139,11 +116,7 @@ Reply to the sandbox
     ( ) Send now: Goes to the agent at once, into the running task
   Files (files, optional)",
     );
-    let file = world
-        .discord
-        .upload("notes.txt", "text/plain", b"remember the milk")
-        .await
-        .unwrap();
+    let file = world.discord.upload("notes.txt", "text/plain", b"remember the milk").await.unwrap();
     let (text, mark) = marked("echo: by the form");
     let fields = json!({"prompt": text, "when": "now", "files": [file]});
     let form = opened.outcome["modal"]["custom_id"].clone();
@@ -154,25 +127,15 @@ Reply to the sandbox
         .unwrap();
     let said = sent.outcome["message_id"].as_str().unwrap();
     shows(
-        &world
-            .discord
-            .message(&talk.thread.channel, said)
-            .await
-            .unwrap(),
+        &world.discord.message(&talk.thread.channel, said).await.unwrap(),
         "
 Bobbin
   **Ada**: echo: by the form
   -# for what is running now
   -# with 1 file",
     );
-    talk.accepted.push(Accepted {
-        turn: sent.interaction.clone(),
-        mark: Some(mark),
-    });
-    assert_eq!(
-        talk.ended(&sent.interaction).await.outcome,
-        Outcome::Answered
-    );
+    talk.accepted.push(Accepted { turn: sent.interaction.clone(), mark: Some(mark) });
+    assert_eq!(talk.ended(&sent.interaction).await.outcome, Outcome::Answered);
     talk.finish().await;
 }
 
@@ -197,10 +160,7 @@ async fn quotes(world: World) {
         let acted = world.discord.act(&act).await.unwrap();
         let said = acted.outcome["message_id"].as_str().unwrap();
         seen.push(world.discord.message(&channel, said).await.unwrap());
-        assert_eq!(
-            talk.ended(&acted.interaction).await.outcome,
-            Outcome::Answered
-        );
+        assert_eq!(talk.ended(&acted.interaction).await.outcome, Outcome::Answered);
     }
     shows(
         &seen.join("\n\n"),
@@ -220,26 +180,19 @@ Bobbin
     // What stands in a quote reached the agent as one.
     let heard = world.model_calls().await.unwrap();
     assert!(
-        heard
-            .iter()
-            .any(|call| call.user.contains("Quoted message by Sam")
-                && call.user.contains("The build is red")),
+        heard.iter().any(|call| call.user.contains("Quoted message by Sam")
+            && call.user.contains("The build is red")),
         "no call of the model has the quote"
     );
     talk.reset().await;
 }
 
 async fn archived(world: World) {
-    let (talk, turn) = world
-        .begin(Platform::Discord, "slow: 4 one two three\necho: still here")
-        .await;
+    let (talk, turn) =
+        world.begin(Platform::Discord, "slow: 4 one two three\necho: still here").await;
     talk.running(&turn).await;
     let archive = json!({"channel_id": talk.thread.channel, "archived": true});
-    world
-        .discord
-        .control(Method::POST, "thread", &archive)
-        .await
-        .unwrap();
+    world.discord.control(Method::POST, "thread", &archive).await.unwrap();
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("still here"));
     let active = world.discord.active_threads().await.unwrap();
@@ -248,9 +201,7 @@ async fn archived(world: World) {
 }
 
 async fn locked(world: World) {
-    let (mut talk, turn) = world
-        .begin(Platform::Discord, "slow: 4 nobody can read this yet")
-        .await;
+    let (mut talk, turn) = world.begin(Platform::Discord, "slow: 4 nobody can read this yet").await;
     talk.running(&turn).await;
     let lock = async |locked: bool| {
         let lock = json!({"channel_id": talk.thread.channel, "archived": locked, "locked": locked});
@@ -267,18 +218,12 @@ async fn locked(world: World) {
     lock(false).await;
     let next = talk.say("echo: the next one").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
-    assert!(
-        talk.answer(&turn)
-            .await
-            .contains("nobody can read this yet")
-    );
+    assert!(talk.answer(&turn).await.contains("nobody can read this yet"));
     talk.finish().await;
 }
 
 async fn refused_once(world: World) {
-    let (talk, turn) = world
-        .begin(Platform::Discord, "slow: 4 a role was edited")
-        .await;
+    let (talk, turn) = world.begin(Platform::Discord, "slow: 4 a role was edited").await;
     talk.running(&turn).await;
     let route = format!("POST /api/v10/channels/{}/messages", talk.thread.channel);
     let fault = json!({"route": route, "status": 403, "code": 50_001});
@@ -293,10 +238,7 @@ async fn refused_once(world: World) {
 async fn ends_on_record(world: &World, thread: &Thread, turn: &str) {
     eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
         let session = world.session(&thread.key).await?;
-        match (
-            &session.turn,
-            session.ended.iter().any(|one| one.id == turn),
-        ) {
+        match (&session.turn, session.ended.iter().any(|one| one.id == turn)) {
             (None, true) => Ok(()),
             (turn, ended) => Err(format!("{turn:?}, ended: {ended}")),
         }
@@ -305,10 +247,7 @@ async fn ends_on_record(world: &World, thread: &Thread, turn: &str) {
 }
 
 async fn settings() {
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = World::of(&stack);
     let ada = world.ready.discord_user_id.clone();
     let sam = world.colleague(Platform::Discord).await.id;
@@ -375,11 +314,7 @@ Bobbin (only you see it)
     let line = refused.outcome["message_id"].as_str().unwrap().to_owned();
     let may_not = eventually(WITHIN_MS, "the refusal is told", async || {
         let line = world.discord.line(&line).await?;
-        if line.contains("may not") {
-            Ok(line)
-        } else {
-            Err(line)
-        }
+        if line.contains("may not") { Ok(line) } else { Err(line) }
     })
     .await;
     assert_eq!(
@@ -425,11 +360,7 @@ async fn limits() {
     let stack = Stack::start(&Options::limits(quick()));
     let world = World::of(&stack);
     let enforce = json!({"enforce": true});
-    world
-        .discord
-        .control(Method::POST, "limits", &enforce)
-        .await
-        .unwrap();
+    world.discord.control(Method::POST, "limits", &enforce).await.unwrap();
     let (talk, turn) = world
         .begin(
             Platform::Discord,
@@ -443,22 +374,12 @@ async fn limits() {
     let refused = requests["requests"].as_array().unwrap().iter();
     let refused = refused.filter(|one| one["status"] == 429).count();
     assert_eq!(refused, 0, "a used-up bucket is waited for, not run into");
-    world
-        .discord
-        .control(Method::POST, "limits", &json!({"enforce": false}))
-        .await
-        .unwrap();
+    world.discord.control(Method::POST, "limits", &json!({"enforce": false})).await.unwrap();
 
-    let (talk, turn) = world
-        .begin(Platform::Discord, "slow: 4 nobody will see this")
-        .await;
+    let (talk, turn) = world.begin(Platform::Discord, "slow: 4 nobody will see this").await;
     talk.running(&turn).await;
     let none = json!({"permissions": "66560"});
-    world
-        .discord
-        .control(Method::POST, "permissions", &none)
-        .await
-        .unwrap();
+    world.discord.control(Method::POST, "permissions", &none).await.unwrap();
     ends_on_record(&world, &talk.thread, &turn).await;
     // A new task is refused before anything is started, and the missing permissions are named.
     let act = json!({"type": "command", "name": "sandbox", "options": {"prompt": "echo: hello"}});

@@ -52,10 +52,8 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "tools::a_server_that_dies_between_two_calls_or_in_one_is_not_missed_and_runs_nothing_twice",
             async || {
-                let stack = Stack::start(&Options {
-                    stand_in_agent: true,
-                    ..Options::limits(quick())
-                });
+                let stack =
+                    Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
                 survived(World::of(&stack)).await;
                 stack.end().unwrap();
             },
@@ -65,10 +63,8 @@ pub fn trials() -> Vec<Trial> {
             async || {
                 let mut limits = quick();
                 limits["idle_pause_ms"] = json!(IDLE_MS);
-                let stack = Stack::start(&Options {
-                    stand_in_agent: true,
-                    ..Options::limits(limits)
-                });
+                let stack =
+                    Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
                 used(World::of(&stack)).await;
                 stack.end().unwrap();
             },
@@ -120,11 +116,7 @@ impl Tools {
     async fn bearer_of(&self, generation: u32) -> String {
         let key = self.world.secret("StackKey").await.unwrap();
         let sandbox: SandboxKey = self.told["sandbox"].as_str().unwrap().parse().unwrap();
-        Bearer {
-            sandbox,
-            generation,
-        }
-        .signed(key["stack_key"].as_str().unwrap())
+        Bearer { sandbox, generation }.signed(key["stack_key"].as_str().unwrap())
     }
 
     /// A POST as a client makes it: status and body.
@@ -193,10 +185,7 @@ async fn walked(world: World) {
     assert_eq!(found["has_session"], true);
     assert_eq!(found["tools"], json!(NAMES));
     assert_eq!(found["ping"], json!({}));
-    assert_eq!(
-        found["written"],
-        text("project/notes.txt is written, 8 bytes.", false)
-    );
+    assert_eq!(found["written"], text("project/notes.txt is written, 8 bytes.", false));
     assert_eq!(found["read"], text("one\ntwo\n", false));
     let ran = found["ran"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(outcome(ran), "Exit code 0: 2");
@@ -219,15 +208,8 @@ async fn walked(world: World) {
     assert_eq!(tools.post("", &list).await.unwrap().0, 401);
     let got = http::client().get(tools.url()).send().await.unwrap();
     assert_eq!(got.status(), 405);
-    let page = http::client()
-        .post(tools.url())
-        .header("origin", "https://evil.example");
-    let page = page
-        .bearer_auth(tools.bearer())
-        .json(&list)
-        .send()
-        .await
-        .unwrap();
+    let page = http::client().post(tools.url()).header("origin", "https://evil.example");
+    let page = page.bearer_auth(tools.bearer()).json(&list).send().await.unwrap();
     assert_eq!(page.status(), 403);
     tools.end().await;
 }
@@ -237,12 +219,7 @@ async fn offered(world: World) {
     let cache = workspace().join(".bobbin/cache");
     let program = std::env::var_os("BOBBIN_AGENT_DIR").map_or_else(
         || opencode(&cache),
-        |folders| {
-            std::env::split_paths(&folders)
-                .next()
-                .unwrap()
-                .join("opencode")
-        },
+        |folders| std::env::split_paths(&folders).next().unwrap().join("opencode"),
     );
     let folder = tempfile::tempdir().unwrap();
     let mut config = tools.told["opencode"].clone();
@@ -280,10 +257,8 @@ async fn offered(world: World) {
     let ran = tokio::time::timeout(within, opencode.wait_with_output()).await;
     let ran = ran.expect("OpenCode ends in time").unwrap();
     let calls = tools.world.model_calls().await.unwrap();
-    let calls: Vec<_> = calls
-        .iter()
-        .filter(|call| call.user.contains(&mark) && !call.internal())
-        .collect();
+    let calls: Vec<_> =
+        calls.iter().filter(|call| call.user.contains(&mark) && !call.internal()).collect();
     assert!(!calls.is_empty(), "{ran:?}");
     let mut expected = NAMES.map(|name| format!("sandbox_{name}"));
     expected.sort();
@@ -292,17 +267,10 @@ async fn offered(world: World) {
         offered.sort();
         assert_eq!(offered, expected);
     }
-    let (text, is_error) = tools
-        .call(1, "read_file", json!({"path": "made.txt"}))
-        .await
-        .unwrap();
+    let (text, is_error) = tools.call(1, "read_file", json!({"path": "made.txt"})).await.unwrap();
     assert_eq!((text, is_error), (format!("{mark}\n"), false), "{ran:?}");
     let last = calls.last().unwrap();
-    assert!(
-        last.text.contains("This request offers no `bash` tool."),
-        "{}",
-        last.text
-    );
+    assert!(last.text.contains("This request offers no `bash` tool."), "{}", last.text);
     assert!(last.text.contains("/project"), "{}", last.text);
     assert!(!project.join("here").exists() && !project.join("made.txt").exists());
     tools.end().await;
@@ -312,9 +280,7 @@ async fn offered(world: World) {
 fn opencode(cache: &std::path::Path) -> PathBuf {
     let found = std::fs::read_dir(cache).unwrap().flatten();
     let mut programs = found.map(|entry| entry.path().join("bin/opencode"));
-    programs
-        .find(|program| program.is_file())
-        .expect("the stack has installed it")
+    programs.find(|program| program.is_file()).expect("the stack has installed it")
 }
 
 async fn survived(world: World) {
@@ -346,10 +312,7 @@ async fn survived(world: World) {
     let (text, _) = run(5, "touch go").await.unwrap();
     assert_eq!(outcome(&text), "Exit code 0: ");
     let (text, is_error) = again.await.unwrap().unwrap();
-    assert_eq!(
-        (outcome(&text).as_str(), is_error),
-        ("Exit code 0: begun", false)
-    );
+    assert_eq!((outcome(&text).as_str(), is_error), ("Exit code 0: begun", false));
     let Ok(tools) = Arc::try_unwrap(tools) else {
         panic!("a call is still under way");
     };
@@ -360,40 +323,24 @@ async fn used(world: World) {
     let tools = Tools::of(world).await;
     let mut first = None;
     let mut id = 0;
-    eventually(
-        ANSWER_MS_MAX,
-        "it has been used for longer than it may be idle",
-        async || {
-            id += 1;
-            let (text, is_error) = tools
-                .call(id, "run_command", json!({"cmd": "true"}))
-                .await?;
-            assert!(!is_error, "{text}");
-            let listed = operate(&tools.world, &["sandbox", "list", "--json"])
-                .await
-                .json();
-            let all = listed["sandboxes"].as_array().cloned().unwrap_or_default();
-            let own = all
-                .into_iter()
-                .find(|one| one["called"] == tools.name.as_str());
-            let last = own
-                .and_then(|own| own["last_used_ms"].as_u64())
-                .ok_or("it is not listed")?;
-            let since = last - *first.get_or_insert(last);
-            (since > IDLE_MS)
-                .then_some(())
-                .ok_or_else(|| format!("{since} ms"))
-        },
-    )
+    eventually(ANSWER_MS_MAX, "it has been used for longer than it may be idle", async || {
+        id += 1;
+        let (text, is_error) = tools.call(id, "run_command", json!({"cmd": "true"})).await?;
+        assert!(!is_error, "{text}");
+        let listed = operate(&tools.world, &["sandbox", "list", "--json"]).await.json();
+        let all = listed["sandboxes"].as_array().cloned().unwrap_or_default();
+        let own = all.into_iter().find(|one| one["called"] == tools.name.as_str());
+        let last = own.and_then(|own| own["last_used_ms"].as_u64()).ok_or("it is not listed")?;
+        let since = last - *first.get_or_insert(last);
+        (since > IDLE_MS).then_some(()).ok_or_else(|| format!("{since} ms"))
+    })
     .await;
     tools.end().await;
 }
 
 async fn brought_back(world: World) {
     let tools = Tools::of(world).await;
-    let kept = tools
-        .call(1, "write_file", json!({"path": "kept", "content": "word"}))
-        .await;
+    let kept = tools.call(1, "write_file", json!({"path": "kept", "content": "word"})).await;
     assert!(!kept.unwrap().1);
     let stopped = operate(&tools.world, &["sandbox", "stop", &tools.name]).await;
     assert_eq!(stopped.code, 0, "{stopped:?}");

@@ -12,14 +12,8 @@ use serde_json::{Value, json};
 use crate::run::{COMMON, on};
 
 /// Steps that every first turn takes.
-const STEPS: [&str; 6] = [
-    "create",
-    "ensure_server",
-    "find_agent_session",
-    "send_prompt",
-    "follow",
-    "post",
-];
+const STEPS: [&str; 6] =
+    ["create", "ensure_server", "find_agent_session", "send_prompt", "follow", "post"];
 
 pub fn trials() -> Vec<Trial> {
     vec![on(
@@ -30,9 +24,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 async fn spans(world: World) {
-    let (talk, turn) = world
-        .begin(Platform::Discord, "echo: canary-of-spans")
-        .await;
+    let (talk, turn) = world.begin(Platform::Discord, "echo: canary-of-spans").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let all = world.engine(Method::GET, "segments", &json!({})).await;
     let all = all.unwrap();

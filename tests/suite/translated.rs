@@ -27,46 +27,34 @@ pub fn trials() -> Vec<Trial> {
             assert!(!findings.is_empty(), "the linter does not look");
             Ok(())
         }),
-        Trial::test(
-            "translated::nothing_has_a_name_that_a_second_stack_would_want_too",
-            || {
-                assert_eq!(fixed_names(&template().translated), Vec::<String>::new());
-                let named_by_sam = translate(&source().replace("OmitName: true", ""))?.translated;
-                assert_eq!(
-                    fixed_names(&named_by_sam),
-                    [r#"SweeperTick: Name is "SweeperTick""#]
-                );
-                let mut clashing = template().translated.clone();
-                clashing["Resources"]["Dashboard"]["Properties"]["DashboardName"] =
-                    json!({"Ref": "AWS::StackName"});
-                assert_eq!(fixed_names(&clashing).len(), 1);
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "translated::a_first_deployment_that_fails_leaves_nothing_behind",
-            || {
-                let at_first = parameters(&[]);
-                for (id, resource) in resources() {
-                    assert_ne!(resource["DeletionPolicy"], "Retain", "{id}");
-                    let protected = &resource["Properties"]["DeletionProtectionEnabled"];
-                    if !protected.is_null() {
-                        assert_eq!(resolve(protected, &at_first), Some(json!(false)), "{id}");
-                    }
+        Trial::test("translated::nothing_has_a_name_that_a_second_stack_would_want_too", || {
+            assert_eq!(fixed_names(&template().translated), Vec::<String>::new());
+            let named_by_sam = translate(&source().replace("OmitName: true", ""))?.translated;
+            assert_eq!(fixed_names(&named_by_sam), [r#"SweeperTick: Name is "SweeperTick""#]);
+            let mut clashing = template().translated.clone();
+            clashing["Resources"]["Dashboard"]["Properties"]["DashboardName"] =
+                json!({"Ref": "AWS::StackName"});
+            assert_eq!(fixed_names(&clashing).len(), 1);
+            Ok(())
+        }),
+        Trial::test("translated::a_first_deployment_that_fails_leaves_nothing_behind", || {
+            let at_first = parameters(&[]);
+            for (id, resource) in resources() {
+                assert_ne!(resource["DeletionPolicy"], "Retain", "{id}");
+                let protected = &resource["Properties"]["DeletionProtectionEnabled"];
+                if !protected.is_null() {
+                    assert_eq!(resolve(protected, &at_first), Some(json!(false)), "{id}");
                 }
-                let protection = &resources()["Table"]["Properties"]["DeletionProtectionEnabled"];
-                let later = parameters(&[("ProtectTable", "yes")]);
-                assert_eq!(resolve(protection, &later), Some(json!(true)));
-                Ok(())
-            },
-        ),
+            }
+            let protection = &resources()["Table"]["Properties"]["DeletionProtectionEnabled"];
+            let later = parameters(&[("ProtectTable", "yes")]);
+            assert_eq!(resolve(protection, &later), Some(json!(true)));
+            Ok(())
+        }),
         Trial::test("translated::every_log_level_reaches_cloudwatch", || {
-            for (word, level) in [
-                ("info", "INFO"),
-                ("full", "INFO"),
-                ("debug", "DEBUG"),
-                ("trace", "TRACE"),
-            ] {
+            for (word, level) in
+                [("info", "INFO"), ("full", "INFO"), ("debug", "DEBUG"), ("trace", "TRACE")]
+            {
                 assert!(allowed("Observability").contains(&json!(word)));
                 let chosen = parameters(&[("Observability", word)]);
                 for (id, function) in functions() {
@@ -106,31 +94,24 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("translated::a_new_account_takes_the_default_share", || {
             let share = share(10);
             assert_eq!(resolved_default("Concurrency"), 10);
-            assert_eq!(
-                share.reserved,
-                BTreeMap::new(),
-                "there is nothing to reserve"
-            );
+            assert_eq!(share.reserved, BTreeMap::new(), "there is nothing to reserve");
             Ok(())
         }),
-        Trial::test(
-            "translated::no_lane_of_any_share_can_take_anothers_room",
-            || {
-                let mut before: Option<Share> = None;
-                for count in allowed("Concurrency") {
-                    let count = count.as_u64().unwrap();
-                    let share = share(count);
-                    fits(count, &share);
-                    if let Some(before) = before {
-                        for (lane, most) in &before.mappings {
-                            assert!(share.mappings[lane] >= *most, "{lane} at {count}");
-                        }
+        Trial::test("translated::no_lane_of_any_share_can_take_anothers_room", || {
+            let mut before: Option<Share> = None;
+            for count in allowed("Concurrency") {
+                let count = count.as_u64().unwrap();
+                let share = share(count);
+                fits(count, &share);
+                if let Some(before) = before {
+                    for (lane, most) in &before.mappings {
+                        assert!(share.mappings[lane] >= *most, "{lane} at {count}");
                     }
-                    before = Some(share);
                 }
-                Ok(())
-            },
-        ),
+                before = Some(share);
+            }
+            Ok(())
+        }),
         Trial::test("translated::readme_says_what_each_share_gives", || {
             let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
             for count in allowed("Concurrency") {
@@ -169,10 +150,7 @@ fn template() -> &'static Translation {
 }
 
 fn translate(text: &str) -> Result<Translation, String> {
-    let programs = tools::python(
-        "cfn-lint",
-        &workspace().join("tests/template/requirements.txt"),
-    )?;
+    let programs = tools::python("cfn-lint", &workspace().join("tests/template/requirements.txt"))?;
     let mut script = Command::new(programs.join("python"))
         .arg(workspace().join("tests/template/translate.py"))
         .stdin(Stdio::piped())
@@ -181,13 +159,9 @@ fn translate(text: &str) -> Result<Translation, String> {
         .map_err(|error| error.to_string())?;
     let mut stdin = script.stdin.take().ok_or("no standard input")?;
     // The script reads all of it before it writes anything.
-    stdin
-        .write_all(text.as_bytes())
-        .map_err(|error| error.to_string())?;
+    stdin.write_all(text.as_bytes()).map_err(|error| error.to_string())?;
     drop(stdin);
-    let told = script
-        .wait_with_output()
-        .map_err(|error| error.to_string())?;
+    let told = script.wait_with_output().map_err(|error| error.to_string())?;
     if !told.status.success() {
         return Err(format!("translate.py ended with {}", told.status));
     }
@@ -206,11 +180,7 @@ fn of_type(kind: &str) -> Vec<(&'static String, &'static Value)> {
 fn functions() -> Vec<(&'static String, &'static Value)> {
     let functions = of_type("AWS::Lambda::Function");
     let names: Vec<&str> = functions.iter().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(
-        names,
-        ["Ingress", "Sweeper", "Tools", "Worker"],
-        "in another order, or more"
-    );
+    assert_eq!(names, ["Ingress", "Sweeper", "Tools", "Worker"], "in another order, or more");
     functions
 }
 
@@ -230,9 +200,8 @@ fn fixed_names(translated: &Value) -> Vec<String> {
             let text = value.to_string();
             let of_stack = text.contains("AWS::StackName");
             let of_region = !everywhere || text.contains("AWS::Region");
-            let of_resource = value["Ref"]
-                .as_str()
-                .is_some_and(|other| resources.contains_key(other));
+            let of_resource =
+                value["Ref"].as_str().is_some_and(|other| resources.contains_key(other));
             let is_own = of_resource || of_stack && of_region;
             if !is_own {
                 fixed.push(format!("{id}: {name} is {value}"));
@@ -250,18 +219,14 @@ fn allowed(parameter: &str) -> Vec<Value> {
 }
 
 fn resolved_default(parameter: &str) -> u64 {
-    template().translated["Parameters"][parameter]["Default"]
-        .as_u64()
-        .unwrap()
+    template().translated["Parameters"][parameter]["Default"].as_u64().unwrap()
 }
 
 /// The parameters as texts, defaults where nothing is chosen.
 fn parameters(chosen: &[(&str, &str)]) -> BTreeMap<String, String> {
     let declared = template().translated["Parameters"].as_object().unwrap();
-    let mut all: BTreeMap<String, String> = declared
-        .iter()
-        .map(|(name, one)| (name.clone(), plain(&one["Default"])))
-        .collect();
+    let mut all: BTreeMap<String, String> =
+        declared.iter().map(|(name, one)| (name.clone(), plain(&one["Default"]))).collect();
     for (name, value) in chosen {
         let before = all.insert((*name).to_owned(), (*value).to_owned());
         assert!(before.is_some(), "{name} is no parameter");
@@ -282,10 +247,8 @@ fn resolve(value: &Value, parameters: &BTreeMap<String, String>) -> Option<Value
         };
     }
     if let Some(keys) = value["Fn::FindInMap"].as_array() {
-        let keys: Vec<String> = keys
-            .iter()
-            .map(|key| plain(&resolve(key, parameters).unwrap()))
-            .collect();
+        let keys: Vec<String> =
+            keys.iter().map(|key| plain(&resolve(key, parameters).unwrap())).collect();
         let found = &template().translated["Mappings"][&keys[0]][&keys[1]][&keys[2]];
         assert!(!found.is_null(), "{keys:?}");
         return Some(found.clone());
@@ -341,11 +304,7 @@ fn share(count: u64) -> Share {
             (id.clone(), most)
         })
         .collect();
-    assert_eq!(
-        mappings.len(),
-        2,
-        "no mapping polls a queue of dead letters"
-    );
+    assert_eq!(mappings.len(), 2, "no mapping polls a queue of dead letters");
     let reserved = functions()
         .into_iter()
         .filter_map(|(id, function)| {
@@ -375,10 +334,7 @@ fn fits(count: u64, share: &Share) {
         "all of them reserve or none, at {count}"
     );
     let reserved: u64 = share.reserved.values().sum();
-    assert!(
-        reserved + UNRESERVED_MIN <= count,
-        "{reserved} reserved of {count}"
-    );
+    assert!(reserved + UNRESERVED_MIN <= count, "{reserved} reserved of {count}");
     // The worker's reservation holds all its lanes at once, so a full lane leaves the others theirs.
     assert!(share.running() <= share.reserved["Worker"], "at {count}");
     assert!(share.reserved["Ingress"] >= 10, "at {count}");

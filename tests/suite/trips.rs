@@ -56,20 +56,15 @@ async fn counted(world: World) {
         let is_of_the_way = |call: &&String| {
             !call.starts_with("chat ") && !ONCE_A_PROCESS.iter().any(|once| call.contains(once))
         };
-        let way: Vec<&str> = calls[..=sent]
-            .iter()
-            .filter(is_of_the_way)
-            .map(String::as_str)
-            .collect();
+        let way: Vec<&str> =
+            calls[..=sent].iter().filter(is_of_the_way).map(String::as_str).collect();
         for (call, most) in WAY {
             let count = way.iter().filter(|one| **one == call).count();
             assert!((1..=most).contains(&count), "{call}: {way:?}");
         }
         let expected = |one: &str| one == ANNOUNCED || WAY.iter().any(|(call, _)| *call == one);
-        let strange: Vec<&&str> = way[..way.len() - 1]
-            .iter()
-            .filter(|one| !expected(one))
-            .collect();
+        let strange: Vec<&&str> =
+            way[..way.len() - 1].iter().filter(|one| !expected(one)).collect();
         assert!(strange.is_empty(), "{}: {strange:?}", platform.word());
         // Nobody asked whether the server is healthy, whether the session is there, or whether the prompt is.
         let count = |wanted: &str| calls.iter().filter(|call| call.contains(wanted)).count();

@@ -31,10 +31,7 @@ async fn provider() {
     for bound in ["breaker_open_ms", "breaker_open_ms_max", "breaker_probe_ms"] {
         limits[bound] = json!(500);
     }
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(limits)
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
     let world = World::of(&stack);
     let faults = [
         (
@@ -63,9 +60,7 @@ async fn own_endpoint() {
         ..Options::limits(quick())
     });
     let world = World::of(&stack);
-    let (talk, turn) = world
-        .begin(Platform::Discord, "echo: over the gateway")
-        .await;
+    let (talk, turn) = world.begin(Platform::Discord, "echo: over the gateway").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     assert!(talk.answer(&turn).await.contains("over the gateway"));
     talk.finish().await;
@@ -77,18 +72,10 @@ async fn reported(world: &World, platform: Platform, what: &str, fault: &Value) 
     let (mut talk, turn) = world.begin(platform, "echo: never").await;
     let ended = talk.ended(&turn).await;
     world.provider.clear().await.unwrap();
-    let Outcome::Failed { reason } = &ended.outcome else {
-        panic!("{what}: {:?}", ended.outcome)
-    };
-    assert!(
-        !reason.contains('<') && reason.len() > 20,
-        "{what}: these are no words: {reason}"
-    );
+    let Outcome::Failed { reason } = &ended.outcome else { panic!("{what}: {:?}", ended.outcome) };
+    assert!(!reason.contains('<') && reason.len() > 20, "{what}: these are no words: {reason}");
     if what == "a refused key" {
-        assert!(
-            reason.contains("key"),
-            "{what}: it does not say what to do: {reason}"
-        );
+        assert!(reason.contains("key"), "{what}: it does not say what to do: {reason}");
     }
     let next = talk.say("echo: it works again").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered, "{what}");

@@ -63,9 +63,7 @@ async fn one_record() {
         fields.insert("version".to_owned(), version);
         put(&world, &thread, "session", &whole.to_string()).await;
         let gone = json!({"TableName": world.deployment.table, "Key": key(&thread, "sandbox")});
-        let deleted = world
-            .aws
-            .call("dynamodb", "DynamoDB_20120810.DeleteItem", &gone);
+        let deleted = world.aws.call("dynamodb", "DynamoDB_20120810.DeleteItem", &gone);
         deleted.await.unwrap();
 
         let second = talk.say("run: cat kept.txt").await;
@@ -100,10 +98,7 @@ async fn one(world: &World, platform: Platform, item: &str) {
 
     // A prompt, a word of the control lane, the sweeper: all wait, and nothing is touched.
     let second = talk.say("run: cat kept.txt").await;
-    let queues = [
-        &world.deployment.messages_queue_url,
-        &world.deployment.control_queue_url,
-    ];
+    let queues = [&world.deployment.messages_queue_url, &world.deployment.control_queue_url];
     held(world, queues[0], &thread, &second).await;
     let asked = match platform {
         Platform::Discord => world
@@ -113,29 +108,14 @@ async fn one(world: &World, platform: Platform, item: &str) {
             .map(|acted| acted.interaction),
         Platform::Slack => {
             let said = world.slack.mention(Some(&talk.thread), "status").await;
-            said.map(|said| {
-                world
-                    .slack
-                    .turn(&talk.thread.channel, said["ts"].as_str().unwrap())
-            })
+            said.map(|said| world.slack.turn(&talk.thread.channel, said["ts"].as_str().unwrap()))
         }
     };
     held(world, queues[1], &thread, &asked.unwrap()).await;
     world.sweep().await.unwrap();
+    assert_eq!(record(world, &thread, item).await, newer, "an older worker wrote over it");
     assert_eq!(
-        record(world, &thread, item).await,
-        newer,
-        "an older worker wrote over it"
-    );
-    assert_eq!(
-        world
-            .provider
-            .of(&thread)
-            .await
-            .unwrap()
-            .iter()
-            .filter(|one| one.live())
-            .count(),
+        world.provider.of(&thread).await.unwrap().iter().filter(|one| one.live()).count(),
         1,
         "a sandbox that only a newer worker knows was touched"
     );
@@ -169,14 +149,8 @@ fn key(thread: &ThreadKey, item: &str) -> Value {
 async fn record(world: &World, thread: &ThreadKey, item: &str) -> String {
     let key = key(thread, item);
     let body = json!({"TableName": world.deployment.table, "ConsistentRead": true, "Key": key});
-    let answer = world
-        .aws
-        .call("dynamodb", "DynamoDB_20120810.GetItem", &body)
-        .await;
-    answer.unwrap()["Item"]["record"]["S"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    let answer = world.aws.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await;
+    answer.unwrap()["Item"]["record"]["S"].as_str().unwrap().to_owned()
 }
 
 async fn put(world: &World, thread: &ThreadKey, item: &str, record: &str) {
@@ -184,11 +158,7 @@ async fn put(world: &World, thread: &ThreadKey, item: &str, record: &str) {
         "TableName": world.deployment.table, "Key": key(thread, item), "UpdateExpression": "SET #record = :record",
         "ExpressionAttributeNames": {"#record": "record"}, "ExpressionAttributeValues": {":record": {"S": record}},
     });
-    world
-        .aws
-        .call("dynamodb", "DynamoDB_20120810.UpdateItem", &body)
-        .await
-        .unwrap();
+    world.aws.call("dynamodb", "DynamoDB_20120810.UpdateItem", &body).await.unwrap();
 }
 
 /// Waits until the first message of the thread has been given back more than once, and this one is still there: it, or
@@ -200,16 +170,12 @@ async fn held(world: &World, queue_url: &str, thread: &ThreadKey, id: &str) {
         let waiting = world.engine(Method::GET, &path, &Value::Null).await?;
         let all = waiting.as_array().cloned().unwrap_or_default();
         let of = |word: &str| {
-            let all = all
-                .iter()
-                .filter(move |one| one["body"].to_string().contains(word));
+            let all = all.iter().filter(move |one| one["body"].to_string().contains(word));
             all.filter_map(|one| one["receives"].as_i64()).max()
         };
         match (of(&thread.to_string()), of(id)) {
             (Some(first), Some(_)) if first >= DELIVERIES => Ok(()),
-            seen => Err(format!(
-                "the first of the thread and {id} were delivered {seen:?} times"
-            )),
+            seen => Err(format!("the first of the thread and {id} were delivered {seen:?} times")),
         }
     })
     .await;

@@ -29,9 +29,8 @@ async fn conversation() {
         ..Options::limits(quick())
     });
     let world = World::at_vercel(&stack);
-    let (mut talk, first) = world
-        .begin(Platform::Discord, "write: hello.txt Hello from the sandbox")
-        .await;
+    let (mut talk, first) =
+        world.begin(Platform::Discord, "write: hello.txt Hello from the sandbox").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let sandbox = talk.sandbox().await;
     assert_eq!(sandbox.state, "started");
@@ -64,9 +63,7 @@ async fn conversation() {
     eventually(ANSWER_MS_MAX, "nothing is left", async || {
         let left = world.provider.list().await?;
         let live = left.iter().filter(|one| one.live()).count();
-        (live == 0)
-            .then_some(())
-            .ok_or_else(|| format!("{live} are left"))
+        (live == 0).then_some(()).ok_or_else(|| format!("{live} are left"))
     })
     .await;
     stack.end().unwrap();

@@ -34,41 +34,27 @@ pub fn trials() -> Vec<Trial> {
                 &name("a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it"),
                 async move |world| sent_now(world, platform).await,
             ),
-            on(
-                &COMMON,
-                &name("stop_all_ends_the_run_and_empties_the_queue"),
-                async move |world| all_stopped(world, platform).await,
-            ),
-            on(
-                &COMMON,
-                &name("the_ledger_and_a_wake_up_follow_an_answer"),
-                async move |world| recorded(world, platform).await,
-            ),
+            on(&COMMON, &name("stop_all_ends_the_run_and_empties_the_queue"), async move |world| {
+                all_stopped(world, platform).await
+            }),
+            on(&COMMON, &name("the_ledger_and_a_wake_up_follow_an_answer"), async move |world| {
+                recorded(world, platform).await
+            }),
         ]);
     }
     trials
 }
 
 pub async fn card_says(talk: &Talk<'_>, turn: &str, words: &str) -> ChatMessage {
-    eventually(
-        VISIBLE_MS_MAX,
-        &format!("the card says {words:?}"),
-        async || {
-            let card = talk.card(turn).await;
-            if card.text.contains(words) {
-                Ok(card)
-            } else {
-                Err(card.text)
-            }
-        },
-    )
+    eventually(VISIBLE_MS_MAX, &format!("the card says {words:?}"), async || {
+        let card = talk.card(turn).await;
+        if card.text.contains(words) { Ok(card) } else { Err(card.text) }
+    })
     .await
 }
 
 async fn withdrawn(world: World, platform: Platform) {
-    let (mut talk, slow) = world
-        .begin(platform, "slow: 25 one two three four five six")
-        .await;
+    let (mut talk, slow) = world.begin(platform, "slow: 25 one two three four five six").await;
     talk.running(&slow).await;
     let second = talk.say("echo: the second").await;
     let third = talk.say("echo: the third").await;
@@ -81,20 +67,12 @@ async fn withdrawn(world: World, platform: Platform) {
     card_says(&talk, &third, "Stopped").await;
     let session = talk.session().await;
     let first = session.turn.map(|turn| turn.id);
-    assert_eq!(
-        first,
-        Some(slow.as_str().into()),
-        "it was withdrawn while the first ran"
-    );
+    assert_eq!(first, Some(slow.as_str().into()), "it was withdrawn while the first ran");
 
     assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let ended = talk.ended(&third).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     let mark = talk.accepted[2].mark.clone().unwrap();
     let heard = world.model_calls().await.unwrap();
     assert!(
@@ -115,9 +93,7 @@ fn asker(world: &World, platform: Platform) -> String {
 }
 
 async fn sent_now(world: World, platform: Platform) {
-    let (mut talk, slow) = world
-        .begin(platform, "slow: 15 one two three four five six")
-        .await;
+    let (mut talk, slow) = world.begin(platform, "slow: 15 one two three four five six").await;
     talk.running(&slow).await;
     let second = talk.say("echo: the second").await;
     let third = talk.say("echo: the third").await;
@@ -126,16 +102,10 @@ async fn sent_now(world: World, platform: Platform) {
     talk.press(&waiting, "Send now").await;
     card_says(&talk, &third, "Sent into the running task").await;
     let running = talk.session().await.turn.map(|turn| turn.id);
-    assert_eq!(
-        running,
-        Some(slow.as_str().into()),
-        "it was sent while the first ran"
-    );
+    assert_eq!(running, Some(slow.as_str().into()), "it was sent while the first ran");
 
     assert_eq!(talk.ended(&slow).await.outcome, Outcome::Answered);
-    let joined = Outcome::Joined {
-        turn: slow.clone().into(),
-    };
+    let joined = Outcome::Joined { turn: slow.clone().into() };
     assert_eq!(talk.ended(&third).await.outcome, joined);
     let answer = talk.answer(&slow).await;
     assert!(
@@ -143,11 +113,7 @@ async fn sent_now(world: World, platform: Platform) {
         "the answer is to both: {answer}"
     );
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-    let entry = world
-        .aws
-        .entry(&world.deployment.table, &talk.thread.key, &third)
-        .await
-        .unwrap();
+    let entry = world.aws.entry(&world.deployment.table, &talk.thread.key, &third).await.unwrap();
     assert_eq!((&entry.outcome, entry.again), (&joined, None));
     let seen = talk.observed().await.unwrap();
     let person = asker(&world, platform);
@@ -158,9 +124,7 @@ async fn sent_now(world: World, platform: Platform) {
 }
 
 async fn all_stopped(world: World, platform: Platform) {
-    let (mut talk, slow) = world
-        .begin(platform, "slow: 25 one two three four five six")
-        .await;
+    let (mut talk, slow) = world.begin(platform, "slow: 25 one two three four five six").await;
     talk.running(&slow).await;
     let second = talk.say("echo: the second").await;
     let third = talk.say("echo: the third").await;
@@ -172,11 +136,7 @@ async fn all_stopped(world: World, platform: Platform) {
     }
     for turn in [&slow, &second, &third] {
         let ended = talk.ended_within(CANCEL_MS_MAX, turn).await;
-        assert!(
-            matches!(ended.outcome, Outcome::Cancelled { .. }),
-            "{:?}",
-            ended.outcome
-        );
+        assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     }
     let heard = world.model_calls().await.unwrap();
     for accepted in &talk.accepted[1..] {
@@ -201,11 +161,7 @@ async fn recorded(world: World, platform: Platform) {
     let (talk, turn) = world.begin(platform, "echo: for the ledger").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let table = &world.deployment.table;
-    let entry = world
-        .aws
-        .entry(table, &talk.thread.key, &turn)
-        .await
-        .unwrap();
+    let entry = world.aws.entry(table, &talk.thread.key, &turn).await.unwrap();
     assert!(entry.asked.starts_with("echo: for the ledger"), "{entry:?}");
     assert!(entry.answered.contains("for the ledger"), "{entry:?}");
     assert_eq!((entry.posted.len(), entry.again), (1, None));
@@ -271,18 +227,11 @@ async fn stopped_early(world: &World, platform: Platform) {
     let card = talk.card(&turn).await;
     talk.press(&card, "Stop").await;
     let ended = talk.ended_within(CANCEL_MS_MAX, &turn).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Cancelled { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     let [sandbox] = &world.provider.of(&talk.thread.key).await.unwrap()[..] else {
         panic!("not one sandbox")
     };
-    assert_ne!(
-        sandbox.state, "started",
-        "it ended only when the sandbox was there"
-    );
+    assert_ne!(sandbox.state, "started", "it ended only when the sandbox was there");
     world.provider.clear().await.unwrap();
     let next = talk.say("echo: this one is wanted").await;
     assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
@@ -307,10 +256,7 @@ async fn lost(world: &World, platform: Platform) {
     talk.press(&card, "Run again").await;
     let again = eventually(ANSWER_MS_MAX, "it has run again", async || {
         let session = world.session(&talk.thread.key).await?;
-        let found = session
-            .ended
-            .iter()
-            .find(|one| one.id.starts_with("again-"));
+        let found = session.ended.iter().find(|one| one.id.starts_with("again-"));
         found.cloned().ok_or_else(|| format!("{:?}", session.turn))
     })
     .await;
@@ -318,17 +264,13 @@ async fn lost(world: &World, platform: Platform) {
     let answer = talk.answer(&again.id).await;
     assert!(answer.contains("one two three four"), "{answer}");
     let messages = talk.messages().await.unwrap();
-    let named = messages.iter().filter(|one| {
-        one.text
-            .contains("runs this again: slow: 6 one two three four")
-    });
+    let named = messages
+        .iter()
+        .filter(|one| one.text.contains("runs this again: slow: 6 one two three four"));
     assert_eq!(named.count(), 1, "{messages:?}");
     let session = talk.session().await;
     assert_eq!(session.sandbox.generation, 2);
-    let times = session
-        .ended
-        .iter()
-        .filter(|one| one.id.starts_with("again-"));
+    let times = session.ended.iter().filter(|one| one.id.starts_with("again-"));
     assert_eq!(times.count(), 1, "two clicks ran it twice");
     let mark = talk.accepted[1].mark.clone().unwrap();
     let heard = world.model_calls().await.unwrap();
@@ -347,9 +289,7 @@ async fn lost(world: &World, platform: Platform) {
 
 /// No more than one may wait here, and no more than one sandbox may be.
 async fn full(world: &World, platform: Platform) {
-    let (mut talk, slow) = world
-        .begin(platform, "slow: 25 one two three four five six")
-        .await;
+    let (mut talk, slow) = world.begin(platform, "slow: 25 one two three four five six").await;
     talk.running(&slow).await;
     let second = talk.say("echo: this one waits").await;
     card_says(&talk, &second, "Queued").await;
@@ -358,13 +298,8 @@ async fn full(world: &World, platform: Platform) {
 
     let (other, refused) = world.begin(platform, "echo: no room").await;
     let ended = other.ended(&refused).await;
-    let Outcome::Failed { reason } = &ended.outcome else {
-        panic!("{:?}", ended.outcome)
-    };
-    assert!(
-        reason.starts_with("No more than 1 sandboxes are allowed here"),
-        "{reason}"
-    );
+    let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
+    assert!(reason.starts_with("No more than 1 sandboxes are allowed here"), "{reason}");
 
     talk.stop().await;
     assert!(matches!(
@@ -373,11 +308,7 @@ async fn full(world: &World, platform: Platform) {
     ));
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let ended = talk.ended(&third).await;
-    assert!(
-        matches!(ended.outcome, Outcome::Failed { .. }),
-        "{:?}",
-        ended.outcome
-    );
+    assert!(matches!(ended.outcome, Outcome::Failed { .. }), "{:?}", ended.outcome);
     talk.finish().await;
 }
 

@@ -14,9 +14,7 @@ pub fn certified(names: &[&str]) -> Result<(ServerConfig, String), String> {
     let wrong = |e: rcgen::Error| e.to_string();
     let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
     // Other than that of the certificate below, which would look self-signed.
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "authority on loopback");
+    params.distinguished_name.push(DnType::CommonName, "authority on loopback");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().map_err(wrong)?;
     let authority = CertifiedIssuer::self_signed(params, key).map_err(wrong)?;

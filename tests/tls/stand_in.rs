@@ -42,15 +42,9 @@ pub async fn stand_ins(names: &[&str], routes: axum::Router) -> Vec<StandIn> {
     let (config, authority) = certified::certified(names).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let over = OverTls {
-        listener,
-        acceptor: TlsAcceptor::from(Arc::new(config)),
-    };
+    let over = OverTls { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
     tokio::spawn(async move { axum::serve(over, routes).await.unwrap() });
-    let one = |name: &&str| StandIn {
-        host: (*name).to_owned(),
-        address,
-        authority: authority.clone(),
-    };
+    let one =
+        |name: &&str| StandIn { host: (*name).to_owned(), address, authority: authority.clone() };
     names.iter().map(one).collect()
 }

@@ -27,9 +27,7 @@ impl Nudges {
     /// From configuration.
     #[must_use]
     pub fn new(config: &Config, aws: &Aws) -> Self {
-        Self {
-            store: Store::new(aws, &config.table),
-        }
+        Self { store: Store::new(aws, &config.table) }
     }
 
     /// What becomes of a request with this `Authorization`. A 409 says that nothing waits just now for who has this token: somebody

@@ -47,9 +47,8 @@ pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> Http
     };
     let by = shown(&link.by.name);
     let left = span(link.until_ms.saturating_sub(now_ms));
-    let why = wrong.map_or_else(String::new, |why| {
-        format!("<p class=\"why\">{}</p>", escaped(why))
-    });
+    let why =
+        wrong.map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", escaped(why)));
     let body = format!(
         "<h1>{brand} key</h1>{why}<p>For {place} {named}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
 <p>If that was not you, or you do not know the place, close this page: a key that you enter here is used there.</p>\
@@ -133,10 +132,7 @@ mod tests {
         SetupLink {
             provider: "daytona".to_owned(),
             thread: ThreadKey::discord("41", "2").expect("ids"),
-            by: Person {
-                id: "1".to_owned(),
-                name: name.to_owned(),
-            },
+            by: Person { id: "1".to_owned(), name: name.to_owned() },
             place: Some(name.to_owned()),
             membership: Membership::default(),
             reply: Reply::Nobody,
@@ -148,10 +144,7 @@ mod tests {
     fn the_policy_names_the_style_that_the_page_has_and_allows_nothing_else() {
         let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
         let shown = form(Key::DaytonaApiKey, &link("Ada"), 0, None);
-        let policy = shown
-            .headers
-            .iter()
-            .find(|(name, _)| *name == "content-security-policy");
+        let policy = shown.headers.iter().find(|(name, _)| *name == "content-security-policy");
         assert_eq!(
             policy.map(|(_, value)| *value),
             Some(format!("default-src 'none'; style-src 'sha256-{hash}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'").as_str())
@@ -163,13 +156,7 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_its_place_in_the_page() {
         let shown = form(Key::DaytonaApiKey, &link("<img src=x>\"'&"), 0, Some("<b>"));
-        assert!(
-            shown
-                .body
-                .contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"),
-            "{}",
-            shown.body
-        );
+        assert!(shown.body.contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"), "{}", shown.body);
         assert_eq!(shown.status, 422);
     }
 }

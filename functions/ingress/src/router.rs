@@ -141,10 +141,7 @@ impl Router {
 
     /// A daemon's word. Whatever runs in a sandbox may send a thousand of them: what changes nothing is in no usual log.
     async fn nudge(&self, request: &Request) -> HttpAnswer {
-        let answer = self
-            .nudges
-            .take(header(request, "authorization"), &self.queues)
-            .await;
+        let answer = self.nudges.take(header(request, "authorization"), &self.queues).await;
         tracing::debug!(
             event = "ingress.answered",
             request = "nudge",
@@ -246,12 +243,7 @@ impl Router {
                 );
             }
             (None, 400..) => {
-                tracing::info!(
-                    event = "ingress.refused",
-                    request,
-                    status,
-                    "a request was refused"
-                );
+                tracing::info!(event = "ingress.refused", request, status, "a request was refused");
             }
             (None, _) => {
                 tracing::info!(

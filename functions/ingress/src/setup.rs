@@ -74,10 +74,7 @@ impl Setup {
         let Some(value) = typed(body) else {
             const NO_KEY: &str =
                 "That cannot be a key: it is one word of 8 to 512 characters. Nothing was stored.";
-            return (
-                page::form(key, &link, now_ms, Some(NO_KEY)),
-                "setup: no key",
-            );
+            return (page::form(key, &link, now_ms, Some(NO_KEY)), "setup: no key");
         };
         let sealed = match self.sealed(seal, &link.thread.tenant(), key, &value).await {
             Ok(sealed) => sealed,
@@ -109,8 +106,7 @@ impl Setup {
             let sealed = seal.close(&entered.value, &context).await;
             let sealed = sealed.map_err(|e| e.to_string())?;
             let made =
-                self.store
-                    .make_link(&entered.link, &entered.about, Some((&sealed, now_ms())));
+                self.store.make_link(&entered.link, &entered.about, Some((&sealed, now_ms())));
             made.await.map_err(|e| e.to_string())
         });
         let why = match stored.await {
@@ -174,11 +170,7 @@ fn check(id: &str, link: &SetupLink) -> Control {
         by: link.by.clone(),
         reply: link.reply.clone(),
         membership: link.membership.clone(),
-        want: Want::OwnKey {
-            key: KeyWish::Check {
-                link: id.to_owned(),
-            },
-        },
+        want: Want::OwnKey { key: KeyWish::Check { link: id.to_owned() } },
     }
 }
 

@@ -41,11 +41,7 @@ impl Signing {
     /// With the secret of this stack, not read yet.
     #[must_use]
     pub const fn new(secret: CachedSecret<IngressSecret>, policy: Policy) -> Self {
-        Self {
-            secret,
-            policy,
-            made: Mutex::new(None),
-        }
+        Self { secret, policy, made: Mutex::new(None) }
     }
 
     /// What becomes of a request. One that cannot be signed is judged without the secret.
@@ -56,13 +52,7 @@ impl Signing {
         now_ms: Ms,
     ) -> Inbound {
         let read = |app: &slack::App| {
-            endpoint(
-                request.raw,
-                request.signature,
-                request.timestamp,
-                app,
-                now_ms,
-            )
+            endpoint(request.raw, request.signature, request.timestamp, app, now_ms)
         };
         if !slack::looks_signed(request.signature, request.timestamp, now_ms) {
             return read(&slack::App::default());

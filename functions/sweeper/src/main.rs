@@ -97,10 +97,7 @@ impl Sweeper {
             self.dead.look(&self.queues, now_ms()),
             self.around()
         );
-        for trouble in [&due, &dead, &around]
-            .into_iter()
-            .filter_map(|it| it.as_ref().err())
-        {
+        for trouble in [&due, &dead, &around].into_iter().filter_map(|it| it.as_ref().err()) {
             tracing::error!(event = "sweep.failed", "{trouble}");
         }
         let (mut told, around) = (json!({"due": due?, "dead": dead?}), around?);
@@ -113,12 +110,7 @@ impl Sweeper {
     /// What the providers have, beside what the records say. One that does not answer keeps nobody from looking at the others;
     /// but whether a record's sandbox has vanished can be told by all lists together alone.
     async fn around(&self) -> Result<Value, String> {
-        let Self {
-            config,
-            store,
-            queues,
-            ..
-        } = self;
+        let Self { config, store, queues, .. } = self;
         let mut listings = self.list(self.providers.get(now_ms()).await?).await;
         // A key that was replaced is not waited for: as soon as the old one is refused, the secret is read.
         if (listings.lists.is_empty() || listings.trouble.is_some())
@@ -126,18 +118,11 @@ impl Sweeper {
         {
             listings = self.list(newer).await;
         }
-        let Listings {
-            lists,
-            trouble,
-            is_whole,
-        } = listings;
+        let Listings { lists, trouble, is_whole } = listings;
         if lists.is_empty() && trouble.is_none() {
             // Not set up yet: nothing can be there, and nobody is to be woken.
             let missing = self.providers.key()?.missing();
-            tracing::warn!(
-                event = "provider.key.missing",
-                "{missing} No sandbox is looked for."
-            );
+            tracing::warn!(event = "provider.key.missing", "{missing} No sandbox is looked for.");
             return Ok(json!({"orphans": missing}));
         }
         let reap = async {
@@ -171,10 +156,7 @@ impl Sweeper {
         let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
         for (name, provider) in providers {
             let listed = match provider.list(None).await {
-                Ok(listed) => self
-                    .is_same_account(name, &*provider)
-                    .await
-                    .map(|()| listed),
+                Ok(listed) => self.is_same_account(name, &*provider).await.map(|()| listed),
                 Err(error) => Err(format!("the sandboxes could not be listed: {error}")),
             };
             match listed {
@@ -190,11 +172,7 @@ impl Sweeper {
                 }
             }
         }
-        Listings {
-            lists,
-            trouble,
-            is_whole,
-        }
+        Listings { lists, trouble, is_whole }
     }
 
     /// What another account lists says nothing of what is on record.

@@ -94,11 +94,7 @@ pub async fn reap(
             orphans = orphans.len(),
             "most of what the provider lists seems to belong to nobody: nothing is deleted until somebody has looked (docs/RUNBOOK.md)"
         );
-        return Ok(Reaped {
-            listed: listed.len(),
-            deleted: 0,
-            held: orphans.len(),
-        });
+        return Ok(Reaped { listed: listed.len(), deleted: 0, held: orphans.len() });
     }
     for sandbox in orphans.into_iter().take(REAPED_MAX) {
         match delete(provider, sandbox).await {
@@ -113,11 +109,7 @@ pub async fn reap(
         }
     }
     match trouble {
-        None => Ok(Reaped {
-            listed: listed.len(),
-            deleted,
-            held: 0,
-        }),
+        None => Ok(Reaped { listed: listed.len(), deleted, held: 0 }),
         Some(trouble) => {
             tracing::error!(
                 event = "sandbox.orphan.failed",

@@ -59,12 +59,7 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
         sent += taken;
         trouble = failed.or(trouble);
     }
-    tracing::info!(
-        event = "sweep.done",
-        due = due.len(),
-        sent,
-        "a sweep is done"
-    );
+    tracing::info!(event = "sweep.done", due = due.len(), sent, "a sweep is done");
     match trouble {
         None => Ok(json!({"due": due.len(), "sent": sent})),
         Some(trouble) => Err(trouble),

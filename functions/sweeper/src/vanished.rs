@@ -50,9 +50,8 @@ pub async fn reconcile<'a>(
         );
         return Ok(json!({"looked": false}));
     }
-    let there: BTreeSet<SandboxKey> = listed
-        .filter_map(|sandbox| sandbox.owner().map(|(key, _)| key))
-        .collect();
+    let there: BTreeSet<SandboxKey> =
+        listed.filter_map(|sandbox| sandbox.owner().map(|(key, _)| key)).collect();
     let (armed, mut missing, unread) = missing(store, &there).await;
     let mut held = 0;
     if is_unbelievable(missing.len(), armed) {

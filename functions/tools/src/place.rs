@@ -48,11 +48,7 @@ impl Place for Recorded<'_> {
             Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => Err(FOREIGN.to_owned()),
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&name, &*provider).await;
-                Ok(Opened {
-                    provider,
-                    sandbox,
-                    left_out: self.record.left_out.clone(),
-                })
+                Ok(Opened { provider, sandbox, left_out: self.record.left_out.clone() })
             }
             // The provider has stopped it, or lost it: whoever brings it back finds that out.
             Ok(_) => Err(self.brought_back("The sandbox does not run").await),

@@ -72,10 +72,9 @@ impl Router {
                 Err(refused) => self.refuse(&refused),
             },
             // No stream is opened from here, and there is nothing to end.
-            (_, PATH) => self.refuse(&Refused {
-                status: 405,
-                why: "Only POST is answered here.".to_owned(),
-            }),
+            (_, PATH) => {
+                self.refuse(&Refused { status: 405, why: "Only POST is answered here.".to_owned() })
+            }
             _ => self.refuse(&Refused {
                 status: 404,
                 why: format!("Nothing is here. The tools are at {PATH}."),
@@ -144,10 +143,7 @@ impl Router {
 
     /// Whose tools may be used, and that sandbox's record.
     async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), Refused> {
-        let refused = |why: &str| Refused {
-            status: 401,
-            why: why.to_owned(),
-        };
+        let refused = |why: &str| Refused { status: 401, why: why.to_owned() };
         let said = header(request, "authorization").unwrap_or_default();
         let text = said
             .split_once(' ')
@@ -198,7 +194,5 @@ fn responded(status: u16, body: Option<String>, session: Option<&str>) -> Respon
         _ => {}
     }
     let body = body.map_or(Body::Empty, Body::from);
-    response
-        .body(body)
-        .unwrap_or_else(|_| Response::new(Body::Empty))
+    response.body(body).unwrap_or_else(|_| Response::new(Body::Empty))
 }

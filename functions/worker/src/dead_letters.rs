@@ -42,10 +42,7 @@ impl Worker {
                     break;
                 }
                 for letter in &taken {
-                    let id = letter
-                        .body
-                        .as_ref()
-                        .map_or(&*letter.id, |body| body.correlation());
+                    let id = letter.body.as_ref().map_or(&*letter.id, |body| body.correlation());
                     let around = within(id, &letter.group);
                     self.conclude(parts, letter).instrument(around).await;
                 }
@@ -87,11 +84,8 @@ impl Worker {
 
     async fn tell(&self, parts: &Parts, letter: &DeadLetter) -> Verdict {
         let (lane, limits) = (self.lane(parts), &self.config.limits);
-        let arrival = Arrival {
-            receive: letter.receive,
-            sent_ms: letter.dead_since_ms,
-            now_ms: now_ms(),
-        };
+        let arrival =
+            Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };
         match &letter.body {
             Ok(body) => dead::tell(&lane, body, arrival).await,
             Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.attempts => {

@@ -71,12 +71,7 @@ fn tell_age(receipt: &Receipt<'_>) {
     let sent_ms = receipt.sent_ms;
     let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
     let receive = receipt.receive;
-    tracing::info!(
-        event = "message.taken",
-        receive,
-        age_ms,
-        "a message has come"
-    );
+    tracing::info!(event = "message.taken", receive, age_ms, "a message has come");
 }
 
 impl Worker {
@@ -120,10 +115,7 @@ impl Worker {
             }
         };
         let parts = worker.made_of(&keys)?;
-        Ok(Self {
-            present: Mutex::new(Some((keys, parts))),
-            ..worker
-        })
+        Ok(Self { present: Mutex::new(Some((keys, parts))), ..worker })
     }
 
     /// The clients, with the keys as they are in the secrets within the bound. A delivery that has begun goes on with
@@ -132,11 +124,7 @@ impl Worker {
     /// # Errors
     /// What to look at, where there are none yet.
     async fn parts(&self, receipt: &Receipt<'_>) -> Result<Parts, String> {
-        let ages = if receipt.receive == 1 {
-            1
-        } else {
-            SECRETS_AGES
-        };
+        let ages = if receipt.receive == 1 { 1 } else { SECRETS_AGES };
         let keys = self.secrets.aged(now_ms(), ages).await;
         let (parts, is_new) = self.with(keys)?;
         if is_new {
@@ -344,10 +332,7 @@ impl Worker {
         &self,
         body: &Body,
         receipt: &Receipt<'_>,
-    ) -> (
-        Option<Result<Loaded, Failure>>,
-        Result<Option<Outside>, Failure>,
-    ) {
+    ) -> (Option<Result<Loaded, Failure>>, Result<Option<Outside>, Failure>) {
         let (read, asked) = (self.read_ahead(body, receipt), self.outside(body));
         if receipt.receive == 1 {
             return tokio::join!(read, asked);
@@ -375,10 +360,8 @@ impl Worker {
         let Some((thread, by)) = body.asker() else {
             return Ok(None);
         };
-        let without = || Failure::Outage {
-            after_ms: 0,
-            seen: "there are no keys to ask with".to_owned(),
-        };
+        let without =
+            || Failure::Outage { after_ms: 0, seen: "there are no keys to ask with".to_owned() };
         let Parts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {
@@ -425,8 +408,7 @@ impl Worker {
                     Some(found) => world.having_read(found),
                     None => world,
                 };
-                self.drive(&world, &sandboxes, message, receipt, deadline_ms)
-                    .await
+                self.drive(&world, &sandboxes, message, receipt, deadline_ms).await
             }
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
             Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,

@@ -53,9 +53,7 @@ pub(crate) struct Receipt<'w> {
 impl<'w> Receipt<'w> {
     /// None for a record without a receipt, or from a queue that is not the stack's.
     pub(crate) fn of(record: &SqsMessage, queues: &'w Queues, limits: &'w Limits) -> Option<Self> {
-        let queue_url = queues
-            .url_of(record.event_source_arn.as_deref()?)?
-            .to_owned();
+        let queue_url = queues.url_of(record.event_source_arn.as_deref()?)?.to_owned();
         let receive = record
             .attributes
             .get("ApproximateReceiveCount")
@@ -67,21 +65,14 @@ impl<'w> Receipt<'w> {
             queue_url,
             handle: record.receipt_handle.clone()?,
             receive,
-            sent_ms: record
-                .attributes
-                .get("SentTimestamp")
-                .and_then(|sent| sent.parse().ok()),
+            sent_ms: record.attributes.get("SentTimestamp").and_then(|sent| sent.parse().ok()),
             comes_ms: AtomicU64::new(UNKNOWN),
         })
     }
 
     pub(crate) fn arrival(&self) -> Arrival {
         let now_ms = now_ms();
-        Arrival {
-            receive: self.receive,
-            sent_ms: self.sent_ms.unwrap_or(now_ms),
-            now_ms,
-        }
+        Arrival { receive: self.receive, sent_ms: self.sent_ms.unwrap_or(now_ms), now_ms }
     }
 
     /// Does with the message what was found. True: it may be deleted.
@@ -129,9 +120,7 @@ impl<'w> Receipt<'w> {
 
     /// Lets the queue hand the message out again after a delay.
     async fn give_back(&self, delay_ms: u64) {
-        let given_back = self
-            .queues
-            .set_visibility(&self.queue_url, &self.handle, delay_ms);
+        let given_back = self.queues.set_visibility(&self.queue_url, &self.handle, delay_ms);
         if let Err(error) = given_back.await {
             tracing::warn!(event = "message.visibility.failed", %error, "it comes back when its visibility ends");
         }
@@ -141,22 +130,14 @@ impl<'w> Receipt<'w> {
     /// probably looked at only, until about the next look. Then it is given back with the claim, and a look that dies costs
     /// the thread no more than its interval.
     pub(crate) fn hidden_ms(&self, accepted_at_ms: Ms) -> u64 {
-        let Limits {
-            hold_ms,
-            visibility_ms,
-            ..
-        } = *self.limits;
+        let Limits { hold_ms, visibility_ms, .. } = *self.limits;
         let age_ms = now_ms().saturating_sub(accepted_at_ms);
         if self.receive == 1 || hold_ms >= HOLD_MS_MAX || age_ms < hold_ms {
             return visibility_ms;
         }
         // The queue counts whole seconds.
         let next_ms = self.limits.look_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
-        if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) {
-            next_ms
-        } else {
-            visibility_ms
-        }
+        if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) { next_ms } else { visibility_ms }
     }
 
     /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's
@@ -196,9 +177,7 @@ impl<'w> Receipt<'w> {
 
     async fn hide(&self, visibility: &Visibility, hidden_ms: u64) -> bool {
         let asked_ms = now_ms();
-        let hidden = self
-            .queues
-            .set_visibility(&self.queue_url, &self.handle, hidden_ms);
+        let hidden = self.queues.set_visibility(&self.queue_url, &self.handle, hidden_ms);
         match hidden.await {
             Ok(()) => {
                 visibility.set(asked_ms + hidden_ms);

@@ -39,10 +39,7 @@ impl Unfit {
         let Some(receipt) = Receipt::of(record, &self.queues, &self.limits) else {
             return;
         };
-        let failure = Failure::Outage {
-            after_ms: 0,
-            seen: why.to_owned(),
-        };
+        let failure = Failure::Outage { after_ms: 0, seen: why.to_owned() };
         let arrival = receipt.arrival();
         let held = arrival.given_back(&failure, &self.limits);
         let held = held.within(self.limits.within_age(arrival.age_ms()));

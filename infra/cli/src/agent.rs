@@ -162,11 +162,8 @@ async fn begin(
     if let Some(error) = created.error {
         return Err(format!("{} does not start: {}", session.agent, error.message).into());
     }
-    let message = Message {
-        message: task.to_owned(),
-        turn: Some(TURN.to_owned()),
-        ..Message::default()
-    };
+    let message =
+        Message { message: task.to_owned(), turn: Some(TURN.to_owned()), ..Message::default() };
     client.send(id, &message).await.map_err(told)?;
     client.follow(id, 0).await.map_err(told)
 }

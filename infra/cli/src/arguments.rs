@@ -183,10 +183,7 @@ mod tests {
         };
         let words = command.unwrap_or_default().split(is_end);
         let words = words.filter(|word| !word.is_empty()).map(filled);
-        std::iter::once("bobbin".to_owned())
-            .chain(words)
-            .map(OsString::from)
-            .collect()
+        std::iter::once("bobbin".to_owned()).chain(words).map(OsString::from).collect()
     }
 
     /// README.md, what is in docs/ and beside the events, and the template with its outputs.
@@ -230,10 +227,7 @@ mod tests {
 
     /// The commands that do something, by all their words.
     fn leaves(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
-        for one in command
-            .get_subcommands()
-            .filter(|one| one.get_name() != "help")
-        {
+        for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
             let name = format!("{above} {}", one.get_name()).trim().to_owned();
             if !one.is_subcommand_required_set() {
                 found.insert(name.clone());
@@ -248,12 +242,9 @@ mod tests {
         let help = command().render_help().to_string();
         let middle = help.find("\nSet-up:\n").expect("two groups");
         let (operation, setup) = help.split_at(middle);
-        for (group, name) in [
-            (setup, "setup"),
-            (setup, "credentials"),
-            (operation, "thread"),
-            (operation, "send"),
-        ] {
+        for (group, name) in
+            [(setup, "setup"), (setup, "credentials"), (operation, "thread"), (operation, "send")]
+        {
             assert!(group.contains(&format!("\n  {name} ")), "{name}: {help}");
         }
         for one in command().get_subcommands() {
@@ -300,16 +291,10 @@ mod tests {
     fn help_offers_no_option_that_is_refused() {
         for path in [&["agent", "run"][..], &["completions"], &["thread", "list"]] {
             let line = ["bobbin"].iter().chain(path).chain(&["--help"]);
-            let help = read(line.map(OsString::from))
-                .expect_err("help")
-                .to_string();
+            let help = read(line.map(OsString::from)).expect_err("help").to_string();
             let takes_stack = path[0] == "thread";
             for option in ["--json", "--stack", "--daytona-api"] {
-                assert_eq!(
-                    help.contains(option),
-                    takes_stack,
-                    "{path:?} {option}: {help}"
-                );
+                assert_eq!(help.contains(option), takes_stack, "{path:?} {option}: {help}");
             }
         }
     }
@@ -323,21 +308,13 @@ mod tests {
             ("bobbin thread list --phase pausd", "'paused'"),
         ] {
             let told = parse(line).expect_err(line).to_string();
-            assert!(
-                told.contains("similar") && told.contains(right),
-                "{line}: {told}"
-            );
+            assert!(told.contains("similar") && told.contains(right), "{line}: {told}");
         }
     }
 
     #[test]
     fn the_options_of_the_stack_are_the_same_for_every_command() {
-        for command in [
-            "check",
-            "thread list",
-            "discord endpoint",
-            "dead replay --all",
-        ] {
+        for command in ["check", "thread list", "discord endpoint", "dead replay --all"] {
             for line in [
                 format!("bobbin --stack mine --aws-endpoint http://a {command}"),
                 format!("bobbin {command} --endpoint http://a --stack mine"),
@@ -363,20 +340,11 @@ mod tests {
     #[test]
     fn wrong_words_are_named() {
         for (line, says) in [
-            (
-                "bobbin thread list --phase sleeping",
-                "[possible values: creating, active",
-            ),
+            ("bobbin thread list --phase sleeping", "[possible values: creating, active"),
             ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),
             ("bobbin thread show nonsense", "nonsense"),
-            (
-                "bobbin sandbox stop Frontend",
-                "take 1 to 40 of a-z, 0-9 and -",
-            ),
-            (
-                "bobbin sandbox create a --provider nobody",
-                "there are: daytona",
-            ),
+            ("bobbin sandbox stop Frontend", "take 1 to 40 of a-z, 0-9 and -"),
+            ("bobbin sandbox create a --provider nobody", "there are: daytona"),
             ("bobbin sandbox snapshot", "<NAME|THREAD>"),
             ("bobbin sandbox connect discord:1:2", "<NAME>"),
             (
@@ -387,21 +355,12 @@ mod tests {
                 "bobbin send --channel C0123ABC --prompt x --sandbox a --new-sandbox",
                 "cannot be used with",
             ),
-            (
-                "bobbin sandbox setup --tenant teams:1",
-                "discord:<guild> or slack:<team>",
-            ),
+            ("bobbin sandbox setup --tenant teams:1", "discord:<guild> or slack:<team>"),
             ("bobbin dead replay", "<ID>"),
-            (
-                "bobbin --laptop --stack a thread list",
-                "--stack names another stack",
-            ),
+            ("bobbin --laptop --stack a thread list", "--stack names another stack"),
             ("bobbin --json credentials", "a document of its own"),
             ("bobbin completions bash --json", "a document of its own"),
-            (
-                "bobbin completions tcsh",
-                "[possible values: bash, zsh, fish]",
-            ),
+            ("bobbin completions tcsh", "[possible values: bash, zsh, fish]"),
         ] {
             let error = parse(line).expect_err(line).to_string();
             assert!(error.contains(says), "{line}: {error}");

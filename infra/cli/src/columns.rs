@@ -46,9 +46,7 @@ pub fn one_line(text: &str) -> String {
 /// A text without what would move the cursor, change the terminal or turn the direction of what follows.
 pub fn visible(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars()
-        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c)))
-        .collect()
+    text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c))).collect()
 }
 
 /// Columns of a terminal that a text takes.

@@ -31,11 +31,8 @@ use crate::output::{CommandError, Status};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Arguments {
-        stack,
-        json,
-        command,
-    } = arguments::read(std::env::args_os()).unwrap_or_else(|refused| refused.exit());
+    let Arguments { stack, json, command } =
+        arguments::read(std::env::args_os()).unwrap_or_else(|refused| refused.exit());
     let done = match command {
         Some(Command::Setup(command)) => setup::run(stack, &command, json).await,
         Some(Command::Operate(command)) => {

@@ -109,10 +109,7 @@ pub struct CommandError {
 impl CommandError {
     /// What was asked about is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            status: Status::Notice,
-        }
+        Self { message: message.into(), status: Status::Notice }
     }
 }
 
@@ -131,10 +128,7 @@ impl CommandError {
 
 impl<T: Into<String>> From<T> for CommandError {
     fn from(message: T) -> Self {
-        Self {
-            message: message.into(),
-            status: Status::Failed,
-        }
+        Self { message: message.into(), status: Status::Failed }
     }
 }
 

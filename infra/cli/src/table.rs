@@ -22,10 +22,7 @@ pub struct Style {
 impl Style {
     /// That of standard output.
     pub fn of_output() -> Self {
-        Self {
-            width: crate::terminal::width(),
-            colours: crate::terminal::colours(),
-        }
+        Self { width: crate::terminal::width(), colours: crate::terminal::colours() }
     }
 }
 
@@ -41,19 +38,15 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], style: Styl
     let gaps = GAP.len() * N.saturating_sub(1);
     loop {
         let all: usize = widths.iter().sum::<usize>() + gaps;
-        let Some(widest) = widths
-            .iter_mut()
-            .max()
-            .filter(|widest| all > style.width && **widest > COLUMN_MIN)
+        let Some(widest) =
+            widths.iter_mut().max().filter(|widest| all > style.width && **widest > COLUMN_MIN)
         else {
             break;
         };
         *widest -= 1;
     }
     let head = heads.map(str::to_owned);
-    let mut lines = vec![line(&head, &widths, |text| {
-        Tone::Strong.paint(text, style.colours)
-    })];
+    let mut lines = vec![line(&head, &widths, |text| Tone::Strong.paint(text, style.colours))];
     let shown = |text: &str| match tone(text) {
         Some(tone) => tone.paint(text, style.colours),
         None => text.to_owned(),
@@ -83,11 +76,7 @@ fn line<const N: usize>(
     for (cell, width) in cells.iter().zip(widths) {
         // Keys of one server begin alike, and differ at their end.
         let is_key = KEYS.iter().any(|begin| cell.starts_with(begin));
-        let cell = if is_key {
-            cut_middle(cell, *width)
-        } else {
-            cut(cell, *width)
-        };
+        let cell = if is_key { cut_middle(cell, *width) } else { cut(cell, *width) };
         if !cell.is_empty() {
             line.push_str(&" ".repeat(std::mem::take(&mut gap)));
             line.push_str(&shown(&cell));
@@ -102,10 +91,7 @@ mod tests {
     use super::*;
 
     fn plain(width: usize) -> Style {
-        Style {
-            width,
-            colours: false,
-        }
+        Style { width, colours: false }
     }
 
     fn rows(cells: [[&str; 3]; 2]) -> Vec<[String; 3]> {
@@ -154,10 +140,8 @@ discord…60466639606016  active 3 s  22 min ago"
 
     #[test]
     fn wide_characters_take_two_columns_and_are_never_cut_in_half() {
-        let rows = rows([
-            ["田中さん", "修正する 👩‍💻 テスト", "1 s"],
-            ["Anna", "e\u{301}tat", "22 min"],
-        ]);
+        let rows =
+            rows([["田中さん", "修正する 👩‍💻 テスト", "1 s"], ["Anna", "e\u{301}tat", "22 min"]]);
         assert_eq!(
             table(["BY", "WORDS", "AGE"], &rows, plain(usize::MAX)),
             "\
@@ -178,14 +162,8 @@ Anna      e\u{301}tat                22 min"
 
     #[test]
     fn colours_change_nothing_of_how_a_table_is_aligned() {
-        let rows = rows([
-            ["active 3 s", "x", "-"],
-            ["error 1 min", "yy", "running 2 s"],
-        ]);
-        let coloured = Style {
-            width: usize::MAX,
-            colours: true,
-        };
+        let rows = rows([["active 3 s", "x", "-"], ["error 1 min", "yy", "running 2 s"]]);
+        let coloured = Style { width: usize::MAX, colours: true };
         let shown = table(["SANDBOX", "ID", "TURN"], &rows, coloured);
         assert_eq!(
             shown,

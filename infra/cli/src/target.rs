@@ -30,22 +30,10 @@ pub struct StackOptions {
     #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
     pub state_dir: Option<PathBuf>,
     /// Address that stands for AWS's own, such as an emulator's
-    #[arg(
-        long,
-        global = true,
-        env = "AWS_ENDPOINT_URL",
-        value_name = "URL",
-        alias = "endpoint"
-    )]
+    #[arg(long, global = true, env = "AWS_ENDPOINT_URL", value_name = "URL", alias = "endpoint")]
     pub aws_endpoint: Option<String>,
     /// Base of Discord's API; without it the stack's, or https://discord.com/api/v10
-    #[arg(
-        long,
-        global = true,
-        env = "DISCORD_API",
-        value_name = "URL",
-        alias = "api"
-    )]
+    #[arg(long, global = true, env = "DISCORD_API", value_name = "URL", alias = "api")]
     pub discord_api: Option<String>,
     /// Base of Slack's API; without it the stack's, or https://slack.com/api
     #[arg(long, global = true, env = "SLACK_API", value_name = "URL")]
@@ -54,31 +42,13 @@ pub struct StackOptions {
     #[arg(long, global = true, env = "DAYTONA_API", value_name = "URL")]
     pub daytona_api: Option<String>,
     /// Base of Anthropic's API
-    #[arg(
-        long,
-        global = true,
-        env = "ANTHROPIC_API",
-        value_name = "URL",
-        hide = true
-    )]
+    #[arg(long, global = true, env = "ANTHROPIC_API", value_name = "URL", hide = true)]
     pub anthropic_api: Option<String>,
     /// Base of OpenAI's API
-    #[arg(
-        long,
-        global = true,
-        env = "OPENAI_API",
-        value_name = "URL",
-        hide = true
-    )]
+    #[arg(long, global = true, env = "OPENAI_API", value_name = "URL", hide = true)]
     pub openai_api: Option<String>,
     /// Base of OpenRouter's API
-    #[arg(
-        long,
-        global = true,
-        env = "OPENROUTER_API",
-        value_name = "URL",
-        hide = true
-    )]
+    #[arg(long, global = true, env = "OPENROUTER_API", value_name = "URL", hide = true)]
     pub openrouter_api: Option<String>,
 }
 
@@ -136,12 +106,7 @@ impl Target {
     }
 
     fn of(which: Which, options: StackOptions) -> Self {
-        Self {
-            which,
-            options,
-            stack: OnceCell::new(),
-            stored: OnceCell::new(),
-        }
+        Self { which, options, stack: OnceCell::new(), stored: OnceCell::new() }
     }
 
     /// The same target, with everything to be looked for anew.
@@ -237,10 +202,7 @@ impl Target {
         }
         let stored = self.stored().await.ok()?;
         let (_, value) = stored.iter().find(|(one, _)| *one == key)?;
-        Some(Found {
-            value: value.clone(),
-            source: "the stack",
-        })
+        Some(Found { value: value.clone(), source: "the stack" })
     }
 
     /// A key without which nothing can be done.

@@ -18,11 +18,7 @@ const EMPTY_LINE: &str = "\r\u{1b}[2K";
 /// Columns that a line may have: the terminal's; where the output goes elsewhere, any number.
 pub fn width() -> usize {
     let out = std::io::stdout();
-    if out.is_terminal() {
-        columns_of(&out)
-    } else {
-        usize::MAX
-    }
+    if out.is_terminal() { columns_of(&out) } else { usize::MAX }
 }
 
 fn columns_of(out: impl std::os::fd::AsFd) -> usize {
@@ -146,10 +142,7 @@ impl Screen {
             }
             self.newline();
         }
-        let line = cut(
-            &format!("{elapsed}  {line}"),
-            self.columns.saturating_sub(1),
-        );
+        let line = cut(&format!("{elapsed}  {line}"), self.columns.saturating_sub(1));
         if self.drawn && self.told == line {
             return;
         }

@@ -83,16 +83,7 @@ mod tests {
     fn durations_are_read_with_their_unit_alone() {
         assert_eq!(duration_ms("90s"), Ok(90_000));
         assert_eq!(duration_ms("2h"), Ok(2 * HOUR_MS));
-        for wrong in [
-            "",
-            "5",
-            "m",
-            "1.5h",
-            "-3m",
-            "soon",
-            "99999999999999999999d",
-            "3µ",
-        ] {
+        for wrong in ["", "5", "m", "1.5h", "-3m", "soon", "99999999999999999999d", "3µ"] {
             assert_eq!(
                 duration_ms(wrong),
                 Err("write it as 90s, 30m, 2h or 1d".to_owned()),

@@ -23,11 +23,9 @@ fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String
 #[test]
 fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_used_wrongly() {
     let (_, help, _) = run(&["--help"], &[]);
-    for (arguments, environment) in [
-        (&[][..], &[][..]),
-        (&[], &[("BOBBIN_STACK", "mine")]),
-        (&["--stack", "mine"], &[]),
-    ] {
+    for (arguments, environment) in
+        [(&[][..], &[][..]), (&[], &[("BOBBIN_STACK", "mine")]), (&["--stack", "mine"], &[])]
+    {
         let (code, out, shown) = run(arguments, environment);
         assert_eq!((code, out.as_str()), (2, ""), "{shown}");
         // Below the commands stand the options, with what the environment says of them.
@@ -60,10 +58,7 @@ fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environmen
 
 #[test]
 fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
-    let other = [
-        ("BOBBIN_STACK", "mine"),
-        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
-    ];
+    let other = [("BOBBIN_STACK", "mine"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:9")];
     for command in [&["env"][..], &["credentials"], &["thread", "list"]] {
         let laptop = [&["--laptop", "--state-dir", "/nowhere"], command].concat();
         let (code, out, err) = run(&laptop, &other);
@@ -110,9 +105,7 @@ fn only_the_one_writer_writes_to_a_stream() {
             read += 1;
             for line in std::fs::read_to_string(&path).unwrap().lines() {
                 let code = line.split("//").next().unwrap();
-                let panics = ["println!", "print!"]
-                    .iter()
-                    .any(|name| code.contains(name));
+                let panics = ["println!", "print!"].iter().any(|name| code.contains(name));
                 assert!(!panics, "{}: {line}", path.display());
             }
         }
@@ -186,11 +179,7 @@ complete -p bobbin"#;
             "zsh"
         ]
     );
-    assert!(
-        told[7].contains("_bobbin") && told[7].ends_with(" bobbin"),
-        "{}",
-        told[7]
-    );
+    assert!(told[7].contains("_bobbin") && told[7].ends_with(" bobbin"), "{}", told[7]);
 }
 
 #[test]
@@ -201,11 +190,7 @@ fn fish_completes_commands_with_what_they_do() {
     };
     assert_eq!(
         told.lines().collect::<Vec<_>>(),
-        [
-            "start\tBring a stopped sandbox back, with its server",
-            "paused",
-            "pausing"
-        ],
+        ["start\tBring a stopped sandbox back, with its server", "paused", "pausing"],
         "{told}"
     );
 }
@@ -264,15 +249,9 @@ fn the_script_for_a_host_is_printed_without_a_stack_and_a_private_key_is_refused
     assert_eq!(code, 0);
     assert!(json["script"].as_str().unwrap().contains("\nsandboxes=8\n"));
     for (more, says) in [
-        (
-            &[private.as_str()][..],
-            "is a private key, which stays here",
-        ),
+        (&[private.as_str()][..], "is a private key, which stays here"),
         (&["none.pub"], "--key none.pub cannot be read"),
-        (
-            &[&public, "--sandboxes", "0"],
-            "sandboxes have to be 1 to 250",
-        ),
+        (&[&public, "--sandboxes", "0"], "sandboxes have to be 1 to 250"),
         (&[&public, "--user", "a b"], "small letters"),
     ] {
         let (code, out, err) = with(more);

@@ -30,15 +30,9 @@ impl Containers {
     #[must_use]
     pub fn usual() -> Self {
         if cfg!(target_os = "macos") {
-            Self {
-                host: DOCKER_DESKTOP.to_owned(),
-                address: None,
-            }
+            Self { host: DOCKER_DESKTOP.to_owned(), address: None }
         } else {
-            Self {
-                host: BRIDGE.to_owned(),
-                address: BRIDGE.parse().ok(),
-            }
+            Self { host: BRIDGE.to_owned(), address: BRIDGE.parse().ok() }
         }
     }
 
@@ -165,10 +159,7 @@ mod tests {
         let named = |host: &str| Containers::named(host).map(|it| (it.host, it.address.is_some()));
         assert_eq!(named("172.18.0.1"), Ok(("172.18.0.1".to_owned(), true)));
         assert_eq!(named("fd00::1"), Ok(("[fd00::1]".to_owned(), true)));
-        assert_eq!(
-            named("host.docker.internal"),
-            Ok(("host.docker.internal".to_owned(), false))
-        );
+        assert_eq!(named("host.docker.internal"), Ok(("host.docker.internal".to_owned(), false)));
         for (host, words) in [
             ("0.0.0.0", "to this machine alone"),
             ("::", "to this machine alone"),
@@ -176,10 +167,7 @@ mod tests {
             ("http://x", "neither an address nor a name"),
             ("", "neither an address nor a name"),
         ] {
-            assert!(
-                named(host).is_err_and(|told| told.contains(words)),
-                "{host}"
-            );
+            assert!(named(host).is_err_and(|told| told.contains(words)), "{host}");
         }
     }
 

@@ -72,10 +72,9 @@ impl Deployment {
         }
         // Nor do its traces cost anything.
         parameters.insert("Observability".to_owned(), "full".to_owned());
-        for (variable, parameter) in [
-            ("BOBBIN_LOG_LEVEL", "Observability"),
-            ("SANDBOX_RUNTIME_MODE", "SandboxRuntimeMode"),
-        ] {
+        for (variable, parameter) in
+            [("BOBBIN_LOG_LEVEL", "Observability"), ("SANDBOX_RUNTIME_MODE", "SandboxRuntimeMode")]
+        {
             if let Ok(value) = std::env::var(variable) {
                 parameters.insert(parameter.to_owned(), value);
             }
@@ -96,10 +95,7 @@ impl Deployment {
         }
         let overrides = Value::Object(overrides).to_string();
         parameters.insert(OVERRIDES.to_owned(), overrides);
-        Ok(Self {
-            parameters,
-            secrets: secrets(ready, options, real_services),
-        })
+        Ok(Self { parameters, secrets: secrets(ready, options, real_services) })
     }
 }
 
@@ -130,10 +126,7 @@ fn secrets(
             secret.insert(name, Value::String(value));
         }
     }
-    secrets
-        .into_iter()
-        .map(|(id, keys)| (id.to_owned(), Value::Object(keys).to_string()))
-        .collect()
+    secrets.into_iter().map(|(id, keys)| (id.to_owned(), Value::Object(keys).to_string())).collect()
 }
 
 #[cfg(test)]
@@ -166,10 +159,7 @@ mod tests {
         };
         let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let secrets = made.expect("valid").secrets;
-        assert_eq!(
-            secrets["IngressSecret"],
-            r#"{"slack_signing_secret":"signing"}"#
-        );
+        assert_eq!(secrets["IngressSecret"], r#"{"slack_signing_secret":"signing"}"#);
         assert_eq!(secrets["WorkerSecret"], r#"{"openai_api_key":"sk"}"#);
         assert_eq!(secrets["ProviderSecret"], "{}");
         assert!(!secrets.contains_key("StackKey"));

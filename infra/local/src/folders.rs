@@ -73,13 +73,7 @@ mod tests {
     fn the_state_folder_is_closed_to_others_at_each_start() {
         let name = format!("bobbin-state-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        let mode = || {
-            fs::metadata(&folder)
-                .expect("a folder")
-                .permissions()
-                .mode()
-                & 0o777
-        };
+        let mode = || fs::metadata(&folder).expect("a folder").permissions().mode() & 0o777;
         for _ in 0..2 {
             drop(lock(&folder, false).expect("a folder of its own"));
             assert_eq!(mode(), 0o700);

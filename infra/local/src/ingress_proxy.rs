@@ -40,10 +40,7 @@ impl IngressProxy {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .map_err(|e| format!("no loopback port is free for the ingress: {e}"))?;
-        let address = format!(
-            "http://{}",
-            listener.local_addr().map_err(|e| e.to_string())?
-        );
+        let address = format!("http://{}", listener.local_addr().map_err(|e| e.to_string())?);
         let client = crate::loopback::client()?;
         let proxied = Arc::new(Proxied {
             function_url: function_url.trim_end_matches('/').to_owned(),
@@ -68,11 +65,7 @@ impl IngressProxy {
 async fn forward(State(proxied): State<Arc<Proxied>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_BYTES_MAX).await else {
-        return (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than 6 MB",
-        )
-            .into_response();
+        return (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 6 MB").into_response();
     };
     let target = format!(
         "{}{}",
@@ -94,22 +87,14 @@ async fn forward(State(proxied): State<Arc<Proxied>>, request: Request) -> Respo
     }
     let mut headers = parts.headers.clone();
     headers.remove("host");
-    let sent = proxied
-        .client
-        .request(parts.method, target)
-        .headers(headers)
-        .body(body)
-        .send()
-        .await;
+    let sent =
+        proxied.client.request(parts.method, target).headers(headers).body(body).send().await;
     let answer = match sent {
         Ok(answer) => answer,
         Err(error) => {
             return (
                 StatusCode::BAD_GATEWAY,
-                format!(
-                    "the ingress function does not answer: {}",
-                    error.without_url()
-                ),
+                format!("the ingress function does not answer: {}", error.without_url()),
             )
                 .into_response();
         }
@@ -118,25 +103,17 @@ async fn forward(State(proxied): State<Arc<Proxied>>, request: Request) -> Respo
     let headers = answer.headers().clone();
     let answered = answer.bytes().await.unwrap_or_default();
     if let Some(interaction) = &interaction {
-        note(
-            proxied
-                .chat
-                .adopt_interaction(interaction, status.as_u16(), &answered),
-        );
+        note(proxied.chat.adopt_interaction(interaction, status.as_u16(), &answered));
     }
     let mut response = Response::new(Body::from(answered));
     *response.status_mut() = status;
-    let passed = headers
-        .into_iter()
-        .filter_map(|(name, value)| Some((name?, value)));
+    let passed = headers.into_iter().filter_map(|(name, value)| Some((name?, value)));
     let hop = [
         HeaderName::from_static("transfer-encoding"),
         HeaderName::from_static("connection"),
         HeaderName::from_static("content-length"),
     ];
-    response
-        .headers_mut()
-        .extend(passed.filter(|(name, _)| !hop.contains(name)));
+    response.headers_mut().extend(passed.filter(|(name, _)| !hop.contains(name)));
     response
 }
 

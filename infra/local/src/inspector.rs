@@ -119,10 +119,7 @@ fn shown_session(
 /// The sandboxes of the records as the list has them, those with a name first, each with who works and waits in it.
 fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
     let records = sandboxes(items);
-    let sessions: Vec<Session> = items
-        .iter()
-        .filter_map(|item| session(item, &records))
-        .collect();
+    let sessions: Vec<Session> = items.iter().filter_map(|item| session(item, &records)).collect();
     let mut all: Vec<Listed> = records
         .iter()
         .filter(|(_, record)| record.is_alive() || record.is_shared())

@@ -50,10 +50,7 @@ impl Keys {
         let keys = match fs::read_to_string(&file) {
             Ok(text) => serde_json::from_str::<Self>(&text)
                 .map_err(|e| {
-                    format!(
-                        "{} cannot be read ({e}); `--fresh` makes new ones.",
-                        file.display()
-                    )
+                    format!("{} cannot be read ({e}); `--fresh` makes new ones.", file.display())
                 })?
                 .completed(),
             Err(_) => Self::make(),
@@ -65,11 +62,7 @@ impl Keys {
 
     fn make() -> Self {
         let hex = |bytes: usize| {
-            hex::encode(
-                (0..bytes)
-                    .map(|_| rand::rng().random::<u8>())
-                    .collect::<Vec<_>>(),
-            )
+            hex::encode((0..bytes).map(|_| rand::rng().random::<u8>()).collect::<Vec<_>>())
         };
         let id = |prefix: char| format!("{prefix}{}", hex(5).to_uppercase());
         Self {
@@ -123,9 +116,7 @@ impl Keys {
         hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| {
             "discord_seed in keys.json is not 64 hex digits; `--fresh` makes a new one.".to_owned()
         })?;
-        Ok(hex::encode(
-            SigningKey::from_bytes(&seed).verifying_key().to_bytes(),
-        ))
+        Ok(hex::encode(SigningKey::from_bytes(&seed).verifying_key().to_bytes()))
     }
 }
 
@@ -136,12 +127,8 @@ impl Keys {
 pub fn private(file: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    let mut opened = fs::OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(file)?;
+    let mut opened =
+        fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(file)?;
     opened.set_permissions(fs::Permissions::from_mode(0o600))?;
     opened.write_all(text.as_bytes())
 }

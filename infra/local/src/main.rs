@@ -53,17 +53,12 @@ fn main() -> ExitCode {
     let filter = match EnvFilter::try_from_env("BOBBIN_LOG") {
         // At its most verbose the table prints whole items, and with them what people asked.
         Ok(wanted) => wanted.add_directive(
-            "dynoxide::server=info"
-                .parse()
-                .expect("a target and a level are a directive"),
+            "dynoxide::server=info".parse().expect("a target and a level are a directive"),
         ),
         // A condition that does not hold is no trouble, and the table calls it a warning.
         Err(_) => EnvFilter::new("warn,dynoxide=error"),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -35,13 +35,9 @@ impl NudgeGate {
             .await
             .map_err(|e| format!("no loopback port is free for the word of daemons: {e}"))?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
-        let to = Arc::new(Passage {
-            client: crate::loopback::client()?,
-            function_url: OnceLock::new(),
-        });
-        let router = Router::new()
-            .route(nudge::PATH, post(pass))
-            .with_state(Arc::clone(&to));
+        let to =
+            Arc::new(Passage { client: crate::loopback::client()?, function_url: OnceLock::new() });
+        let router = Router::new().route(nudge::PATH, post(pass)).with_state(Arc::clone(&to));
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "the way of daemons to the ingress ended");

@@ -117,10 +117,7 @@ impl Options {
                 "--agents" => {
                     let named = value()?;
                     options.agents = named.split(',').map(|one| one.trim().to_owned()).collect();
-                    let unknown = options
-                        .agents
-                        .iter()
-                        .find(|one| !AGENTS.contains(&one.as_str()));
+                    let unknown = options.agents.iter().find(|one| !AGENTS.contains(&one.as_str()));
                     if let Some(name) = unknown {
                         return Err(format!(
                             "--agents: {name:?} cannot be fetched; there are {}.",
@@ -202,20 +199,14 @@ mod tests {
             Ok(Parsed::Run(options))
         );
         assert_eq!(parse("--help"), Ok(Parsed::Help));
-        let options = Options {
-            containers: Some(Containers::usual()),
-            fresh: true,
-            ..Options::default()
-        };
+        let options =
+            Options { containers: Some(Containers::usual()), fresh: true, ..Options::default() };
         assert_eq!(parse("--containers --fresh"), Ok(Parsed::Run(options)));
     }
 
     #[test]
     fn a_wrong_argument_is_named() {
-        assert_eq!(
-            parse("--prot 1"),
-            Err("--prot is not an option.".to_owned())
-        );
+        assert_eq!(parse("--prot 1"), Err("--prot is not an option.".to_owned()));
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
         assert_eq!(
             parse("--agents claude,vim"),

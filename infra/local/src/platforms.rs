@@ -28,12 +28,7 @@ pub fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
         fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
     let manifest: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| format!("{} is not JSON: {e}", file.display()))?;
-    let list = |name: &str| {
-        manifest["features"][name]
-            .as_array()
-            .cloned()
-            .unwrap_or_default()
-    };
+    let list = |name: &str| manifest["features"][name].as_array().cloned().unwrap_or_default();
     let word =
         |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let scopes = manifest["oauth_config"]["scopes"]["bot"].as_array();

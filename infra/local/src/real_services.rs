@@ -8,17 +8,9 @@ use serde_json::{Map, Value, json};
 
 /// Models that are taken when only a key is there (as OpenCode names them).
 const MODELS: [(&str, Key, &str); 3] = [
-    (
-        "ANTHROPIC_API_KEY",
-        Key::AnthropicApiKey,
-        "anthropic/claude-sonnet-4-5",
-    ),
+    ("ANTHROPIC_API_KEY", Key::AnthropicApiKey, "anthropic/claude-sonnet-4-5"),
     ("OPENAI_API_KEY", Key::OpenAiApiKey, "openai/gpt-5"),
-    (
-        "OPENROUTER_API_KEY",
-        Key::OpenRouterApiKey,
-        "openrouter/anthropic/claude-sonnet-4.5",
-    ),
+    ("OPENROUTER_API_KEY", Key::OpenRouterApiKey, "openrouter/anthropic/claude-sonnet-4.5"),
 ];
 
 /// Where a variable goes.
@@ -63,13 +55,8 @@ impl RealServices {
         for (name, key, model) in MODELS {
             if let Some(value) = var(name) {
                 services.keys.insert(key.name().to_owned(), value);
-                services
-                    .parameters
-                    .entry("Model".to_owned())
-                    .or_insert_with(|| model.to_owned());
-                services
-                    .notes
-                    .push(format!("{name} is set: a real model answers"));
+                services.parameters.entry("Model".to_owned()).or_insert_with(|| model.to_owned());
+                services.notes.push(format!("{name} is set: a real model answers"));
             }
         }
         if let Some(model) =
@@ -82,17 +69,11 @@ impl RealServices {
             services.keys.insert(name, key);
             let api =
                 var("DAYTONA_API_URL").unwrap_or_else(|| "https://app.daytona.io/api".to_owned());
-            services
-                .overrides
-                .insert("daytona_api".to_owned(), json!(api));
+            services.overrides.insert("daytona_api".to_owned(), json!(api));
             if let Some(snapshot) = var("DAYTONA_SNAPSHOT") {
-                services
-                    .parameters
-                    .insert("DaytonaSnapshot".to_owned(), snapshot);
+                services.parameters.insert("DaytonaSnapshot".to_owned(), snapshot);
             }
-            services
-                .notes
-                .push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
+            services.notes.push("DAYTONA_API_KEY is set: real sandboxes run at Daytona".to_owned());
         }
         if let Some(key) = var("VERCEL_TOKEN") {
             let needed = |name: &str| {
@@ -109,24 +90,18 @@ impl RealServices {
             }
             let name = Key::VercelToken.name().to_owned();
             services.keys.insert(name, key);
-            services
-                .notes
-                .push("VERCEL_TOKEN is set: real sandboxes run at Vercel".to_owned());
+            services.notes.push("VERCEL_TOKEN is set: real sandboxes run at Vercel".to_owned());
         }
         let discord = [
-            (
-                "DISCORD_APPLICATION_ID",
-                To::Parameter("DiscordApplicationId"),
-            ),
+            ("DISCORD_APPLICATION_ID", To::Parameter("DiscordApplicationId")),
             ("DISCORD_PUBLIC_KEY", To::Parameter("DiscordPublicKey")),
             ("DISCORD_BOT_TOKEN", To::Secret(Key::DiscordBotToken)),
             ("DISCORD_GUILD_ID", To::Parameter("AllowedGuilds")),
         ];
         if services.platform(&var, &discord)? {
-            services.overrides.insert(
-                "discord_api".to_owned(),
-                json!("https://discord.com/api/v10"),
-            );
+            services
+                .overrides
+                .insert("discord_api".to_owned(), json!("https://discord.com/api/v10"));
             services.notes.push("DISCORD_* is set: the real Discord is used; point its interactions endpoint at a tunnel to the ingress address".to_owned());
         }
         let slack = [
@@ -135,9 +110,7 @@ impl RealServices {
             ("SLACK_TEAM_ID", To::Parameter("AllowedTeams")),
         ];
         if services.platform(&var, &slack)? {
-            services
-                .overrides
-                .insert("slack_api".to_owned(), json!("https://slack.com/api"));
+            services.overrides.insert("slack_api".to_owned(), json!("https://slack.com/api"));
             services.notes.push("SLACK_* is set: the real Slack is used; point its request URLs at a tunnel to the ingress address".to_owned());
         }
         Ok(services)
@@ -149,10 +122,7 @@ impl RealServices {
         var: &impl Fn(&str) -> Option<String>,
         names: &[(&str, To)],
     ) -> Result<bool, String> {
-        let found: Vec<_> = names
-            .iter()
-            .map(|(name, to)| (name, to, var(name)))
-            .collect();
+        let found: Vec<_> = names.iter().map(|(name, to)| (name, to, var(name))).collect();
         if found.iter().all(|(_, _, value)| value.is_none()) {
             return Ok(false);
         }
@@ -189,9 +159,6 @@ mod tests {
             (name == "SLACK_BOT_TOKEN").then(|| "x".to_owned())
         })
         .expect_err("half");
-        assert!(
-            error.starts_with("SLACK_SIGNING_SECRET is not set"),
-            "{error}"
-        );
+        assert!(error.starts_with("SLACK_SIGNING_SECRET is not set"), "{error}");
     }
 }

@@ -13,10 +13,8 @@ impl Shutdown {
     /// What the system said.
     pub fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (mut interrupt, mut terminate) = (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        );
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let (tell, told) = watch::channel(false);
         tokio::spawn(async move {
             tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
@@ -37,10 +35,6 @@ impl Shutdown {
     /// # Errors
     /// It has.
     pub fn check(&self) -> Result<(), String> {
-        if *self.0.borrow() {
-            Err("Stopped before everything was up.".to_owned())
-        } else {
-            Ok(())
-        }
+        if *self.0.borrow() { Err("Stopped before everything was up.".to_owned()) } else { Ok(()) }
     }
 }

@@ -34,21 +34,14 @@ impl Stack {
     /// A sentence that says what to do.
     pub async fn start(options: &Options, shutdown: Shutdown) -> Result<Self, String> {
         let root = project_root()?;
-        let state_dir = options
-            .state_dir
-            .clone()
-            .unwrap_or_else(|| root.join(".bobbin/state"));
+        let state_dir = options.state_dir.clone().unwrap_or_else(|| root.join(".bobbin/state"));
         let lock = lock(&state_dir, options.fresh)?;
         let state_dir = state_dir
             .canonicalize()
             .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
         let mut parts = Parts::default();
         match start::start(&mut parts, options, &shutdown, &root, &state_dir).await {
-            Ok(Started {
-                ready,
-                notes,
-                unhonoured,
-            }) => Ok(Self {
+            Ok(Started { ready, notes, unhonoured }) => Ok(Self {
                 parts,
                 ready,
                 ready_file: state_dir.join(READY),
@@ -69,10 +62,7 @@ impl Stack {
         // A terminal is read by its person alone; what else takes in what is printed may be shown around.
         let (page, how) = if std::io::stdout().is_terminal() {
             let key = &self.ready.control_key;
-            (
-                bobbin_local_chat::login_url(&self.ready.console, key),
-                String::new(),
-            )
+            (bobbin_local_chat::login_url(&self.ready.console, key), String::new())
         } else {
             (self.ready.console.clone(), self.how_to_open())
         };
@@ -108,9 +98,10 @@ impl Stack {
 
     /// What prints the page's address with its key.
     fn how_to_open(&self) -> String {
-        let folder = self.own_folder.as_ref().map_or_else(String::new, |folder| {
-            format!(" --state-dir {}", folder.display())
-        });
+        let folder = self
+            .own_folder
+            .as_ref()
+            .map_or_else(String::new, |folder| format!(" --state-dir {}", folder.display()));
         format!("  (to open it: cargo run -q -p bobbin-cli -- --laptop{folder} page)")
     }
 

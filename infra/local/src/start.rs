@@ -117,11 +117,7 @@ pub async fn start(
     let model_api = model.base_url();
     start.let_reach(&model_api);
     parts.model = Some(model);
-    let nudge_url = parts
-        .nudge_gate
-        .insert(NudgeGate::start().await?)
-        .url
-        .clone();
+    let nudge_url = parts.nudge_gate.insert(NudgeGate::start().await?).url.clone();
     start.let_reach(&nudge_url);
     let provider = Arc::new(start.provider(tools.clone()).await?);
     parts.provider = Some(Arc::clone(&provider));
@@ -167,11 +163,7 @@ pub async fn start(
         ready::write(&ready, file)?;
     }
     start.print_step("everything is up");
-    Ok(Started {
-        ready,
-        notes: start.notes,
-        unhonoured,
-    })
+    Ok(Started { ready, notes: start.notes, unhonoured })
 }
 
 impl Start<'_> {
@@ -406,9 +398,7 @@ impl Start<'_> {
             .function_url("Ingress")
             .ok_or("template.yaml gives the function Ingress no FunctionUrlConfig")?;
         let resource = |id: &str| {
-            engine
-                .resource(id)
-                .ok_or_else(|| format!("template.yaml has no resource {id}"))
+            engine.resource(id).ok_or_else(|| format!("template.yaml has no resource {id}"))
         };
         ready.table = resource("Table")?;
         ready.messages_queue_url = resource("Messages")?;
@@ -436,9 +426,8 @@ impl Start<'_> {
         };
         ready.container_host = Some(containers.host.clone());
         let ports = [&ready.console, &ready.aws_endpoint].map(|at| containers::port(at));
-        for (address, port) in ports
-            .into_iter()
-            .filter_map(|port| Some((containers.address?, port?)))
+        for (address, port) in
+            ports.into_iter().filter_map(|port| Some((containers.address?, port?)))
         {
             parts.relays.push(Relay::start(address, port).await?);
         }
@@ -448,20 +437,12 @@ impl Start<'_> {
 
 /// The first request also starts the function's first process: what is wrong with it shows now, not at the first task.
 async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> {
-    let sent = client
-        .get(format!("{ingress}/health"))
-        .send()
-        .await
-        .map_err(|e| {
-            let why = e.without_url();
-            failed("The ingress does not answer", &why, SHOW_THE_LOG)
-        })?;
+    let sent = client.get(format!("{ingress}/health")).send().await.map_err(|e| {
+        let why = e.without_url();
+        failed("The ingress does not answer", &why, SHOW_THE_LOG)
+    })?;
     if sent.status().is_success() {
         return Ok(());
     }
-    Err(failed(
-        "The ingress is not healthy",
-        &sent.status(),
-        SHOW_THE_LOG,
-    ))
+    Err(failed("The ingress is not healthy", &sent.status(), SHOW_THE_LOG))
 }

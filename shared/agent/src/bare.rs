@@ -42,10 +42,7 @@ impl Runtime for Bare {
     }
 
     fn launch(&self, _: LaunchInputs<'_>) -> Result<Launch, Failure> {
-        Ok(Launch {
-            script: PREPARE.to_owned(),
-            environment: std::collections::BTreeMap::new(),
-        })
+        Ok(Launch { script: PREPARE.to_owned(), environment: std::collections::BTreeMap::new() })
     }
 
     fn not_launched(&self, _: i64) -> Option<Failure> {

@@ -103,11 +103,7 @@ mod tests {
         assert_eq!(soon.later_than(ends_ms), None);
         let unknown = Retrying::new("quota", Some(1), None);
         assert_eq!(unknown.later_than(ends_ms), None);
-        let tomorrow = Retrying::new(
-            "The quota is used up.",
-            Some(1),
-            Some(NOW_MS + 24 * HOUR_MS),
-        );
+        let tomorrow = Retrying::new("The quota is used up.", Some(1), Some(NOW_MS + 24 * HOUR_MS));
         let why = tomorrow.later_than(ends_ms).unwrap();
         assert!(
             why.starts_with("The model did not answer: The quota is used up. It would be asked again at Nov 25, 10:00 UTC"),

@@ -51,20 +51,13 @@ impl AgentError {
     /// The server does not answer.
     #[must_use]
     pub fn unreachable(what: &str) -> Self {
-        Failure::SandboxDown {
-            seen: format!("the server does not answer: {what}"),
-        }
-        .into()
+        Failure::SandboxDown { seen: format!("the server does not answer: {what}") }.into()
     }
 }
 
 impl From<Failure> for AgentError {
     fn from(failure: Failure) -> Self {
-        Self {
-            kind: AgentErrorKind::Other,
-            seen: failure.to_string(),
-            failure,
-        }
+        Self { kind: AgentErrorKind::Other, seen: failure.to_string(), failure }
     }
 }
 
@@ -231,10 +224,7 @@ pub struct Reported {
 
 impl From<Changes> for Reported {
     fn from(changes: Changes) -> Self {
-        Self {
-            changes,
-            may_lack: false,
-        }
+        Self { changes, may_lack: false }
     }
 }
 

@@ -94,10 +94,7 @@ pub async fn is_same(
             Standing::Other => return Ok(false),
             Standing::ToRemember => {
                 let confirmed_at_ms = kept.as_ref().and_then(|kept| kept.record.confirmed_at_ms);
-                let record = AccountRecord {
-                    account: present.clone(),
-                    confirmed_at_ms,
-                };
+                let record = AccountRecord { account: present.clone(), confirmed_at_ms };
                 if store.keep_account(name, &record, kept.as_ref()).await? {
                     tracing::info!(
                         event = "account.remembered",
@@ -127,17 +124,12 @@ pub async fn confirm(
         if Standing::of(present, kept.as_ref().map(|kept| &kept.record)) != Standing::Other {
             return Ok(false);
         }
-        let record = AccountRecord {
-            account: present.clone(),
-            confirmed_at_ms: Some(now_ms),
-        };
+        let record = AccountRecord { account: present.clone(), confirmed_at_ms: Some(now_ms) };
         if store.keep_account(name, &record, kept.as_ref()).await? {
             return Ok(true);
         }
     }
-    Err(StoreError::Contended(
-        "an account was put on record by others each time".to_owned(),
-    ))
+    Err(StoreError::Contended("an account was put on record by others each time".to_owned()))
 }
 
 /// The sandboxes that the stack's own key has at a provider, by the records. `configured` is the provider of those that name

@@ -104,9 +104,6 @@ pub async fn read(
     // Half a line is read again with its other half.
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
     let half = u64::try_from(text.len() - whole.len()).unwrap_or(0);
-    let position = Position {
-        file: file.to_owned(),
-        bytes: end.saturating_sub(half),
-    };
+    let position = Position { file: file.to_owned(), bytes: end.saturating_sub(half) };
     Ok((redact(whole), position))
 }

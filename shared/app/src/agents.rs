@@ -30,10 +30,7 @@ pub fn listening(
         keys: ModelKeys::default(),
     };
     // Who only listens needs none of them.
-    let tools = ToolServer {
-        url: String::new(),
-        ask: Vec::new(),
-    };
+    let tools = ToolServer { url: String::new(), ask: Vec::new() };
     let limits = &Limits::DEFAULT;
     runtimes::runtime(configured, recorded, &models, limits, Some(&tools))
 }
@@ -50,9 +47,7 @@ pub async fn connect(
 ) -> Result<Arc<dyn Agent>, Failure> {
     let http = runtime
         .http(provider.base())
-        .map_err(|e| Failure::NonRecoverable {
-            advice: e.to_string(),
-        })?;
+        .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })?;
     connect_over(http, provider, runtime, sandbox, stack_key).await
 }
 

@@ -54,11 +54,8 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
 /// False: the record moved each time.
 async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, Failure> {
     for _ in 0..TRIES_MAX {
-        let found = lane
-            .store
-            .load(&announce.thread, &announce.turn)
-            .await
-            .map_err(|e| e.failure())?;
+        let found =
+            lane.store.load(&announce.thread, &announce.turn).await.map_err(|e| e.failure())?;
         let version = found.session.as_ref().map_or(0, |session| session.version);
         // Its card stands, and is noted: whether its turn has it is to be seen.
         if let Some(queued) = found.flags.queued.get(&announce.turn)
@@ -70,13 +67,8 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             }
             return Ok(settled);
         }
-        let judged = admit(
-            found.session.as_ref(),
-            &found.flags,
-            found.in_ledger,
-            announce,
-            lane.limits,
-        );
+        let judged =
+            admit(found.session.as_ref(), &found.flags, found.in_ledger, announce, lane.limits);
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
             // A redelivery: the flag stands, its card may not.
@@ -100,28 +92,17 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         }
         let state = if refused {
             CardState::Ended {
-                outcome: Outcome::Failed {
-                    reason: words::QUEUE_FULL.to_owned(),
-                },
+                outcome: Outcome::Failed { reason: words::QUEUE_FULL.to_owned() },
                 usage: Usage::default(),
             }
         } else {
-            CardState::Queued {
-                ahead,
-                now: queued.prompt.is_some(),
-            }
+            CardState::Queued { ahead, now: queued.prompt.is_some() }
         };
         let since_ms = announce.accepted_at_ms;
         let card = Card::new(&announce.turn, state, since_ms, now_ms, lane.model);
         let at = lane
             .chat
-            .post(
-                &announce.thread,
-                &announce.turn,
-                &PostKind::Card,
-                None,
-                &Post::Card(card),
-            )
+            .post(&announce.thread, &announce.turn, &PostKind::Card, None, &Post::Card(card))
             .await?;
         let settled = settle(lane, announce, &queued, &at, now_ms).await?;
         if settled {
@@ -187,10 +168,7 @@ async fn settle_once(
         Announced::Right => return Ok(Settled::Done),
         Announced::Waits | Announced::Begins => {
             let version = found.session.as_ref().map_or(0, |session| session.version);
-            let queued = Queued {
-                card: Some(at.clone()),
-                ..queued.clone()
-            };
+            let queued = Queued { card: Some(at.clone()), ..queued.clone() };
             let is_marked = mark(lane, announce, &queued, version).await?;
             return Ok(match judged {
                 _ if !is_marked => Settled::Overtaken,

@@ -63,18 +63,11 @@ mod tests {
     use super::*;
 
     fn outage() -> Failure {
-        Failure::Outage {
-            after_ms: 0,
-            seen: "503".to_owned(),
-        }
+        Failure::Outage { after_ms: 0, seen: "503".to_owned() }
     }
 
     fn arrival(receive: u32, age_ms: u64) -> Arrival {
-        Arrival {
-            receive,
-            sent_ms: 1_000,
-            now_ms: 1_000 + age_ms,
-        }
+        Arrival { receive, sent_ms: 1_000, now_ms: 1_000 + age_ms }
     }
 
     #[test]
@@ -99,15 +92,9 @@ mod tests {
     #[test]
     fn what_the_service_asks_for_is_waited_and_what_is_for_good_is_not() {
         let limits = Limits::DEFAULT;
-        let wait = Failure::Wait {
-            after_ms: 90_000,
-            seen: "429".to_owned(),
-        };
+        let wait = Failure::Wait { after_ms: 90_000, seen: "429".to_owned() };
         let held = arrival(1, 0).held(&wait, limits.control_ms, &limits);
-        let expected = Verdict::Hold {
-            delay_ms: 90_000,
-            why: "429".to_owned(),
-        };
+        let expected = Verdict::Hold { delay_ms: 90_000, why: "429".to_owned() };
         assert_eq!(held, Some(expected));
         let gone = Failure::SandboxGone;
         assert_eq!(arrival(1, 0).held(&gone, limits.control_ms, &limits), None);

@@ -35,9 +35,7 @@ pub async fn note(
 
 /// Notes how a sandbox that has a name stands now.
 pub async fn note_sandbox(store: &Store, tenant: &Tenant, name: &SandboxName, glance: Glance) {
-    let noting = write(store, tenant, |catalogue| {
-        catalogue.note_sandbox(name, glance)
-    });
+    let noting = write(store, tenant, |catalogue| catalogue.note_sandbox(name, glance));
     skipped(tenant, noting).await;
 }
 

@@ -68,10 +68,7 @@ pub struct Lane<'a> {
 
 /// Counts something of the control lane that was given up.
 pub(crate) fn dropped(metrics: &Metrics) {
-    tracing::error!(
-        event = CONTROL_DROPPED,
-        "what somebody asked for was given up"
-    );
+    tracing::error!(event = CONTROL_DROPPED, "what somebody asked for was given up");
     metrics.count(Alarm::WorkDropped, now_ms());
 }
 
@@ -113,8 +110,7 @@ impl Lane<'_> {
         };
         let words = words::not_carried_out(word, seen);
         let id = control.id.as_str().into();
-        self.call(&control.thread, &id, &control.by, words, arrival)
-            .await
+        self.call(&control.thread, &id, &control.by, words, arrival).await
     }
 
     /// Calls a person in the thread with these words about the message with this id.
@@ -126,10 +122,8 @@ impl Lane<'_> {
         words: String,
         arrival: Arrival,
     ) -> Verdict {
-        let post = Post::Calling {
-            people: vec![by.id.clone()],
-            post: Box::new(Post::Notice(words)),
-        };
+        let post =
+            Post::Calling { people: vec![by.id.clone()], post: Box::new(Post::Notice(words)) };
         let told = self.chat.post(thread, id, &PostKind::Notice, None, &post);
         let Err(failure) = told.await else {
             return Verdict::Done;
@@ -142,9 +136,7 @@ impl Lane<'_> {
     }
 
     async fn carry(&self, control: &Control, arrival: Arrival) -> Result<(), Failure> {
-        let Arrival {
-            receive, now_ms, ..
-        } = arrival;
+        let Arrival { receive, now_ms, .. } = arrival;
         // What ingress says itself needs nobody's leave.
         match &control.want {
             Want::Say { text } => return self.chat.tell(&control.reply, text).await,
@@ -166,29 +158,25 @@ impl Lane<'_> {
             Want::Now { turn } => self.now(control, &found, turn).await,
             Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
             Want::Configure { change } => {
-                self.configure(control, change, found.settings, now_ms)
-                    .await
+                self.configure(control, change, found.settings, now_ms).await
             }
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
             Want::Sandboxes { page, in_thread } => {
-                self.list(control, (*page, *in_thread), &found, now_ms)
-                    .await
+                self.list(control, (*page, *in_thread), &found, now_ms).await
             }
             Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
             Want::AskDestroy { sandbox } => {
                 self.ask_destroy(control, sandbox, &found, now_ms).await
             }
             Want::Operate { sandbox, operation } => {
-                self.operate(control, (sandbox, *operation), &found, now_ms)
-                    .await
+                self.operate(control, (sandbox, *operation), &found, now_ms).await
             }
             Want::Status => self.status(control, &found, now_ms).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
             Want::Settle { ask, choice } => {
-                self.settle(control, &found, (ask, choice), receive, now_ms)
-                    .await
+                self.settle(control, &found, (ask, choice), receive, now_ms).await
             }
         }
     }
@@ -217,9 +205,7 @@ impl Lane<'_> {
     async fn status(&self, control: &Control, found: &Loaded, now_ms: Ms) -> Result<(), Failure> {
         let Loaded { session, flags, .. } = found;
         let wanted = session.as_ref().map(status::wanted);
-        let entries = self
-            .entries(&control.thread, &wanted.unwrap_or_default())
-            .await?;
+        let entries = self.entries(&control.thread, &wanted.unwrap_or_default()).await?;
         let words = status::words(session.as_ref(), flags, &entries, now_ms);
         let shared = session.as_ref().and_then(|session| {
             // Discord shows a thread's name, and pings nobody by it.
@@ -256,11 +242,7 @@ impl Lane<'_> {
             const NOTHING: &str = "No task of this thread has changed files yet.";
             return self.chat.tell(&control.reply, NOTHING).await;
         };
-        let patch = self
-            .store
-            .patch(thread, turn)
-            .await
-            .map_err(|e| e.failure())?;
+        let patch = self.store.patch(thread, turn).await.map_err(|e| e.failure())?;
         match patch {
             Some(patch) => {
                 let chat = self.chat.of(thread)?;
@@ -313,20 +295,12 @@ impl Lane<'_> {
                 ..prompt
             }),
         });
-        let later = |e: QueueError| Failure::Wait {
-            after_ms: 0,
-            seen: e.to_string(),
-        };
+        let later = |e: QueueError| Failure::Wait { after_ms: 0, seen: e.to_string() };
         self.queues.send(&message).await.map_err(later)?;
         if let Some(announce) = Announce::of(&message) {
-            self.queues
-                .send(&Body::Announce(announce))
-                .await
-                .map_err(later)?;
+            self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        self.chat
-            .tell(&control.reply, "It runs again, below.")
-            .await
+        self.chat.tell(&control.reply, "It runs again, below.").await
     }
 
     /// Says in the thread what runs again: its new card has no words of it. That it cannot be said stops nothing.
@@ -336,9 +310,7 @@ impl Lane<'_> {
         let notice = Post::Notice(words);
         // Not the turn's own name: what its run has to say goes by that.
         let name = TurnId::from(format!("{id}-task"));
-        let said = self
-            .chat
-            .post(&control.thread, &name, &PostKind::Notice, None, &notice);
+        let said = self.chat.post(&control.thread, &name, &PostKind::Notice, None, &notice);
         if let Err(failure) = said.await {
             tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "what runs again could not be named");
         }
@@ -366,25 +338,16 @@ impl Lane<'_> {
                 return self.sent_already(control, turn, id, now_ms).await;
             }
             (Some(id), running) if running.is_none_or(|turn| turn.id != *id) => {
-                let ended = self
-                    .entries(&control.thread, std::slice::from_ref(id))
-                    .await?
-                    .pop();
+                let ended = self.entries(&control.thread, std::slice::from_ref(id)).await?.pop();
                 return match ended {
                     Some(turn) => self.show_ended(&control.thread, &turn).await,
-                    None => {
-                        self.withdraw(control, id, flags.queued.get(id), now_ms)
-                            .await
-                    }
+                    None => self.withdraw(control, id, flags.queued.get(id), now_ms).await,
                 };
             }
             (Some(_), Some(turn)) => turn,
             (None, Some(turn)) if arrival.may_mean(turn.accepted_at_ms) => turn,
             (_, _) => {
-                return self
-                    .chat
-                    .tell(&control.reply, "Nothing is running here.")
-                    .await;
+                return self.chat.tell(&control.reply, "Nothing is running here.").await;
             }
         };
         self.cancel(control, found, turn).await?;
@@ -404,11 +367,7 @@ impl Lane<'_> {
 
     /// The same for exactly this turn; one that runs no more, or never did, is left alone.
     async fn halt(&self, control: &Control, id: &TurnId, found: &Loaded) -> Result<(), Failure> {
-        match found
-            .session
-            .as_ref()
-            .and_then(|session| session.turn.as_ref())
-        {
+        match found.session.as_ref().and_then(|session| session.turn.as_ref()) {
             Some(turn) if turn.id == *id => self.cancel(control, found, turn).await,
             _ => Ok(()),
         }
@@ -426,21 +385,13 @@ impl Lane<'_> {
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
             let (sandbox, workspace) = place(&control.thread, found);
-            let target = Target {
-                thread: &control.thread,
-                sandbox: &sandbox,
-                workspace: &workspace,
-            };
+            let target =
+                Target { thread: &control.thread, sandbox: &sandbox, workspace: &workspace };
             let messages = turn.messages();
-            sandboxes
-                .abort_answering(target, prompted.generation, agent_session, &messages)
-                .await
+            sandboxes.abort_answering(target, prompted.generation, agent_session, &messages).await
         };
-        let silent = |_| {
-            Err(Failure::SandboxDown {
-                seen: "the agent did not answer in time".to_owned(),
-            })
-        };
+        let silent =
+            |_| Err(Failure::SandboxDown { seen: "the agent did not answer in time".to_owned() });
         let aborted = tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted);
         if let Err(failure) = aborted.await.unwrap_or_else(silent) {
             tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
@@ -476,10 +427,7 @@ impl Lane<'_> {
             .take(self.limits.thread_queue)
             .collect();
         let id = control.id.as_str().into();
-        let all = StoppedAll {
-            by: control.by.clone(),
-            until_ms: arrival.sent_ms,
-        };
+        let all = StoppedAll { by: control.by.clone(), until_ms: arrival.sent_ms };
         let flagged = self.store.mark_stopped_all(&control.thread, &id, &all);
         flagged.await.map_err(|e| e.failure())?;
         for (turn, _) in &behind {
@@ -539,14 +487,11 @@ impl Lane<'_> {
         let steered = turn.steered.iter().find(|one| one.turn == *id);
         if let Some((steered, at)) = steered.and_then(|one| Some((one, one.card.as_ref()?))) {
             let state = CardState::Ended {
-                outcome: Outcome::Joined {
-                    turn: turn.id.clone(),
-                },
+                outcome: Outcome::Joined { turn: turn.id.clone() },
                 usage: Usage::default(),
             };
             let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
-            self.show(&control.thread, at, &PostKind::Card, card)
-                .await?;
+            self.show(&control.thread, at, &PostKind::Card, card).await?;
         }
         self.chat.tell(&control.reply, words::SENT_ALREADY).await
     }
@@ -554,10 +499,7 @@ impl Lane<'_> {
     /// The click's own answer showed "stopping" on the card after its last words: they are put back.
     async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
-        let state = CardState::Ended {
-            outcome: turn.outcome.clone(),
-            usage: turn.usage,
-        };
+        let state = CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage };
         let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
         let model = turn.selection.model.as_deref().unwrap_or(self.model);
         let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
@@ -588,8 +530,7 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         match flags.queued.get(turn) {
             Some(queued) if !queued.refused => {
-                self.withdraw(control, turn, Some(queued), arrival.now_ms)
-                    .await
+                self.withdraw(control, turn, Some(queued), arrival.now_ms).await
             }
             None if !arrival.is_older_than(ANNOUNCED_MS) => Err(Failure::Wait {
                 after_ms: ANNOUNCED_MS,
@@ -625,9 +566,7 @@ impl Lane<'_> {
             return Ok(());
         };
         let state = CardState::Ended {
-            outcome: Outcome::Cancelled {
-                by: control.by.name.clone(),
-            },
+            outcome: Outcome::Cancelled { by: control.by.name.clone() },
             usage: Usage::default(),
         };
         let card = Card::new(turn, state, queued.accepted_at_ms, now_ms, self.model);
@@ -640,10 +579,7 @@ impl Lane<'_> {
         turn: &TurnId,
         control: &Control,
     ) -> Result<(), Failure> {
-        self.store
-            .mark_cancelled(thread, turn, &control.by)
-            .await
-            .map_err(|e| e.failure())
+        self.store.mark_cancelled(thread, turn, &control.by).await.map_err(|e| e.failure())
     }
 
     /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
@@ -659,19 +595,9 @@ impl Lane<'_> {
         let record = session.as_ref().map(|session| (session, flags));
         let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
         let (generation, ask, settlement) = match ruling {
-            Ruling::Mark {
-                generation,
-                ask,
-                settlement,
-            } => (generation, ask, settlement),
-            Ruling::TellAgent {
-                generation,
-                ask,
-                choice,
-            } => {
-                return self
-                    .carry_out(control, found, generation, (ask, &choice))
-                    .await;
+            Ruling::Mark { generation, ask, settlement } => (generation, ask, settlement),
+            Ruling::TellAgent { generation, ask, choice } => {
+                return self.carry_out(control, found, generation, (ask, &choice)).await;
             }
             Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
         };
@@ -681,9 +607,7 @@ impl Lane<'_> {
             .await
             .map_err(|e| e.failure())?;
         if first {
-            return self
-                .carry_out(control, found, generation, (ask, &settlement.choice))
-                .await;
+            return self.carry_out(control, found, generation, (ask, &settlement.choice)).await;
         }
         let (_, flags) = self.record(&control.thread).await?;
         let words = flags
@@ -702,14 +626,8 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         let (sandbox, workspace) = place(&control.thread, found);
-        let target = Target {
-            thread: &control.thread,
-            sandbox: &sandbox,
-            workspace: &workspace,
-        };
-        sandboxes
-            .settle(target, generation, (&ask.id, &ask.about), decision)
-            .await?;
+        let target = Target { thread: &control.thread, sandbox: &sandbox, workspace: &workspace };
+        sandboxes.settle(target, generation, (&ask.id, &ask.about), decision).await?;
         if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
             self.look_now(control, turn).await;
         }
@@ -720,10 +638,7 @@ impl Lane<'_> {
 /// Where the thread's turns work.
 fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
     match &found.session {
-        Some(session) => (
-            session.sandbox_key(),
-            session.workspace().unwrap_or_default(),
-        ),
+        Some(session) => (session.sandbox_key(), session.workspace().unwrap_or_default()),
         None => (thread.sandbox(), Workspace::Common),
     }
 }
@@ -732,23 +647,14 @@ fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
 /// change the settings, or a list without them in it could never be mended.
 fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
-        Want::Configure {
-            change: Change::Show,
-        } => control.membership.manages,
+        Want::Configure { change: Change::Show } => control.membership.manages,
         Want::Configure { .. } | Want::OwnKey { .. } => true,
         _ => false,
     };
-    if mends {
-        Ok(())
-    } else {
-        settings.admit(&control.membership, &control.by.id)
-    }
+    if mends { Ok(()) } else { settings.admit(&control.membership, &control.by.id) }
 }
 
 /// The id of the turn that runs a turn's task again.
 fn again_id(thread: &ThreadKey, turn: &TurnId) -> String {
-    format!(
-        "again-{}",
-        &digest(&["again", &thread.to_string(), turn])[..24]
-    )
+    format!("again-{}", &digest(&["again", &thread.to_string(), turn])[..24])
 }

@@ -16,25 +16,19 @@ use crate::opening;
 /// Tells about one dead letter.
 pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
-        Body::Message(Message {
-            id,
-            thread,
-            work: Work::Sweep,
-            ..
-        }) => match lane.store.sweep_is_done(thread, id).await {
-            Ok(()) => Verdict::Done,
-            Err(error) => arrival.given_back(&error.failure(), lane.limits),
-        },
+        Body::Message(Message { id, thread, work: Work::Sweep, .. }) => {
+            match lane.store.sweep_is_done(thread, id).await {
+                Ok(()) => Verdict::Done,
+                Err(error) => arrival.given_back(&error.failure(), lane.limits),
+            }
+        }
         // The letter of the message that it buries is still there, and sends it again. Who runs the stack reads the record.
         Body::Message(Message {
             work: Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
             ..
         }) => Verdict::Done,
         Body::Message(Message {
-            id,
-            thread,
-            work: Work::Operate { want, by: Some(by) },
-            ..
+            id, thread, work: Work::Operate { want, by: Some(by) }, ..
         }) => {
             let sandbox = thread.sandbox();
             // One that has a name and no thread of its own: where the person asked is not known here.
@@ -80,10 +74,8 @@ pub async fn tell_in_thread(
     if !thread.is_conversation() {
         return Verdict::Done;
     }
-    let hold = |why: String| Verdict::Hold {
-        delay_ms: lane.limits.outage_backoff(arrival.receive),
-        why,
-    };
+    let hold =
+        |why: String| Verdict::Hold { delay_ms: lane.limits.outage_backoff(arrival.receive), why };
     match lane.store.load(&thread, turn).await {
         Ok(found) => {
             let record = found.session.as_ref();
@@ -99,10 +91,7 @@ pub async fn tell_in_thread(
         id: format!("bury-{}", &digest(&["bury", turn])[..24]).into(),
         thread,
         accepted_at_ms: arrival.now_ms,
-        work: Work::DeadLetter {
-            turn: turn.to_owned(),
-            prompt: prompt.map(Box::new),
-        },
+        work: Work::DeadLetter { turn: turn.to_owned(), prompt: prompt.map(Box::new) },
     };
     match lane.queues.send(&Body::Message(notice)).await {
         Ok(()) => hold("its notice is under way".to_owned()),

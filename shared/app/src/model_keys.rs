@@ -68,9 +68,9 @@ impl ModelProvider {
         let address = format!("{}/{}", base.trim_end_matches('/'), self.path());
         let request = http.request(Method::GET, &address)?;
         Ok(match self {
-            Self::Anthropic => request
-                .header("x-api-key", key.expose())
-                .header("anthropic-version", "2023-06-01"),
+            Self::Anthropic => {
+                request.header("x-api-key", key.expose()).header("anthropic-version", "2023-06-01")
+            }
             Self::OpenAi | Self::OpenRouter => request.bearer_auth(key.expose()),
         })
     }
@@ -103,11 +103,7 @@ impl Question {
     /// Where it is asked.
     #[must_use]
     pub fn url(&self) -> String {
-        format!(
-            "{}/{}",
-            self.base.trim_end_matches('/'),
-            self.provider.path()
-        )
+        format!("{}/{}", self.base.trim_end_matches('/'), self.provider.path())
     }
 
     /// The header that holds the key, or what stands for it.
@@ -227,7 +223,5 @@ pub async fn offered(base: &str, key: Option<&Secret>) -> Result<Vec<String>, St
     }
     let said: Value = answer.json().ok_or("the answer is no JSON")?;
     let list = said["data"].as_array().into_iter().flatten();
-    Ok(list
-        .filter_map(|model| model["id"].as_str().map(str::to_owned))
-        .collect())
+    Ok(list.filter_map(|model| model["id"].as_str().map(str::to_owned)).collect())
 }

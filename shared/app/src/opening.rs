@@ -41,10 +41,7 @@ async fn step(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Result<(), Fail
         work: Work::Prompt(open.prompt.clone()),
     };
     let sent = lane.queues.send(&Body::Message(message)).await;
-    sent.map_err(|e| Failure::Outage {
-        after_ms: 0,
-        seen: e.to_string(),
-    })
+    sent.map_err(|e| Failure::Outage { after_ms: 0, seen: e.to_string() })
 }
 
 async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arrival) -> Verdict {
@@ -79,11 +76,7 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
     let Err(failure) = told else {
         return Verdict::Done;
     };
-    let held = arrival.held(
-        &failure,
-        lane.limits.telling_ms + lane.limits.owed_ms,
-        lane.limits,
-    );
+    let held = arrival.held(&failure, lane.limits.telling_ms + lane.limits.owed_ms, lane.limits);
     held.unwrap_or_else(|| {
         tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
         Verdict::Done
@@ -97,7 +90,5 @@ async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
     let prompt = &open.prompt;
     settings
         .admit(&prompt.membership, &prompt.by.id)
-        .map_err(|refusal| Failure::TurnFailed {
-            reason: refusal.to_string(),
-        })
+        .map_err(|refusal| Failure::TurnFailed { reason: refusal.to_string() })
 }

@@ -55,9 +55,7 @@ impl Live {
         let code = self.code(target).await.ok().flatten();
         let code = code.ok_or_else(|| "lies in a sandbox that does not run".to_owned())?;
         let there = code.target(target);
-        code.sandboxes
-            .fetch_artifact(there, code.generation, file)
-            .await
+        code.sandboxes.fetch_artifact(there, code.generation, file).await
     }
 
     /// Asks that the sandbox with the code ends with that of its agent, in a group of its own, under a name that makes a repeat
@@ -73,10 +71,7 @@ impl Live {
             return Ok(());
         };
         let sent = self.queues().send(&Body::Message(message)).await;
-        sent.map_err(|error| Failure::Outage {
-            after_ms: 0,
-            seen: error.to_string(),
-        })
+        sent.map_err(|error| Failure::Outage { after_ms: 0, seen: error.to_string() })
     }
 
     async fn code(&self, target: Target<'_>) -> Result<Option<Code>, Failure> {
@@ -103,10 +98,6 @@ impl Live {
 impl Code {
     /// The same turn, where the code is.
     fn target<'a>(&'a self, target: Target<'a>) -> Target<'a> {
-        Target {
-            thread: target.thread,
-            sandbox: &self.key,
-            workspace: &Workspace::Common,
-        }
+        Target { thread: target.thread, sandbox: &self.key, workspace: &Workspace::Common }
     }
 }

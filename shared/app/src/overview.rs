@@ -69,9 +69,8 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
 
 /// The direct messages of who asks, as a thread: nothing runs in it.
 fn own_thread(wanted: &Overview) -> Result<ThreadKey, Failure> {
-    ThreadKey::slack(&wanted.team, &wanted.by.id, "0").map_err(|e| Failure::NonRecoverable {
-        advice: e.to_string(),
-    })
+    ThreadKey::slack(&wanted.team, &wanted.by.id, "0")
+        .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })
 }
 
 /// Makes the change that was asked for there; what came of it, in words.
@@ -95,15 +94,11 @@ async fn change(
             user: wanted.by.id.clone(),
         },
         membership: Membership::default(),
-        want: Want::Configure {
-            change: change.clone(),
-        },
+        want: Want::Configure { change: change.clone() },
     };
     let settings = lane.store.settings(tenant).await;
     let settings = settings.map_err(|e| e.failure())?;
-    lane.changed(&control, change, settings, now_ms)
-        .await
-        .map(Some)
+    lane.changed(&control, change, settings, now_ms).await.map(Some)
 }
 
 /// What runs for the person and what has ended of late, in all channels or in one.
@@ -115,10 +110,7 @@ async fn picture(
 ) -> Result<Picture, Failure> {
     let records = records(lane, wanted, channel).await?;
     let user = wanted.by.id.as_str();
-    let mut picture = Picture {
-        now_ms,
-        ..Picture::default()
-    };
+    let mut picture = Picture { now_ms, ..Picture::default() };
     for (session, flags) in &records {
         picture.runs.extend(overview::runs(session, flags, user));
     }
@@ -126,19 +118,11 @@ async fn picture(
     for (session, _) in records.iter().take(THREADS_WITH_ENDED_MAX) {
         let last = session.ended.iter().rev().take(ENDED_OF_THREAD_MAX);
         let turns: Vec<TurnId> = last.map(|turn| turn.id.clone()).collect();
-        let entries = lane
-            .store
-            .entries(&session.thread, &turns)
-            .await
-            .map_err(|e| e.failure())?;
+        let entries = lane.store.entries(&session.thread, &turns).await.map_err(|e| e.failure())?;
         let own = entries.into_iter().filter(|entry| entry.by.id == user);
-        picture
-            .ended
-            .extend(own.map(|entry| (session.thread.clone(), entry)));
+        picture.ended.extend(own.map(|entry| (session.thread.clone(), entry)));
     }
-    picture
-        .ended
-        .sort_by_key(|(_, entry)| std::cmp::Reverse(entry.ended_at_ms));
+    picture.ended.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.ended_at_ms));
     picture.ended.truncate(ENDED_MAX);
     Ok(picture)
 }
@@ -166,11 +150,7 @@ async fn records(
     // Slack's times are in the keys: the newest conversations first, where there are too many.
     threads.sort_by(|a, b| root(b).cmp(root(a)));
     threads.truncate(THREADS_MAX);
-    let mut records = lane
-        .store
-        .records(&threads)
-        .await
-        .map_err(|e| e.failure())?;
+    let mut records = lane.store.records(&threads).await.map_err(|e| e.failure())?;
     records.sort_by_key(|(session, _)| std::cmp::Reverse(session.sandbox.last_activity_ms));
     Ok(records)
 }

@@ -35,21 +35,9 @@ struct Registered {
 
 /// Every provider. The first one runs the sandboxes of tenants with an account of their own.
 const REGISTERED: [Registered; 3] = [
-    Registered {
-        name: "daytona",
-        key: Key::DaytonaApiKey,
-        make: daytona,
-    },
-    Registered {
-        name: "vercel",
-        key: Key::VercelToken,
-        make: vercel,
-    },
-    Registered {
-        name: "ssh",
-        key: Key::SshKey,
-        make: ssh,
-    },
+    Registered { name: "daytona", key: Key::DaytonaApiKey, make: daytona },
+    Registered { name: "vercel", key: Key::VercelToken, make: vercel },
+    Registered { name: "ssh", key: Key::SshKey, make: ssh },
 ];
 
 /// What the providers are called, the one of tenants' own accounts first.
@@ -199,8 +187,7 @@ impl Providers {
     #[must_use]
     pub fn of(&self, name: &str) -> Option<Arc<dyn Provider>> {
         let mut all = self.all.iter();
-        all.find(|(of, _)| *of == name)
-            .map(|(_, provider)| Arc::clone(provider))
+        all.find(|(of, _)| *of == name).map(|(_, provider)| Arc::clone(provider))
     }
 
     /// The provider that a sandbox's record names; without a name the configured one.
@@ -291,10 +278,7 @@ fn ssh(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, 
         stack: settings.stack.to_owned(),
         stack_id: settings.stack_id.to_owned(),
         hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
-        agent: AgentPort {
-            port: AGENT_PORT,
-            variable: AGENT_PORT_VARIABLE.to_owned(),
-        },
+        agent: AgentPort { port: AGENT_PORT, variable: AGENT_PORT_VARIABLE.to_owned() },
     };
     let made = SshSandboxes::new(made, key);
     Ok(Arc::new(made.map_err(|e| e.to_string())?))
@@ -323,18 +307,10 @@ mod tests {
         assert_eq!(other.base(), "https://app.daytona.io/api");
         assert_eq!(both.configured().base(), "https://vercel.com/api");
         assert_eq!(both.named(None).unwrap().base(), "https://vercel.com/api");
-        assert_eq!(
-            both.named(Some("daytona")).unwrap().base(),
-            "https://app.daytona.io/api"
-        );
+        assert_eq!(both.named(Some("daytona")).unwrap().base(), "https://app.daytona.io/api");
         let unknown = both.named(Some("ssh")).unwrap_err();
         let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
-        assert_eq!(
-            unknown,
-            Failure::NonRecoverable {
-                advice: advice.to_owned()
-            }
-        );
+        assert_eq!(unknown, Failure::NonRecoverable { advice: advice.to_owned() });
     }
 
     #[test]

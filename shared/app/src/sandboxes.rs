@@ -132,9 +132,7 @@ pub struct Sandboxes {
 
 impl std::fmt::Debug for Sandboxes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sandboxes")
-            .field("provider", &self.provider)
-            .finish_non_exhaustive()
+        f.debug_struct("Sandboxes").field("provider", &self.provider).finish_non_exhaustive()
     }
 }
 
@@ -192,61 +190,35 @@ impl Sandboxes {
         target: Target<'_>,
         effect: &SandboxEffect,
     ) -> Event {
-        let Target {
-            thread, sandbox, ..
-        } = target;
+        let Target { thread, sandbox, .. } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
-            SandboxEffect::Create {
-                generation,
-                snapshot,
-            } => self.create(sandbox, *generation, snapshot.as_deref()).await,
-            SandboxEffect::Observe {
-                generation,
-                after_ms,
-                watch,
-            } => {
+            SandboxEffect::Create { generation, snapshot } => {
+                self.create(sandbox, *generation, snapshot.as_deref()).await
+            }
+            SandboxEffect::Observe { generation, after_ms, watch } => {
                 let look = self.observe(sandbox, *generation, *after_ms);
                 unless_cancelled(context, thread, watch.as_ref(), look).await
             }
-            SandboxEffect::Confirm {
-                generation,
-                after_ms,
-            } => self.confirm(sandbox, *generation, *after_ms).await,
+            SandboxEffect::Confirm { generation, after_ms } => {
+                self.confirm(sandbox, *generation, *after_ms).await
+            }
             SandboxEffect::Start { generation } => self.start(sandbox, *generation).await,
             SandboxEffect::Stop { generation } => self.stop(context, sandbox, *generation).await,
             SandboxEffect::Delete { generation } => self.delete(sandbox, *generation).await,
-            SandboxEffect::Clone {
-                generation,
-                repo,
-                within_ms,
-                watch,
-            } => {
+            SandboxEffect::Clone { generation, repo, within_ms, watch } => {
                 let clone = self.clone_repository(sandbox, *generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
-            SandboxEffect::MakeWorkspace {
-                generation,
-                within_ms,
-            } => {
-                let made = self
-                    .make_workspace(sandbox, *generation, thread, *within_ms)
-                    .await;
+            SandboxEffect::MakeWorkspace { generation, within_ms } => {
+                let made = self.make_workspace(sandbox, *generation, thread, *within_ms).await;
                 made.map(workspace::event)
             }
-            SandboxEffect::Snapshot {
-                generation,
-                at_ms,
-                after_ms,
-            } => self.snapshot(sandbox, *generation, *at_ms, *after_ms).await,
+            SandboxEffect::Snapshot { generation, at_ms, after_ms } => {
+                self.snapshot(sandbox, *generation, *at_ms, *after_ms).await
+            }
             SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
-            SandboxEffect::EnsureServer {
-                generation,
-                is_new,
-                restart,
-                within_ms,
-                watch,
-            } => {
+            SandboxEffect::EnsureServer { generation, is_new, restart, within_ms, watch } => {
                 let how = (*is_new, *restart);
                 let ensure = self.ensure_server(sandbox, *generation, how, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), ensure).await
@@ -263,35 +235,18 @@ impl Sandboxes {
         effect: &AgentEffect,
     ) -> Event {
         let done = match effect {
-            AgentEffect::CheckServer {
-                generation,
-                within_ms,
-            } => {
-                self.check_server(target.sandbox, *generation, *within_ms)
-                    .await
+            AgentEffect::CheckServer { generation, within_ms } => {
+                self.check_server(target.sandbox, *generation, *within_ms).await
             }
-            AgentEffect::FindAgentSession {
-                generation,
-                known,
-                since_ms,
-                agent,
-            } => {
+            AgentEffect::FindAgentSession { generation, known, since_ms, agent } => {
                 let known = (known.as_ref(), *since_ms);
-                self.find_session(target, *generation, known, agent.as_deref())
-                    .await
+                self.find_session(target, *generation, known, agent.as_deref()).await
             }
-            AgentEffect::Attach {
-                generation,
-                turn,
-                files,
-            } => Ok(self.attach(target, *generation, turn, files).await),
-            AgentEffect::FindPrompt {
-                generation,
-                agent_session,
-                message,
-            } => {
-                self.find_prompt(target, *generation, agent_session, message)
-                    .await
+            AgentEffect::Attach { generation, turn, files } => {
+                Ok(self.attach(target, *generation, turn, files).await)
+            }
+            AgentEffect::FindPrompt { generation, agent_session, message } => {
+                self.find_prompt(target, *generation, agent_session, message).await
             }
             AgentEffect::SendPrompt {
                 turn,
@@ -319,36 +274,20 @@ impl Sandboxes {
                     images: &images,
                     sending: *sending,
                 };
-                self.send_prompt(target, *generation, agent_session, prompt)
-                    .await
+                self.send_prompt(target, *generation, agent_session, prompt).await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
             AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
-            AgentEffect::Abort {
-                generation,
-                agent_session,
-                message,
-                messages,
-            } => {
+            AgentEffect::Abort { generation, agent_session, message, messages } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
                 self.abort(target, *generation, run).await
             }
             AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
-            AgentEffect::Decline {
-                generation,
-                ask,
-                about,
-            } => {
-                self.expire(context, target, *generation, (ask, about))
-                    .await
+            AgentEffect::Decline { generation, ask, about } => {
+                self.expire(context, target, *generation, (ask, about)).await
             }
-            AgentEffect::ReadChanges {
-                generation,
-                agent_session,
-                message,
-            } => {
-                self.read_changes(target, *generation, agent_session, message)
-                    .await
+            AgentEffect::ReadChanges { generation, agent_session, message } => {
+                self.read_changes(target, *generation, agent_session, message).await
             }
             AgentEffect::ListArtifacts { generation } => {
                 self.list_artifacts(target, *generation).await
@@ -394,9 +333,7 @@ impl Sandboxes {
             return Ok(());
         }
         let within_ms = self.settings.limits.health_start_ms;
-        self.ensure_server(target.sandbox, run.generation, (false, true), within_ms)
-            .await
-            .map(drop)
+        self.ensure_server(target.sandbox, run.generation, (false, true), within_ms).await.map(drop)
     }
 
     /// Tells the agent how a person settled its ask; an ask that is no longer open counts as told.
@@ -426,14 +363,12 @@ impl Sandboxes {
         let id = ask.to_owned();
         match context.flags(target.thread).await.settled.remove(ask) {
             Some(settlement) => {
-                self.settle(target, generation, asked, &settlement.choice)
-                    .await?;
+                self.settle(target, generation, asked, &settlement.choice).await?;
                 let settlement = Some(settlement);
                 Ok(Event::AskClosed { id, settlement })
             }
             None => {
-                self.settle(target, generation, asked, &Choice::Reject)
-                    .await?;
+                self.settle(target, generation, asked, &Choice::Reject).await?;
                 Ok(Event::Declined { id })
             }
         }
@@ -477,12 +412,7 @@ impl Sandboxes {
         generation: u32,
     ) -> Result<Arc<dyn Agent>, Failure> {
         let name = self.name(sandbox, generation);
-        let known = self
-            .clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&name)
-            .cloned();
+        let known = self.clients.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
         if let Some(client) = known {
             return Ok(client);
         }
@@ -504,10 +434,7 @@ impl Sandboxes {
 
     /// Forgets the client of a sandbox that was started, stopped or deleted: its preview is no longer true.
     fn forget(&self, name: &str) {
-        self.clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(name);
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 

@@ -231,9 +231,7 @@ impl Tenants {
         }
         let opened = stored.iter().map(|(key, own)| async move {
             let value = self.opened(tenant, *key, &own.sealed).await;
-            value
-                .map(|value| (*key, value))
-                .map_err(|e| unopened(*key, &e, tenant))
+            value.map(|value| (*key, value)).map_err(|e| unopened(*key, &e, tenant))
         });
         let opened = futures::future::try_join_all(opened).await?;
         let sandboxes = Arc::new(self.made(tenant, &place, &opened)?);
@@ -252,12 +250,7 @@ impl Tenants {
         opened: &[(Key, Secret)],
     ) -> Result<Sandboxes, Failure> {
         let own = place.own;
-        let of = |key: Key| {
-            opened
-                .iter()
-                .find(|(of, _)| *of == key)
-                .map(|(_, value)| value)
-        };
+        let of = |key: Key| opened.iter().find(|(of, _)| *of == key).map(|(_, value)| value);
         // In an account of its own the tenant could read what is put into a sandbox, or send it elsewhere.
         let model = |key: Key, stack: &Secret| match of(key) {
             Some(value) => value.expose().to_owned(),
@@ -266,9 +259,9 @@ impl Tenants {
         };
         let models = model_keys(&self.keys, model);
         let account = match (own, of(Key::DaytonaApiKey)) {
-            (true, Some(value)) => self
-                .account(value)
-                .map_err(|advice| Failure::NonRecoverable { advice })?,
+            (true, Some(value)) => {
+                self.account(value).map_err(|advice| Failure::NonRecoverable { advice })?
+            }
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(

@@ -126,20 +126,14 @@ impl Live {
     /// The same, for the message with this receipt.
     #[must_use]
     pub fn holding(self, receipt: &str) -> Self {
-        Self {
-            receipt: receipt.to_owned(),
-            ..self
-        }
+        Self { receipt: receipt.to_owned(), ..self }
     }
 
     /// The same, with what its first read has found already: of the delivery's thread and message. A read that was begun
     /// before the message was claimed is as good as any, because a write that rests on an older one fails.
     #[must_use]
     pub fn having_read(self, found: Result<Loaded, Failure>) -> Self {
-        Self {
-            ahead: Mutex::new(Some(found)),
-            ..self
-        }
+        Self { ahead: Mutex::new(Some(found)), ..self }
     }
 
     fn counted(&self, error: &StoreError) -> Failure {
@@ -170,14 +164,8 @@ impl Live {
         for entry in entries {
             let (turn, thread, took_ms) = (&*entry.turn, &session.thread, entry.took_ms());
             let (tenant, model) = (thread.tenant(), entry.selection.model.as_deref());
-            let Usage {
-                tokens,
-                cost_micro_usd,
-                files,
-                added,
-                removed,
-                files_unknown: _,
-            } = entry.usage;
+            let Usage { tokens, cost_micro_usd, files, added, removed, files_unknown: _ } =
+                entry.usage;
             tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
         }
     }
@@ -213,10 +201,7 @@ impl Live {
     }
 
     fn known_marks(&self) -> ControlFlags {
-        self.flags
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.flags.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -230,11 +215,7 @@ impl World for Live {
     }
 
     async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
-        let ahead = self
-            .ahead
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner).take();
         let found = match ahead {
             Some(found) => found?,
             None => {
@@ -249,10 +230,7 @@ impl World for Live {
         found
             .settings
             .clone_into(&mut self.settings.lock().unwrap_or_else(PoisonError::into_inner));
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone_from(&found.session);
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&found.session);
         Ok(found)
     }
 
@@ -289,11 +267,7 @@ impl World for Live {
 
     async fn park(&self, thread: &ThreadKey, parked: &Parked) -> Option<ControlFlags> {
         let mark = self.parts.sandboxes.nudge_mark(thread, &parked.turn);
-        let left = self
-            .parts
-            .store
-            .park(thread, parked, (&self.receipt, &mark))
-            .await;
+        let left = self.parts.store.park(thread, parked, (&self.receipt, &mark)).await;
         match left {
             // What there was to say was said before this delivery's own read.
             Ok(Left::Quiet) => return Some(self.known_marks()),
@@ -332,18 +306,9 @@ impl World for Live {
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let began_ms = now_ms();
         let (sandbox, workspace) = self.place(thread);
-        let target = Target {
-            thread,
-            sandbox: &sandbox,
-            workspace: &workspace,
-        };
+        let target = Target { thread, sandbox: &sandbox, workspace: &workspace };
         let event = match effect {
-            Effect::Chat(ChatEffect::Post {
-                turn,
-                kind,
-                at,
-                post,
-            }) => {
+            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
                 let chat = &self.parts.chat;
                 let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
                 // Also when the card could not be shown: a status that stays behind would say that it still works.
@@ -355,46 +320,33 @@ impl World for Live {
                     Err(failure) => Event::Failed(failure),
                 }
             }
-            Effect::Chat(ChatEffect::PostArtifact {
-                generation,
-                turn,
-                index,
-                file,
-            }) => match self.artifact(target, *generation, file).await {
-                Ok(bytes) => {
-                    let post = Post::File(ShownFile {
-                        name: file.name(),
-                        bytes,
-                    });
-                    let kind = PostKind::Artifact(*index);
-                    match self.parts.chat.post(thread, turn, &kind, None, &post).await {
-                        Ok(at) => Event::Posted(at),
-                        Err(failure) => Event::Failed(failure),
+            Effect::Chat(ChatEffect::PostArtifact { generation, turn, index, file }) => {
+                match self.artifact(target, *generation, file).await {
+                    Ok(bytes) => {
+                        let post = Post::File(ShownFile { name: file.name(), bytes });
+                        let kind = PostKind::Artifact(*index);
+                        match self.parts.chat.post(thread, turn, &kind, None, &post).await {
+                            Ok(at) => Event::Posted(at),
+                            Err(failure) => Event::Failed(failure),
+                        }
                     }
+                    Err(why) => Event::Unshown { why },
                 }
-                Err(why) => Event::Unshown { why },
-            },
-            Effect::Chat(ChatEffect::Tell {
-                thread: told,
-                turn,
-                word,
-                archive,
-            }) => {
+            }
+            Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
                 let chat = &self.parts.chat;
                 match chat.tell_thread(told, turn, word, *archive).await {
                     // Who cannot be told is not waited for.
-                    Ok(()) | Err(Failure::NonRecoverable { .. }) => Event::Told {
-                        thread: told.clone(),
-                    },
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => {
+                        Event::Told { thread: told.clone() }
+                    }
                     Err(failure) => Event::Failed(failure),
                 }
             }
             Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
                 let chat = &self.parts.chat;
                 match chat.tell_beside(thread, turn, people, word).await {
-                    Ok(()) => Event::Told {
-                        thread: thread.clone(),
-                    },
+                    Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {
                         tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
                         Event::Failed(failure)
@@ -513,10 +465,7 @@ impl Live {
     fn place(&self, thread: &ThreadKey) -> (SandboxKey, Workspace) {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         match recorded.as_ref() {
-            Some(session) => (
-                session.sandbox_key(),
-                session.workspace().unwrap_or_default(),
-            ),
+            Some(session) => (session.sandbox_key(), session.workspace().unwrap_or_default()),
             None => (thread.sandbox(), Workspace::Common),
         }
     }
@@ -531,9 +480,7 @@ impl Live {
             settings.sandbox_credentials().is_some()
         } else {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            recorded
-                .as_ref()
-                .is_some_and(|session| session.sandbox.credentials.is_some())
+            recorded.as_ref().is_some_and(|session| session.sandbox.credentials.is_some())
         };
         let provider = self.provider(is_new);
         // How agents were run in the last one says nothing of the next.
@@ -541,15 +488,10 @@ impl Live {
             None
         } else {
             let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            recorded
-                .as_ref()
-                .and_then(|session| session.sandbox.runtime.clone())
+            recorded.as_ref().and_then(|session| session.sandbox.runtime.clone())
         };
         let at = (provider.as_deref(), runtime.as_deref());
-        self.parts
-            .tenants
-            .of(&thread.tenant(), &settings, own, at)
-            .await
+        self.parts.tenants.of(&thread.tenant(), &settings, own, at).await
     }
 
     /// The provider that the sandbox's record names; for one that is about to be made the one that was asked for, unless the
@@ -633,12 +575,7 @@ impl Live {
         }
         let name = named.unwrap_or(self.parts.tenants.configured());
         let provider = self.parts.tenants.set_up().named(Some(name))?;
-        let Parts {
-            accounts,
-            store,
-            account_ms,
-            ..
-        } = &self.parts;
+        let Parts { accounts, store, account_ms, .. } = &self.parts;
         let within = (now_ms(), *account_ms);
         let compared = accounts.is_same(store, (name, &*provider), within).await;
         compared.map_err(|error| {

@@ -100,10 +100,7 @@ fn thread() -> ThreadKey {
 }
 
 async fn sandbox(State(world): State<Arc<Outside>>) -> Json<Value> {
-    let stack = Stack {
-        name: "test",
-        id: "this-one",
-    };
+    let stack = Stack { name: "test", id: "this-one" };
     Json(json!({
         "id": "11111111-1111-4111-8111-111111111111", "name": "bobbin-test", "state": "started",
         "labels": labels(stack, &thread().sandbox(), 1), "toolboxProxyUrl": format!("{}/toolbox", world.base),
@@ -147,13 +144,8 @@ async fn diff() -> Response {
     let pieces = (ANSWER_BYTES_MAX - 2) / each;
     let body = (0..pieces).flat_map(move |at| {
         let before = if at == 0 { "[" } else { "," };
-        [
-            before.as_bytes(),
-            head.as_bytes(),
-            PIECE.as_slice(),
-            tail.as_bytes(),
-        ]
-        .map(Bytes::from_static)
+        [before.as_bytes(), head.as_bytes(), PIECE.as_slice(), tail.as_bytes()]
+            .map(Bytes::from_static)
     });
     let body = body.chain([Bytes::from_static(b"]")]);
     let body = Body::from_stream(futures::stream::iter(body.map(Ok::<_, Infallible>)));
@@ -226,17 +218,9 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
             media_type: None,
         })
         .collect();
-    let attach = AgentEffect::Attach {
-        generation: 1,
-        turn: "t-1".into(),
-        files,
-    };
+    let attach = AgentEffect::Attach { generation: 1, turn: "t-1".into(), files };
     let here = thread();
-    let target = Target {
-        thread: &here,
-        sandbox: &here.sandbox(),
-        workspace: &Workspace::Common,
-    };
+    let target = Target { thread: &here, sandbox: &here.sandbox(), workspace: &Workspace::Common };
     let (event, bytes) = held(sandboxes.perform_agent(&Desk, target, &attach)).await;
     let Event::Attached { note, missed, .. } = event else {
         panic!("{event:?}");
@@ -247,10 +231,7 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
     assert!(bytes < HELD_MAX, "ten files: {} MiB", bytes / MIB);
     println!("ten of the largest files: {} MiB", bytes / MIB);
 
-    let endpoint = Endpoint {
-        url: world.base.clone(),
-        headers: Vec::new(),
-    };
+    let endpoint = Endpoint { url: world.base.clone(), headers: Vec::new() };
     let http = OpenCode::http(&world.base).unwrap();
     let agent = OpenCode::new(http, endpoint, "password");
     let (found, bytes) = held(agent.newest("ses_1")).await;

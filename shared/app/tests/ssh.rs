@@ -71,11 +71,8 @@ struct Scene {
 impl Scene {
     async fn perform(&self, effect: Effect) -> Event {
         let sandbox = self.thread.sandbox();
-        let target = Target {
-            thread: &self.thread,
-            sandbox: &sandbox,
-            workspace: &Workspace::Common,
-        };
+        let target =
+            Target { thread: &self.thread, sandbox: &sandbox, workspace: &Workspace::Common };
         let done = async {
             match &effect {
                 Effect::Sandbox(effect) => {
@@ -159,10 +156,7 @@ impl Scene {
             ends_ms: u64::MAX,
             messages_max: 200,
         };
-        match self
-            .perform(Effect::Agent(AgentEffect::Follow(follow)))
-            .await
-        {
+        match self.perform(Effect::Agent(AgentEffect::Follow(follow))).await {
             Event::Finished(answer) => answer,
             other => panic!("not finished: {other:?}"),
         }
@@ -175,30 +169,20 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         eprintln!("SKIPPED: {why}");
         return;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap();
-    let tools = opencode::install(&root.join(".bobbin/cache"), |step| eprintln!("{step}"))
-        .await
-        .unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let tools =
+        opencode::install(&root.join(".bobbin/cache"), |step| eprintln!("{step}")).await.unwrap();
     let (key, public) = key_pair();
     let machine = Host::start("one", 2, &public);
     // Installed for all users of that machine.
-    machine.as_root(&format!(
-        "mount --bind '{}' /usr/local/bin",
-        tools.bin_dir.display()
-    ));
+    machine.as_root(&format!("mount --bind '{}' /usr/local/bin", tools.bin_dir.display()));
     let model = Model::start(0).await.unwrap();
     let provider = SshSandboxes::new(
         SshSettings {
             stack: "test".to_owned(),
             stack_id: "this-one".to_owned(),
             hosts: vec![machine.settings()],
-            agent: AgentPort {
-                port: 4096,
-                variable: "OPENCODE_PORT".to_owned(),
-            },
+            agent: AgentPort { port: 4096, variable: "OPENCODE_PORT".to_owned() },
         },
         &key,
     );
@@ -219,33 +203,20 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         discord_api: "https://discord.com/api/v10".to_owned(),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: None,
-        limits: Limits {
-            poll_ms: 200,
-            ..Limits::DEFAULT
-        },
+        limits: Limits { poll_ms: 200, ..Limits::DEFAULT },
     };
-    let sandboxes = Sandboxes::new(
-        settings,
-        Arc::new(provider.unwrap()),
-        Arc::new(runtime.unwrap()),
-    );
-    let scene = Scene {
-        sandboxes: sandboxes.unwrap(),
-        thread: ThreadKey::discord("1", "2").unwrap(),
-    };
+    let sandboxes =
+        Sandboxes::new(settings, Arc::new(provider.unwrap()), Arc::new(runtime.unwrap()));
+    let scene =
+        Scene { sandboxes: sandboxes.unwrap(), thread: ThreadKey::discord("1", "2").unwrap() };
     let generation = GENERATION;
     let running = Event::Observed(SandboxState::Running);
 
-    let create = SandboxEffect::Create {
-        generation,
-        snapshot: None,
-    };
+    let create = SandboxEffect::Create { generation, snapshot: None };
     assert_eq!(scene.sandbox(create).await, running);
     scene.serve().await;
     let session = scene.session().await;
-    let answer = scene
-        .answered(&session, "t1", "slow: 1 on it\nwrite: src/notes.txt hello")
-        .await;
+    let answer = scene.answered(&session, "t1", "slow: 1 on it\nwrite: src/notes.txt hello").await;
     assert_eq!(answer.end, RunEnd::Completed);
     assert!(answer.text.contains("on it"), "{answer:?}");
     let notes = "cat /var/lib/bobbin/1/disk/*/project/src/notes.txt";
@@ -256,15 +227,10 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
     let stopped = scene.sandbox(SandboxEffect::Stop { generation }).await;
     assert_eq!(stopped, Event::Observed(SandboxState::Stopped));
     assert_eq!(machine.as_root(servers).trim(), "0");
-    assert_eq!(
-        scene.sandbox(SandboxEffect::Start { generation }).await,
-        running
-    );
+    assert_eq!(scene.sandbox(SandboxEffect::Start { generation }).await, running);
     scene.serve().await;
     assert_eq!(scene.session().await, session);
-    let answer = scene
-        .answered(&session, "t2", "run: cat src/notes.txt")
-        .await;
+    let answer = scene.answered(&session, "t2", "run: cat src/notes.txt").await;
     assert!(answer.text.contains("hello"), "{answer:?}");
 
     let gone = scene.sandbox(SandboxEffect::Delete { generation }).await;

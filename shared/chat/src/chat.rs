@@ -133,9 +133,7 @@ pub trait Chat: fmt::Debug + Send + Sync {
 }
 
 fn without(what: &str) -> Failure {
-    Failure::NonRecoverable {
-        advice: format!("This chat has no {what}, so nothing was done."),
-    }
+    Failure::NonRecoverable { advice: format!("This chat has no {what}, so nothing was done.") }
 }
 
 /// What the platforms are reached with. A platform without application or token is off.

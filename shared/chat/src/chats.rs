@@ -28,10 +28,7 @@ impl Chats {
     /// # Errors
     /// A sentence that names the address that cannot be used.
     pub fn new(settings: &ChatSettings<'_>) -> Result<Self, String> {
-        Ok(Self {
-            discord: Discord::configured(settings)?,
-            slack: Slack::configured(settings)?,
-        })
+        Ok(Self { discord: Discord::configured(settings)?, slack: Slack::configured(settings)? })
     }
 
     /// The one that a thread is on.

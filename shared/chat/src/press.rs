@@ -59,10 +59,7 @@ impl Press {
 /// Options of an ask's only question.
 #[must_use]
 pub fn picked(options: Vec<usize>) -> Choice {
-    Choice::Form(vec![Field::Picked {
-        question: 0,
-        options,
-    }])
+    Choice::Form(vec![Field::Picked { question: 0, options }])
 }
 
 /// An input of a form.
@@ -141,20 +138,11 @@ mod tests {
         for press in [Press::Once, Press::Always, Press::Reject, Press::Option(99)] {
             assert_eq!(Press::parse(&press.word()), Some(press));
         }
-        for input in [
-            Input::Select(0),
-            Input::Words(9),
-            Input::Typed(3),
-            Input::Lines,
-        ] {
+        for input in [Input::Select(0), Input::Words(9), Input::Typed(3), Input::Lines] {
             assert_eq!(Input::parse(&input.word()), Some(input));
         }
         for odd in ["", "o", "o-1", "o1234", "x1", "s", "q1", "maybe", "é1"] {
-            assert_eq!(
-                (Press::parse(odd), Input::parse(odd)),
-                (None, None),
-                "{odd}"
-            );
+            assert_eq!((Press::parse(odd), Input::parse(odd)), (None, None), "{odd}");
         }
     }
 
@@ -163,13 +151,7 @@ mod tests {
         let values = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>();
         let filled = Input::Select(1).filled(&values(&["o0", "o4"]), "");
         let options = vec![0, 4];
-        assert_eq!(
-            filled,
-            Some(Field::Picked {
-                question: 1,
-                options
-            })
-        );
+        assert_eq!(filled, Some(Field::Picked { question: 1, options }));
         assert_eq!(Input::Select(1).filled(&values(&["once"]), ""), None);
     }
 }

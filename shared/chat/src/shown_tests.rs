@@ -26,13 +26,7 @@ fn posts(text: &str) -> Vec<Post> {
     let question = |options: usize, multiple: bool| Question {
         header: text.to_owned(),
         text: text.to_owned(),
-        options: vec![
-            Opt {
-                label: text.to_owned(),
-                description: text.to_owned(),
-            };
-            options
-        ],
+        options: vec![Opt { label: text.to_owned(), description: text.to_owned() }; options],
         multiple,
         free: true,
     };
@@ -45,33 +39,17 @@ fn posts(text: &str) -> Vec<Post> {
         questions(vec![question(0, false), question(3, false)]),
     ];
     let asks = abouts.into_iter().flat_map(|about| {
-        [None, Some(format!("Allowed by {text}.\n{text}"))].map(|settled| Post::Ask {
-            ask: ask(about.clone()),
-            settled,
-        })
+        [None, Some(format!("Allowed by {text}.\n{text}"))]
+            .map(|settled| Post::Ask { ask: ask(about.clone()), settled })
     });
-    let step = |state| CardStep {
-        text: format!("Ran `{text}`"),
-        state,
-    };
-    let item = |state| PlanItem {
-        text: text.to_owned(),
-        state,
-    };
+    let step = |state| CardStep { text: format!("Ran `{text}`"), state };
+    let item = |state| PlanItem { text: text.to_owned(), state };
     let card = Card {
         ends_ms: None,
         turn: "slack_T1_C1_1790000000.000100".into(),
         state: CardState::Working,
-        steps: vec![
-            step(StepState::Done),
-            step(StepState::Failed),
-            step(StepState::Running),
-        ],
-        plan: vec![
-            item(PlanState::Done),
-            item(PlanState::Now),
-            item(PlanState::Next),
-        ],
+        steps: vec![step(StepState::Done), step(StepState::Failed), step(StepState::Running)],
+        plan: vec![item(PlanState::Done), item(PlanState::Now), item(PlanState::Next)],
         earlier: 0,
         since_ms: 0,
         now_ms: 192_000,

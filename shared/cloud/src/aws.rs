@@ -89,17 +89,11 @@ pub(crate) struct Late<C> {
 
 impl<C> Late<C> {
     pub(crate) const fn new(aws: Aws, make: fn(&Aws, u64) -> Bounded<C>, ms_max: u64) -> Self {
-        Self {
-            aws,
-            made: OnceLock::new(),
-            make,
-            ms_max,
-        }
+        Self { aws, made: OnceLock::new(), make, ms_max }
     }
 
     pub(crate) fn get(&self) -> &Bounded<C> {
-        self.made
-            .get_or_init(|| (self.make)(&self.aws, self.ms_max))
+        self.made.get_or_init(|| (self.make)(&self.aws, self.ms_max))
     }
 }
 
@@ -128,12 +122,7 @@ impl Aws {
             function_endpoint(endpoint, in_sam_local(set))?;
         }
         let bundle = set("AWS_CA_BUNDLE").map(PathBuf::from);
-        Self::trusting(
-            &var("AWS_REGION")?,
-            credentials,
-            endpoint.as_deref(),
-            bundle.as_deref(),
-        )
+        Self::trusting(&var("AWS_REGION")?, credentials, endpoint.as_deref(), bundle.as_deref())
     }
 
     /// With these credentials, at the services' own addresses or at one that stands for all of them.
@@ -183,9 +172,7 @@ impl Aws {
         let mut builder = config
             .to_builder()
             .retry_config(
-                RetryConfig::standard()
-                    .with_max_attempts(ATTEMPTS_MAX)
-                    .with_initial_backoff(PAUSE),
+                RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX).with_initial_backoff(PAUSE),
             )
             // Every answer is short, and every attempt has a bound.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
@@ -211,11 +198,7 @@ impl Aws {
 
     /// Calls of Secrets Manager.
     pub(crate) fn secrets(&self, ms_max: u64) -> Bounded<aws_sdk_secretsmanager::Client> {
-        self.bounded(
-            "Secrets Manager",
-            ms_max,
-            aws_sdk_secretsmanager::Client::new,
-        )
+        self.bounded("Secrets Manager", ms_max, aws_sdk_secretsmanager::Client::new)
     }
 
     /// A client of KMS whose calls are over within so many milliseconds.
@@ -225,20 +208,12 @@ impl Aws {
 
     /// Calls of `EventBridge` Scheduler.
     pub(crate) fn scheduler(&self, ms_max: u64) -> Bounded<aws_sdk_scheduler::Client> {
-        self.bounded(
-            "EventBridge Scheduler",
-            ms_max,
-            aws_sdk_scheduler::Client::new,
-        )
+        self.bounded("EventBridge Scheduler", ms_max, aws_sdk_scheduler::Client::new)
     }
 
     #[cfg(feature = "deployed")]
     pub(crate) fn cloudformation(&self, ms_max: u64) -> Bounded<aws_sdk_cloudformation::Client> {
-        self.bounded(
-            "CloudFormation",
-            ms_max,
-            aws_sdk_cloudformation::Client::new,
-        )
+        self.bounded("CloudFormation", ms_max, aws_sdk_cloudformation::Client::new)
     }
 
     #[cfg(feature = "deployed")]
@@ -312,10 +287,7 @@ mod tests {
         assert_eq!(function_endpoint(host, true), Ok(()));
         for wrong in ["sqs.eu-central-1.amazonaws.com", "ftp://a", "http://", "/"] {
             let why = function_endpoint(wrong, true).expect_err(wrong);
-            assert!(
-                why.contains("AWS_ENDPOINT_URL") && why.contains("such as"),
-                "{why}"
-            );
+            assert!(why.contains("AWS_ENDPOINT_URL") && why.contains("such as"), "{why}");
         }
     }
 }

@@ -87,18 +87,14 @@ impl Breakers {
                 },
             }
         }
-        Admission::No {
-            retry_in_ms: self.limits.backoff_ms.max(1),
-        }
+        Admission::No { retry_in_ms: self.limits.backoff_ms.max(1) }
     }
 
     /// A call found the provider out of order; `seen` goes into the log, and holds no secret. True: that has opened the
     /// breaker.
     pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) -> bool {
         let limits = &self.limits;
-        let changed = self
-            .change(provider, now_ms, |breaker| breaker.failed(now_ms, limits))
-            .await;
+        let changed = self.change(provider, now_ms, |breaker| breaker.failed(now_ms, limits)).await;
         if let Some((before, after)) = changed
             && let Some(until_ms) = after.open_until_ms
             && before.open_until_ms != after.open_until_ms
@@ -122,9 +118,7 @@ impl Breakers {
         if self.cached(provider).is_none_or(is_closed) {
             return;
         }
-        let changed = self
-            .change(provider, now_ms, |breaker| breaker.succeeded(now_ms))
-            .await;
+        let changed = self.change(provider, now_ms, |breaker| breaker.succeeded(now_ms)).await;
         if let Some((before, after)) = changed
             && !before.is_closed()
             && after.is_closed()
@@ -172,9 +166,7 @@ impl Breakers {
 
     fn is_fresh(&self, known: &Known, now_ms: Ms) -> bool {
         // A clock that went back makes it stale.
-        now_ms
-            .checked_sub(known.at_ms)
-            .is_some_and(|age_ms| age_ms < self.limits.breaker_cache_ms)
+        now_ms.checked_sub(known.at_ms).is_some_and(|age_ms| age_ms < self.limits.breaker_cache_ms)
     }
 
     fn keep(&self, provider: &str, known: Known) -> Known {
@@ -204,13 +196,7 @@ impl Breakers {
             "a breaker could not be read; it counts as closed"
         );
         let at_ms = now_ms;
-        self.keep(
-            provider,
-            Known {
-                at_ms,
-                ..Known::default()
-            },
-        );
+        self.keep(provider, Known { at_ms, ..Known::default() });
         None
     }
 
@@ -279,10 +265,5 @@ fn decode(item: &Item) -> Result<Known, Unreadable> {
         Some(Ok(stored)) => stored,
         Some(Err(Unreadable::Damaged { .. })) | None => Default::default(),
     };
-    Ok(Known {
-        breaker,
-        unknown,
-        version,
-        at_ms: 0,
-    })
+    Ok(Known { breaker, unknown, version, at_ms: 0 })
 }

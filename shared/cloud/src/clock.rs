@@ -7,8 +7,6 @@ use bobbin_core::ids::Ms;
 /// Unix milliseconds by the machine's clock.
 #[must_use]
 pub fn now_ms() -> Ms {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

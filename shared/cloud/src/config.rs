@@ -33,9 +33,9 @@ impl WakeTarget {
             return Ok(None);
         }
         let needed = |name: &str| match value(name) {
-            empty if empty.is_empty() => Err(format!(
-                "{name} is not set although SCHEDULE_GROUP is: {SET_BY}"
-            )),
+            empty if empty.is_empty() => {
+                Err(format!("{name} is not set although SCHEDULE_GROUP is: {SET_BY}"))
+            }
             set => Ok(set),
         };
         Ok(Some(Self {
@@ -246,9 +246,9 @@ fn nudge_url(said: &str, own: &str) -> String {
 fn log_level(value: &str) -> Result<(), String> {
     match value {
         "" | "trace" | "debug" | "info" | "warn" | "error" => Ok(()),
-        other => Err(format!(
-            "LOG_LEVEL is {other:?}; it can be trace, debug, info, warn or error"
-        )),
+        other => {
+            Err(format!("LOG_LEVEL is {other:?}; it can be trace, debug, info, warn or error"))
+        }
     }
 }
 
@@ -268,21 +268,10 @@ mod tests {
     fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {
         assert_eq!(WakeTarget::read(|_| String::new()), Ok(None));
         let all = WakeTarget::read(str::to_lowercase).expect("all set");
-        assert_eq!(
-            all.map(|all| all.queue_arn).as_deref(),
-            Some("messages_queue_arn")
-        );
-        for missing in [
-            "SCHEDULE_ROLE_ARN",
-            "MESSAGES_QUEUE_ARN",
-            "SCHEDULE_DEAD_QUEUE_ARN",
-        ] {
+        assert_eq!(all.map(|all| all.queue_arn).as_deref(), Some("messages_queue_arn"));
+        for missing in ["SCHEDULE_ROLE_ARN", "MESSAGES_QUEUE_ARN", "SCHEDULE_DEAD_QUEUE_ARN"] {
             let without = |name: &str| {
-                if name == missing {
-                    String::new()
-                } else {
-                    name.to_owned()
-                }
+                if name == missing { String::new() } else { name.to_owned() }
             };
             let refused = WakeTarget::read(without).expect_err(missing);
             assert!(refused.starts_with(missing), "{refused}");

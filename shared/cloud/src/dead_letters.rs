@@ -191,9 +191,7 @@ impl DeadLetters {
     /// [`DeadLettersError`].
     pub async fn remove(&self, letter: &DeadLetter) -> Result<(), DeadLettersError> {
         let delete = self.sqs.client.delete_message();
-        let delete = delete
-            .queue_url(&self.pair(letter).dead_url)
-            .receipt_handle(&letter.receipt);
+        let delete = delete.queue_url(&self.pair(letter).dead_url).receipt_handle(&letter.receipt);
         match delete.send().await {
             Ok(_) => Ok(()),
             Err(error) => Err(self.failed(letter.queue, error)),
@@ -201,11 +199,7 @@ impl DeadLetters {
     }
 
     fn pair(&self, letter: &DeadLetter) -> &Pair {
-        if self.pairs[0].name == letter.queue {
-            &self.pairs[0]
-        } else {
-            &self.pairs[1]
-        }
+        if self.pairs[0].name == letter.queue { &self.pairs[0] } else { &self.pairs[1] }
     }
 
     fn failed<E: IntoCallError>(&self, queue: &'static str, error: E) -> DeadLettersError {

@@ -124,11 +124,7 @@ impl Deployed {
     /// # Errors
     /// What is missing and what to do. A repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), String> {
-        let output = if body.is_control() {
-            "ControlQueueUrl"
-        } else {
-            "MessagesQueueUrl"
-        };
+        let output = if body.is_control() { "ControlQueueUrl" } else { "MessagesQueueUrl" };
         let sqs = self.aws.sqs(CALL_MS_MAX);
         let send = sqs.client.send_message();
         let send = send
@@ -138,10 +134,7 @@ impl Deployed {
             .message_deduplication_id(body.id());
         match send.send().await {
             Ok(_) => Ok(()),
-            Err(error) => Err(told(
-                &sqs.failed(error),
-                "sqs:SendMessage on the stack's queues",
-            )),
+            Err(error) => Err(told(&sqs.failed(error), "sqs:SendMessage on the stack's queues")),
         }
     }
 
@@ -155,9 +148,7 @@ impl Deployed {
         let settings = lambda.client.get_account_settings().send().await;
         let settings =
             settings.map_err(|e| told(&lambda.failed(e), "lambda:GetAccountSettings"))?;
-        let limit = settings
-            .account_limit
-            .map(|limit| limit.concurrent_executions);
+        let limit = settings.account_limit.map(|limit| limit.concurrent_executions);
         let limit = limit.and_then(|limit| u64::try_from(limit).ok());
         limit.ok_or_else(|| told(&lambda.unreadable("AccountLimit"), ""))
     }

@@ -139,21 +139,12 @@ fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
 /// The answer, as `lambda_http` takes it.
 #[must_use]
 pub fn answered(answer: HttpAnswer) -> Response<Body> {
-    let HttpAnswer {
-        status,
-        content_type,
-        body,
-        headers,
-    } = answer;
-    let mut response = Response::builder()
-        .status(status)
-        .header(CONTENT_TYPE, content_type);
+    let HttpAnswer { status, content_type, body, headers } = answer;
+    let mut response = Response::builder().status(status).header(CONTENT_TYPE, content_type);
     for (name, value) in headers {
         response = response.header(*name, *value);
     }
-    response
-        .body(Body::from(body))
-        .unwrap_or_else(|_| Response::new(Body::Empty))
+    response.body(Body::from(body)).unwrap_or_else(|_| Response::new(Body::Empty))
 }
 
 #[cfg(test)]
@@ -179,10 +170,7 @@ mod tests {
                 header.unwrap_or_default(),
                 String::from_utf8_lossy(request.body()).into_owned(),
             ]);
-            ready(Ok::<_, Diagnostic>(answered(HttpAnswer::text(
-                401,
-                "no \"entry\"",
-            ))))
+            ready(Ok::<_, Diagnostic>(answered(HttpAnswer::text(401, "no \"entry\""))))
         });
         let payload: Raw = serde_json::from_str(event).expect("JSON");
         let event = LambdaEvent::new(payload, Invocation::default());
@@ -223,48 +211,27 @@ mod tests {
             (&json!("no \"entry\""), &json!(false))
         );
         let base64 = json!({"body": "YT0x", "isBase64Encoded": true});
-        assert_eq!(
-            handed(&of_url(base64)).await.0,
-            request("/slack/commands", "a=1")
-        );
+        assert_eq!(handed(&of_url(base64)).await.0, request("/slack/commands", "a=1"));
         let none = json!({"body": null});
-        assert_eq!(
-            handed(&of_url(none)).await.0,
-            request("/slack/commands", "")
-        );
+        assert_eq!(handed(&of_url(none)).await.0, request("/slack/commands", ""));
     }
 
     #[tokio::test]
     async fn nothing_that_a_stranger_sends_is_an_error_of_the_function() {
         for (changes, path) in [
-            (
-                json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}),
-                "/slack/commands",
-            ),
-            (
-                json!({"body": "no base64!", "isBase64Encoded": true}),
-                "/slack/commands",
-            ),
-            (
-                json!({"rawPath": "/..//[x]:99999/%zz?#"}),
-                "/..//[x]:99999/%zz?#",
-            ),
+            (json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}), "/slack/commands"),
+            (json!({"body": "no base64!", "isBase64Encoded": true}), "/slack/commands"),
+            (json!({"rawPath": "/..//[x]:99999/%zz?#"}), "/..//[x]:99999/%zz?#"),
             (json!({"rawPath": ":99999999"}), UNREADABLE),
             (json!({"rawPath": ""}), UNREADABLE),
-            (
-                json!({"rawPath": format!("/{}", "x".repeat(70_000))}),
-                UNREADABLE,
-            ),
+            (json!({"rawPath": format!("/{}", "x".repeat(70_000))}), UNREADABLE),
             (
                 json!({"headers": {"host": "[", "x-forwarded-proto": "::", "x-slack-signature": "v0=1"}}),
                 "/slack/commands",
             ),
             (json!({"headers": {"x-odd": "a\u{1}b"}}), UNREADABLE),
             (json!({"headers": {"no header": "b"}}), UNREADABLE),
-            (
-                json!({"requestContext": {"http": {"method": "NO METHOD"}}}),
-                UNREADABLE,
-            ),
+            (json!({"requestContext": {"http": {"method": "NO METHOD"}}}), UNREADABLE),
         ] {
             let (seen, told) = handed(&of_url(changes.clone())).await;
             let seen = seen.unwrap_or_else(|| panic!("{changes} is not handed over"));
@@ -277,10 +244,7 @@ mod tests {
     async fn another_event_is_an_error_of_where_and_not_of_what() {
         let (seen, told) = handed(r#"{"Records": [{"body": "canary"}]}"#).await;
         assert_eq!(seen, None);
-        let Diagnostic {
-            error_type,
-            error_message,
-        } = told.expect_err("refused");
+        let Diagnostic { error_type, error_message } = told.expect_err("refused");
         assert_eq!(error_type, "Bobbin.Event");
         assert!(
             error_message.starts_with("the event cannot be read: Data at line 1 column"),

@@ -90,10 +90,9 @@ impl Laptop {
     /// That none runs there, and how to start or name one.
     pub fn find(state_dir: Option<&Path>) -> Result<Self, String> {
         let (folder, said) = match state_dir {
-            Some(folder) => (
-                folder.to_owned(),
-                format!("--laptop --state-dir {}", folder.display()),
-            ),
+            Some(folder) => {
+                (folder.to_owned(), format!("--laptop --state-dir {}", folder.display()))
+            }
             None => (checkout()?.join(STATE_DIR), "--laptop".to_owned()),
         };
         let file = folder.join(READY);
@@ -109,11 +108,7 @@ impl Laptop {
                 file.display()
             )
         })?;
-        Ok(Self {
-            folder,
-            said,
-            whereabouts,
-        })
+        Ok(Self { folder, said, whereabouts })
     }
 
     /// The stack itself.
@@ -121,15 +116,13 @@ impl Laptop {
     /// # Errors
     /// That it does not answer any more.
     pub async fn deployed(&self) -> Result<Deployed, String> {
-        let Whereabouts {
-            stack,
-            aws_endpoint,
-            ..
-        } = &self.whereabouts;
+        let Whereabouts { stack, aws_endpoint, .. } = &self.whereabouts;
         let keys = self.keys()?;
         let key = (&*keys.aws_access_key_id, &*keys.aws_secret_access_key);
         Deployed::find_laptop(stack, aws_endpoint, key).await.map_err(|why| {
-            format!("The laptop stack does not answer at {aws_endpoint}: {why} Start it with cargo run.")
+            format!(
+                "The laptop stack does not answer at {aws_endpoint}: {why} Start it with cargo run."
+            )
         })
     }
 
@@ -164,9 +157,8 @@ impl Laptop {
     fn keys(&self) -> Result<Keys, String> {
         let file = self.folder.join(KEYS);
         // The decoder's message could quote a key.
-        let keys: Option<Keys> = std::fs::read_to_string(&file)
-            .ok()
-            .and_then(|text| serde_json::from_str(&text).ok());
+        let keys: Option<Keys> =
+            std::fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
         keys.ok_or_else(|| {
             format!(
                 "{} cannot be read: stop the laptop stack, and start it with cargo run -- --fresh.",
@@ -182,8 +174,7 @@ impl Laptop {
     /// That it does not answer, or refuses.
     pub async fn announce(&self, platform: &str, payload: &Value) -> Result<(), String> {
         let base = &self.whereabouts.console;
-        self.post(base, &format!("/_control/{platform}/announce"), payload)
-            .await
+        self.post(base, &format!("/_control/{platform}/announce"), payload).await
     }
 
     /// Lets the stack's own functions take messages of a queue, or leave them.
@@ -262,11 +253,7 @@ mod tests {
     fn the_checkout_is_named_without_detours() {
         let found = checkout().expect("this is one");
         assert!(found.join("template.yaml").is_file());
-        assert!(
-            !found.display().to_string().contains(".."),
-            "{}",
-            found.display()
-        );
+        assert!(!found.display().to_string().contains(".."), "{}", found.display());
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
         assert!(built_in.is_some_and(|root| root.join("template.yaml").is_file()));
     }
@@ -279,10 +266,7 @@ mod tests {
         let laptop = Laptop::find(Some(folder.path())).expect("it is there");
         std::fs::write(folder.path().join(KEYS), r#"{"discord_seed": ["canary"]}"#).expect("ours");
         let told = laptop.discord_seed().expect_err("no text");
-        assert!(
-            told.contains("--fresh") && !told.contains("canary"),
-            "{told}"
-        );
+        assert!(told.contains("--fresh") && !told.contains("canary"), "{told}");
         let words = r#"{"discord_seed": "07", "aws_access_key_id": "", "aws_secret_access_key": "", "control_key": "k", "x": 1}"#;
         std::fs::write(folder.path().join(KEYS), words).expect("ours");
         let page = laptop.page();

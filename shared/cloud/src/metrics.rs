@@ -20,9 +20,7 @@ impl Metrics {
     /// Metrics of this stack.
     #[must_use]
     pub fn new(stack: &str) -> Self {
-        Self {
-            stack: stack.to_owned(),
-        }
+        Self { stack: stack.to_owned() }
     }
 
     /// Counts one of what this alarm looks at. A log that cannot be written to loses it, as it loses everything else.

@@ -48,11 +48,7 @@ impl Queues {
     /// The queues that the configuration names.
     #[must_use]
     pub fn new(aws: &Aws, config: &Config) -> Self {
-        Self::at(
-            aws,
-            config.messages_queue_url.clone(),
-            config.control_queue_url.clone(),
-        )
+        Self::at(aws, config.messages_queue_url.clone(), config.control_queue_url.clone())
     }
 
     /// Those of a stack that is looked at from outside.
@@ -78,11 +74,7 @@ impl Queues {
     /// # Errors
     /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
-        let url = if body.is_control() {
-            &self.control
-        } else {
-            &self.messages
-        };
+        let url = if body.is_control() { &self.control } else { &self.messages };
         let Bounded { client, .. } = &self.sends;
         let sending = client
             .send_message()
@@ -149,9 +141,7 @@ impl Queues {
         let patient = self.visibility.get();
         let asked = patient.client.get_queue_attributes();
         let told = asked.queue_url(url).attribute_names(name.clone()).send();
-        let told = told
-            .await
-            .map_err(|e| QueueError::Count(patient.failed(e).with_remedy()))?;
+        let told = told.await.map_err(|e| QueueError::Count(patient.failed(e).with_remedy()))?;
         let count = told.attributes.and_then(|all| all.get(&name)?.parse().ok());
         count.ok_or_else(|| QueueError::Count(patient.unreadable("Attributes").with_remedy()))
     }
@@ -228,10 +218,8 @@ mod tests {
 
     #[test]
     fn of_a_batch_each_message_is_taken_or_refused_by_itself() {
-        let took = SendMessageBatchResultEntry::builder()
-            .id("0")
-            .message_id("m")
-            .md5_of_message_body("d");
+        let took =
+            SendMessageBatchResultEntry::builder().id("0").message_id("m").md5_of_message_body("d");
         let refused = BatchResultErrorEntry::builder()
             .id("1")
             .code("InternalError")
@@ -243,10 +231,7 @@ mod tests {
             .build()
             .expect("whole");
         assert_eq!(accepted(&answer, "0"), Ok(()));
-        assert_eq!(
-            accepted(&answer, "1"),
-            Err("InternalError: later".to_owned())
-        );
+        assert_eq!(accepted(&answer, "1"), Err("InternalError: later".to_owned()));
         assert_eq!(
             accepted(&answer, "2"),
             Err("the answer does not name the message".to_owned()),

@@ -58,13 +58,8 @@ impl SealError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Later(seen) => Failure::Wait {
-                after_ms: 0,
-                seen: seen.clone(),
-            },
-            Self::Broken | Self::Refused(_) => Failure::NonRecoverable {
-                advice: self.to_string(),
-            },
+            Self::Later(seen) => Failure::Wait { after_ms: 0, seen: seen.clone() },
+            Self::Broken | Self::Refused(_) => Failure::NonRecoverable { advice: self.to_string() },
         }
     }
 }
@@ -80,10 +75,7 @@ impl Seal {
     /// The key with this ARN. Nothing is asked yet.
     #[must_use]
     pub fn new(aws: &Aws, key: &str) -> Self {
-        Self {
-            aws: Late::new(aws.clone(), Aws::kms, CALL_MS_MAX),
-            key: key.to_owned(),
-        }
+        Self { aws: Late::new(aws.clone(), Aws::kms, CALL_MS_MAX), key: key.to_owned() }
     }
 
     /// Seals a value for this context; the ciphertext in base64.

@@ -118,10 +118,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
             aws: Late::new(aws.clone(), Aws::secrets, read_ms),
             id,
             age_ms,
-            state: Mutex::new(State {
-                copy: None,
-                tried_at_ms: None,
-            }),
+            state: Mutex::new(State { copy: None, tried_at_ms: None }),
         }
     }
 
@@ -189,9 +186,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
     }
 
     fn is_due(&self, state: &State<T>, now_ms: Ms, pause_ms: u64) -> bool {
-        state
-            .tried_at_ms
-            .is_none_or(|tried_at_ms| now_ms.saturating_sub(tried_at_ms) >= pause_ms)
+        state.tried_at_ms.is_none_or(|tried_at_ms| now_ms.saturating_sub(tried_at_ms) >= pause_ms)
     }
 
     /// Reads it. A failure is an error only where there is no copy to go on with.
@@ -213,10 +208,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
                 Ok(())
             }
             Err(why) if state.copy.is_some() => {
-                tracing::error!(
-                    event = "secret.unread",
-                    "{why}; its earlier values are used"
-                );
+                tracing::error!(event = "secret.unread", "{why}; its earlier values are used");
                 Ok(())
             }
             Err(why) => {
@@ -273,11 +265,7 @@ impl WorkerSecrets {
         provider: CachedSecret<ProviderSecret>,
         stack: CachedSecret<StackKey>,
     ) -> Self {
-        Self {
-            worker,
-            provider,
-            stack,
-        }
+        Self { worker, provider, stack }
     }
 
     /// All keys, from copies that may be so many times older than the bound; read side by side where they have to be. The
@@ -300,11 +288,7 @@ impl WorkerSecrets {
                 Key::StackKey.secret()
             ));
         }
-        Ok(Keys {
-            worker,
-            provider,
-            stack,
-        })
+        Ok(Keys { worker, provider, stack })
     }
 }
 
@@ -316,10 +300,7 @@ mod tests {
     fn a_secret_does_not_show_itself() {
         let stack: StackKey = serde_json::from_str(r#"{"stack_key":"canary"}"#).expect("valid");
         assert_eq!(stack.stack_key.expose(), "canary");
-        let keys = Keys {
-            stack: Arc::new(stack),
-            ..Keys::default()
-        };
+        let keys = Keys { stack: Arc::new(stack), ..Keys::default() };
         assert!(!format!("{keys:?}").contains("canary"));
     }
 

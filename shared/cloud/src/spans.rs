@@ -64,9 +64,7 @@ impl Spans {
                 .inspect_err(|error| tracing::warn!(event = "spans.unsent", %error, "spans cannot be sent to {DAEMON}"))
                 .ok()
         });
-        Self {
-            daemon: daemon.map(Arc::new),
-        }
+        Self { daemon: daemon.map(Arc::new) }
     }
 
     /// The trace of the invocation in hand, if it is to be traced.
@@ -95,10 +93,7 @@ impl Trace {
             parts.find(|(key, _)| key.trim() == name).map(|(_, it)| it)
         };
         (part("Sampled")? == "1").then_some(())?;
-        Some(Self {
-            root: part("Root")?.to_owned(),
-            parent: part("Parent")?.to_owned(),
-        })
+        Some(Self { root: part("Root")?.to_owned(), parent: part("Parent")?.to_owned() })
     }
 }
 
@@ -155,12 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_not_sampled_is_not_traced() {
-        for header in [
-            "",
-            "Root=1-5-6",
-            "Root=1-5-6;Parent=7;Sampled=0",
-            "Parent=7;Sampled=1",
-        ] {
+        for header in ["", "Root=1-5-6", "Root=1-5-6;Parent=7;Sampled=0", "Parent=7;Sampled=1"] {
             assert_eq!(Trace::read(header), None, "{header}");
         }
     }
@@ -173,9 +163,7 @@ mod tests {
         ours.connect(address).expect("on loopback");
         let trace = Trace::read("Root=1-5-6;Parent=7;Sampled=1");
         Spans::default().put(trace.as_ref(), &span(false));
-        let spans = Spans {
-            daemon: Some(Arc::new(ours)),
-        };
+        let spans = Spans { daemon: Some(Arc::new(ours)) };
         spans.put(None, &span(false));
         spans.put(trace.as_ref(), &span(false));
         let mut datagram = [0; 2_048];

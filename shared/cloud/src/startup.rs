@@ -26,11 +26,7 @@ const KIND: &str = "Bobbin.Configuration";
 /// The environment variable that says where Lambda is asked for work.
 pub const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 /// What Lambda also sets, and its runtime panics without (Lambda developer guide, "Defined runtime environment variables").
-const NAMES: [&str; 3] = [
-    "AWS_LAMBDA_FUNCTION_NAME",
-    "AWS_LAMBDA_FUNCTION_VERSION",
-    MEMORY,
-];
+const NAMES: [&str; 3] = ["AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION", MEMORY];
 const MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
 
 /// Whether this process was started by Lambda, or by something that speaks its Runtime API.
@@ -45,10 +41,7 @@ pub fn in_lambda() -> Result<(), String> {
         )
     };
     let address = set(RUNTIME_API).ok_or_else(|| unset(RUNTIME_API))?;
-    if !address
-        .parse::<Uri>()
-        .is_ok_and(|uri| uri.authority().is_some())
-    {
+    if !address.parse::<Uri>().is_ok_and(|uri| uri.authority().is_some()) {
         return Err(format!(
             "{RUNTIME_API} is {address:?}, which is no address such as 127.0.0.1:9001"
         ));
@@ -66,10 +59,7 @@ pub fn in_lambda() -> Result<(), String> {
 /// Why the function cannot work, as Lambda is told.
 #[must_use]
 pub fn unfit(why: &str) -> Diagnostic {
-    Diagnostic {
-        error_type: KIND.to_owned(),
-        error_message: one_line(why),
-    }
+    Diagnostic { error_type: KIND.to_owned(), error_message: one_line(why) }
 }
 
 /// Writes into the log why the function cannot work.
@@ -118,15 +108,8 @@ where
             event
         })
         .map_err(|failure: Diagnostic| {
-            let Diagnostic {
-                error_type,
-                error_message,
-            } = &failure;
-            tracing::error!(
-                event = "invocation.failed",
-                kind = error_type,
-                "{error_message}"
-            );
+            let Diagnostic { error_type, error_message } = &failure;
+            tracing::error!(event = "invocation.failed", kind = error_type, "{error_message}");
             failure
         });
     let Err(error) = Runtime::new(service).run().await else {

@@ -94,17 +94,13 @@ impl StoreError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Refused(_) | Self::Damaged(_) => Failure::NonRecoverable {
-                advice: self.to_string(),
-            },
-            Self::Later(seen) => Failure::Outage {
-                after_ms: 0,
-                seen: format!("the table does not answer: {seen}"),
-            },
-            Self::Contended(seen) => Failure::Wait {
-                after_ms: 0,
-                seen: seen.clone(),
-            },
+            Self::Refused(_) | Self::Damaged(_) => {
+                Failure::NonRecoverable { advice: self.to_string() }
+            }
+            Self::Later(seen) => {
+                Failure::Outage { after_ms: 0, seen: format!("the table does not answer: {seen}") }
+            }
+            Self::Contended(seen) => Failure::Wait { after_ms: 0, seen: seen.clone() },
             Self::Newer(seen) => Failure::Newer { seen: seen.clone() },
         }
     }
@@ -129,9 +125,7 @@ impl Store {
     /// The one in the table of this name.
     #[must_use]
     pub fn new(aws: &Aws, table: &str) -> Self {
-        Self {
-            table: Table::new(aws, table, CALL_MS_MAX),
-        }
+        Self { table: Table::new(aws, table, CALL_MS_MAX) }
     }
 
     /// Reads a record consistently, with the control flags beside it, whether the ledger knows `turn` as ended, and the
@@ -234,9 +228,7 @@ impl Store {
             (thread, found)
         };
         let mut whole: BTreeMap<_, _> = read.into_iter().map(whole).collect();
-        let sessions = whole
-            .values_mut()
-            .filter_map(|one| one.as_mut().ok()?.0.as_mut());
+        let sessions = whole.values_mut().filter_map(|one| one.as_mut().ok()?.0.as_mut());
         self.follow_links(sessions).await?;
         Ok(whole)
     }
@@ -263,10 +255,7 @@ impl Store {
         if turns.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = turns
-            .iter()
-            .take(ITEMS_MAX)
-            .map(|turn| key(thread, &ledger_item(turn)));
+        let keys = turns.iter().take(ITEMS_MAX).map(|turn| key(thread, &ledger_item(turn)));
         let items = self.read(keys).await?;
         let mut entries = Vec::new();
         for written in items.iter().filter_map(|item| text(item, ENTRY)) {
@@ -326,9 +315,7 @@ impl Store {
         entries: &[Entry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
-        let update = expected
-            .thread
-            .map(|version| thread_write(session, version, stale));
+        let update = expected.thread.map(|version| thread_write(session, version, stale));
         let names = &session.observed.names;
         let is_alone = entries.is_empty() && names.is_empty() && expected.sandbox.is_none();
         let mut writes = match update {

@@ -32,12 +32,7 @@ pub fn start() {
         .with_targets(ours.map(|target| (target, level)))
         // What it says of a failed invocation is said by `startup::work`, and Rust itself says where a panic was.
         .with_target("lambda_runtime::layers::panic", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer()
-        .fmt_fields(JsonFields::new())
-        .event_format(Line);
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(Line);
     // A second start (tests in one process) keeps the first.
-    let _ = tracing_subscriber::registry()
-        .with(targets)
-        .with(lines)
-        .try_init();
+    let _ = tracing_subscriber::registry().with(targets).with(lines).try_init();
 }

@@ -52,10 +52,7 @@ impl WakeError {
                     "{self}. The operator has to deploy template.yaml again, with its group of schedules and its role."
                 ),
             },
-            Self::Later(_) => Failure::Wait {
-                after_ms: 0,
-                seen: self.to_string(),
-            },
+            Self::Later(_) => Failure::Wait { after_ms: 0, seen: self.to_string() },
         }
     }
 }
@@ -92,9 +89,7 @@ impl Wakes {
         let bound = Duration::from_millis(SET_MS_MAX);
         match tokio::time::timeout(bound, self.put(target, thread, at_ms)).await {
             Ok(done) => done,
-            Err(_) => Err(WakeError::Later(format!(
-                "no answer within {SET_MS_MAX} ms"
-            ))),
+            Err(_) => Err(WakeError::Later(format!("no answer within {SET_MS_MAX} ms"))),
         }
     }
 
@@ -230,10 +225,7 @@ mod tests {
 
     #[test]
     fn a_time_is_said_in_utc_and_never_before_it_is_due() {
-        assert_eq!(
-            expression(1_795_294_965_000).as_deref(),
-            Some("at(2026-11-21T21:02:45)")
-        );
+        assert_eq!(expression(1_795_294_965_000).as_deref(), Some("at(2026-11-21T21:02:45)"));
         assert_eq!(expression(1_795_294_965_001), expression(1_795_294_966_000));
         assert_eq!(expression(0).as_deref(), Some("at(1970-01-01T00:00:00)"));
         assert_eq!(expression(u64::MAX), None);

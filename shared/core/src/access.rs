@@ -46,11 +46,7 @@ impl Policy {
     #[must_use]
     pub fn from_lists(guilds: &str, teams: &str, channels: &str, people: &str) -> Self {
         let set = |list: &str| {
-            list.split(',')
-                .map(str::trim)
-                .filter(|id| !id.is_empty())
-                .map(str::to_owned)
-                .collect()
+            list.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
         };
         Self {
             guilds: set(guilds),
@@ -65,11 +61,7 @@ impl Policy {
     /// # Errors
     /// The [`Refusal`] to tell the person.
     pub fn discord(&self, guild: &str, channels: &[&str], ids: &[&str]) -> Result<(), Refusal> {
-        if self.guilds.contains(guild) {
-            self.inside(channels, ids)
-        } else {
-            Err(Refusal::Tenant)
-        }
+        if self.guilds.contains(guild) { self.inside(channels, ids) } else { Err(Refusal::Tenant) }
     }
 
     /// A Slack request of a team's (or enterprise's) own member.
@@ -106,11 +98,7 @@ impl Policy {
         if !admits(&self.channels, channels) {
             return Err(Refusal::Channel);
         }
-        if admits(&self.people, ids) {
-            Ok(())
-        } else {
-            Err(Refusal::Person)
-        }
+        if admits(&self.people, ids) { Ok(()) } else { Err(Refusal::Person) }
     }
 }
 
@@ -120,27 +108,15 @@ mod tests {
 
     #[test]
     fn an_empty_policy_admits_nobody() {
-        assert_eq!(
-            Policy::default().discord("1", &["2"], &["3"]),
-            Err(Refusal::Tenant)
-        );
-        assert_eq!(
-            Policy::default().slack("T1", "C1", "U1"),
-            Err(Refusal::Tenant)
-        );
+        assert_eq!(Policy::default().discord("1", &["2"], &["3"]), Err(Refusal::Tenant));
+        assert_eq!(Policy::default().slack("T1", "C1", "U1"), Err(Refusal::Tenant));
     }
 
     #[test]
     fn a_thread_is_admitted_by_its_parent_and_a_person_by_a_role() {
         let policy = Policy::from_lists("1", "", "20", "role-a");
-        assert_eq!(
-            policy.discord("1", &["99", "20"], &["me", "role-a"]),
-            Ok(())
-        );
-        assert_eq!(
-            policy.discord("1", &["99"], &["me", "role-a"]),
-            Err(Refusal::Channel)
-        );
+        assert_eq!(policy.discord("1", &["99", "20"], &["me", "role-a"]), Ok(()));
+        assert_eq!(policy.discord("1", &["99"], &["me", "role-a"]), Err(Refusal::Channel));
         assert_eq!(policy.discord("1", &["20"], &["me"]), Err(Refusal::Person));
     }
 }

@@ -19,9 +19,7 @@ impl Account {
     /// The account of this one part.
     #[must_use]
     pub fn of(part: &str) -> Self {
-        Self {
-            parts: [part.to_owned()].into(),
-        }
+        Self { parts: [part.to_owned()].into() }
     }
 }
 
@@ -73,10 +71,7 @@ mod tests {
         let account = |parts: &[&str]| Account {
             parts: parts.iter().map(|part| (*part).to_owned()).collect(),
         };
-        let recorded = AccountRecord {
-            account: account(&["a", "b"]),
-            confirmed_at_ms: None,
-        };
+        let recorded = AccountRecord { account: account(&["a", "b"]), confirmed_at_ms: None };
         let standing = |parts: &[&str]| Standing::of(&account(parts), Some(&recorded));
         assert_eq!(standing(&["a", "b"]), Standing::Same);
         assert_eq!(standing(&["a", "b", "c"]), Standing::ToRemember);

@@ -55,11 +55,7 @@ impl Artifact {
         let skip = safe.chars().count().saturating_sub(NAME_CHARS_MAX);
         let name: String = safe.chars().skip(skip).collect();
         let name = name.trim_start_matches(['.', '-']);
-        if name.is_empty() {
-            "file".to_owned()
-        } else {
-            name.to_owned()
-        }
+        if name.is_empty() { "file".to_owned() } else { name.to_owned() }
     }
 
     /// Its path as words, in a code span.
@@ -152,11 +148,7 @@ mod tests {
     use super::*;
 
     fn file(path: &str, size: u64) -> Artifact {
-        Artifact {
-            path: path.to_owned(),
-            size,
-            sum: "1".to_owned(),
-        }
+        Artifact { path: path.to_owned(), size, sum: "1".to_owned() }
     }
 
     #[test]
@@ -174,10 +166,7 @@ mod tests {
         let first = file("a.png", 3);
         let known = vec![first.key()];
         assert_eq!(chosen(vec![first.clone()], &known, &limits).0, []);
-        let changed = Artifact {
-            sum: "2".to_owned(),
-            ..first
-        };
+        let changed = Artifact { sum: "2".to_owned(), ..first };
         assert_eq!(chosen(vec![changed.clone()], &known, &limits).0, [changed]);
     }
 

@@ -80,12 +80,7 @@ impl About {
     pub fn shrink(&mut self) {
         const KEPT_CHARS: usize = 80;
         match self {
-            Self::Permission {
-                subject,
-                places,
-                always,
-                ..
-            } => {
+            Self::Permission { subject, places, always, .. } => {
                 *subject = shorten(subject, KEPT_CHARS);
                 *places = Box::default();
                 *always = Box::default();
@@ -134,11 +129,7 @@ impl Question {
     /// How it is called in a few words, on one line.
     #[must_use]
     pub fn name(&self) -> String {
-        let from = if self.header.trim().is_empty() {
-            &self.text
-        } else {
-            &self.header
-        };
+        let from = if self.header.trim().is_empty() { &self.text } else { &self.header };
         shorten(&one_line(from), HEADER_CHARS_MAX)
     }
 
@@ -153,13 +144,9 @@ impl Question {
             let word = word.trim().trim_end_matches('.');
             let numbered = word.parse::<usize>().ok();
             let numbered = numbered.and_then(|n| self.options.get(n.checked_sub(1)?));
-            numbered
-                .map(|option| option.label.clone())
-                .or_else(|| self.label(word))
+            numbered.map(|option| option.label.clone()).or_else(|| self.label(word))
         };
-        one(text)
-            .map(|label| vec![label])
-            .or_else(|| text.split([',', ';']).map(one).collect())
+        one(text).map(|label| vec![label]).or_else(|| text.split([',', ';']).map(one).collect())
     }
 }
 

@@ -247,11 +247,7 @@ pub fn rule<'a>(
     if let Some(first) = mark {
         let ours = receive > 1 && first.by == *by && decision.as_ref() == Ok(&first.choice);
         return if ours && !ask.settled {
-            Ruling::TellAgent {
-                generation,
-                ask,
-                choice: first.choice.clone(),
-            }
+            Ruling::TellAgent { generation, ask, choice: first.choice.clone() }
         } else {
             Ruling::TellPerson(too_late(ask, first))
         };
@@ -264,14 +260,9 @@ pub fn rule<'a>(
         return Ruling::TellPerson(OVER.to_owned());
     }
     match decision {
-        Ok(choice) => Ruling::Mark {
-            generation,
-            ask,
-            settlement: Settlement {
-                by: by.clone(),
-                choice,
-            },
-        },
+        Ok(choice) => {
+            Ruling::Mark { generation, ask, settlement: Settlement { by: by.clone(), choice } }
+        }
         Err(unfit) => Ruling::TellPerson(unfit.to_string()),
     }
 }
@@ -291,10 +282,9 @@ mod tests {
     use crate::ask::Opt;
 
     fn question(labels: &[&str], multiple: bool, free: bool) -> Question {
-        let options = labels.iter().map(|label| Opt {
-            label: (*label).to_owned(),
-            description: String::new(),
-        });
+        let options = labels
+            .iter()
+            .map(|label| Opt { label: (*label).to_owned(), description: String::new() });
         Question {
             header: "Colour".to_owned(),
             text: "Which colour?".to_owned(),
@@ -305,10 +295,7 @@ mod tests {
     }
 
     fn picked(question: usize, options: &[usize]) -> Field {
-        Field::Picked {
-            question,
-            options: options.to_vec(),
-        }
+        Field::Picked { question, options: options.to_vec() }
     }
 
     fn words(question: usize, text: &str) -> Field {
@@ -345,14 +332,8 @@ mod tests {
             question(&[], false, false),
         ];
         let all = |first: &str, second: &str| {
-            let typed = |question, text: &str| Field::Typed {
-                question,
-                text: text.to_owned(),
-            };
-            given(
-                &asked,
-                &[typed(0, first), typed(1, second), typed(2, "so so")],
-            )
+            let typed = |question, text: &str| Field::Typed { question, text: text.to_owned() };
+            given(&asked, &[typed(0, first), typed(1, second), typed(2, "so so")])
         };
         let told = labels(&[&["blue"], &["c", "a"], &["so so"]]);
         assert_eq!(all("2", "3, A"), told);
@@ -363,14 +344,7 @@ mod tests {
         );
         assert!(all("1, 2", "a").is_err_and(|why| why.contains("takes one option")));
         assert!(all("1", "4").is_err_and(|why| why.contains("only the options")));
-        let lines = |text: &str| {
-            given(
-                &asked,
-                &[Field::Lines {
-                    text: text.to_owned(),
-                }],
-            )
-        };
+        let lines = |text: &str| given(&asked, &[Field::Lines { text: text.to_owned() }]);
         assert_eq!(
             lines("1: 2\n\n3) so\nso\n2: c, a"),
             labels(&[&["blue"], &["c", "a"], &["so\nso"]])
@@ -404,9 +378,7 @@ mod tests {
             decision(&permission, &Choice::Form(vec![picked(0, &[0])])),
             Err(Unfit::Foreign)
         );
-        let asked = About::Question {
-            questions: one.to_vec(),
-        };
+        let asked = About::Question { questions: one.to_vec() };
         assert_eq!(decision(&asked, &Choice::Once), Err(Unfit::Foreign));
         assert_eq!(decision(&asked, &Choice::Reject), Ok(Choice::Reject));
     }
@@ -430,30 +402,18 @@ mod tests {
             settled: false,
         };
         let settlement = Settlement {
-            by: Person {
-                id: "1".to_owned(),
-                name: "Robin".to_owned(),
-            },
+            by: Person { id: "1".to_owned(), name: "Robin".to_owned() },
             choice: Choice::Answers(vec![
                 vec!["a".to_owned()],
                 vec!["b".to_owned(), "and c".to_owned()],
             ]),
         };
-        assert_eq!(
-            settled(&ask, &settlement),
-            "Robin answered:\nColour: a\nColour: b, and c"
-        );
-        assert_eq!(
-            too_late(&ask, &settlement),
-            "This was already decided: Robin answered."
-        );
+        assert_eq!(settled(&ask, &settlement), "Robin answered:\nColour: a\nColour: b, and c");
+        assert_eq!(too_late(&ask, &settlement), "This was already decided: Robin answered.");
     }
 
     fn person(name: &str) -> Person {
-        Person {
-            id: name.to_owned(),
-            name: name.to_owned(),
-        }
+        Person { id: name.to_owned(), name: name.to_owned() }
     }
 
     /// A running turn with one open question, and no control flags.
@@ -462,9 +422,7 @@ mod tests {
         let mut session = Session::new(thread, 0);
         let ask = Ask {
             id: "que_1".into(),
-            about: About::Question {
-                questions: vec![question(&["a", "b"], false, false)],
-            },
+            about: About::Question { questions: vec![question(&["a", "b"], false, false)] },
             expires_at_ms: 100,
             post: None,
             settled: false,
@@ -489,22 +447,15 @@ mod tests {
     fn the_first_who_decides_in_time_is_marked_and_everybody_else_is_told() {
         let press = Choice::Form(vec![picked(0, &[1])]);
         let ruled = |found: &(Session, ControlFlags), by: &str, receive, now_ms| {
-            let ruling = rule(
-                Some((&found.0, &found.1)),
-                ("que_1", &press),
-                &person(by),
-                receive,
-                now_ms,
-            );
+            let ruling =
+                rule(Some((&found.0, &found.1)), ("que_1", &press), &person(by), receive, now_ms);
             format!("{ruling:?}")
         };
         let mut found = asking();
         assert!(ruled(&found, "Ada", 1, 99).starts_with("Mark { generation: 3"));
         assert!(ruled(&found, "Ada", 1, 100).contains("time to answer this is over"));
-        let settlement = Settlement {
-            by: person("Ada"),
-            choice: Choice::Answers(vec![vec!["b".to_owned()]]),
-        };
+        let settlement =
+            Settlement { by: person("Ada"), choice: Choice::Answers(vec![vec!["b".to_owned()]]) };
         found.1.settled.insert("que_1".into(), settlement);
         assert!(ruled(&found, "Ada", 2, 500).starts_with("TellAgent { generation: 3"));
         for (by, receive) in [("Ada", 1), ("Sam", 1), ("Sam", 2)] {

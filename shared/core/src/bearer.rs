@@ -5,11 +5,7 @@ use crate::ids::SandboxKey;
 use crate::signed::{Signing, part, text_of};
 
 /// A key of a sandbox has 128 bytes at the most.
-const SIGNING: Signing = Signing {
-    prefix: "bobbin-tools",
-    domain: "tools-bearer",
-    bytes_max: 512,
-};
+const SIGNING: Signing = Signing { prefix: "bobbin-tools", domain: "tools-bearer", bytes_max: 512 };
 
 /// Whose tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +41,7 @@ mod tests {
     use crate::ids::ThreadKey;
 
     fn bearer(generation: u32) -> Bearer {
-        Bearer {
-            sandbox: ThreadKey::discord("1", "2").expect("ids").sandbox(),
-            generation,
-        }
+        Bearer { sandbox: ThreadKey::discord("1", "2").expect("ids").sandbox(), generation }
     }
 
     #[test]
@@ -60,10 +53,7 @@ mod tests {
         assert_eq!(Bearer::read("", &keyless), None, "anybody could sign it");
         // What the header takes of a bearer (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
-        assert!(
-            text.starts_with("bobbin-tools.") && text.bytes().all(plain),
-            "{text}"
-        );
+        assert!(text.starts_with("bobbin-tools.") && text.bytes().all(plain), "{text}");
     }
 
     #[test]
@@ -73,13 +63,7 @@ mod tests {
         let other = bearer(4).signed("stack-key");
         let named = other.rsplit_once('.').expect("a tag").0;
         assert_eq!(Bearer::read("stack-key", &format!("{named}.{tag}")), None);
-        for wrong in [
-            "",
-            ".",
-            "bobbin-tools.x.1.",
-            &text[1..],
-            &text[..text.len() - 2],
-        ] {
+        for wrong in ["", ".", "bobbin-tools.x.1.", &text[1..], &text[..text.len() - 2]] {
             assert_eq!(Bearer::read("stack-key", wrong), None, "{wrong}");
         }
         assert_eq!(Bearer::read("stack-key", &"a".repeat(100_000)), None);

@@ -57,9 +57,7 @@ impl Breaker {
         };
         let until_ms = open_until_ms.max(self.probing.unwrap_or(0));
         if now_ms < until_ms {
-            Admission::No {
-                retry_in_ms: until_ms - now_ms,
-            }
+            Admission::No { retry_in_ms: until_ms - now_ms }
         } else {
             Admission::Probe
         }
@@ -68,10 +66,7 @@ impl Breaker {
     /// The state in which the caller that was told [`Admission::Probe`] is the only one that probes.
     #[must_use]
     pub fn claimed(&self, now_ms: Ms, limits: &Limits) -> Self {
-        Self {
-            probing: Some(now_ms.saturating_add(limits.breaker_probe_ms)),
-            ..self.clone()
-        }
+        Self { probing: Some(now_ms.saturating_add(limits.breaker_probe_ms)), ..self.clone() }
     }
 
     /// A call found the provider out of order.
@@ -96,11 +91,7 @@ impl Breaker {
                 if failures >= limits.breaker_failures {
                     return Self::opened(now_ms, limits.breaker_open_ms, limits);
                 }
-                Self {
-                    failures,
-                    since_ms,
-                    ..Self::default()
-                }
+                Self { failures, since_ms, ..Self::default() }
             }
         }
     }
@@ -116,11 +107,7 @@ impl Breaker {
 
     fn opened(now_ms: Ms, for_ms: u64, limits: &Limits) -> Self {
         let open_ms = for_ms.min(limits.breaker_open_ms_max);
-        Self {
-            open_until_ms: Some(now_ms.saturating_add(open_ms)),
-            open_ms,
-            ..Self::default()
-        }
+        Self { open_until_ms: Some(now_ms.saturating_add(open_ms)), open_ms, ..Self::default() }
     }
 }
 
@@ -223,10 +210,7 @@ mod tests {
 
     impl World {
         fn with(&self, breaker: Breaker) -> Self {
-            Self {
-                breaker,
-                ..self.clone()
-            }
+            Self { breaker, ..self.clone() }
         }
 
         /// Everything that can happen next.
@@ -236,9 +220,7 @@ mod tests {
                 let mut later = self.clone();
                 later.now_ms += 1;
                 let now_ms = later.now_ms;
-                later
-                    .outages
-                    .retain(|at| now_ms - at <= LIMITS.breaker_window_ms);
+                later.outages.retain(|at| now_ms - at <= LIMITS.breaker_window_ms);
                 later.probes.retain(|until| *until > now_ms);
                 next.push(later);
             }

@@ -64,10 +64,7 @@ impl Changes {
     /// Those that could not be read at all.
     #[must_use]
     pub const fn unread() -> Self {
-        Self {
-            files: Vec::new(),
-            unknown: true,
-        }
+        Self { files: Vec::new(), unknown: true }
     }
 
     /// Everything as one patch of at most so many bytes, with a summary above that `git apply` passes over. None when
@@ -135,16 +132,12 @@ impl Change {
         // Git ends a name with blanks in it by a tab.
         let tab = if file.contains(' ') { "\t" } else { "" };
         let (mode, old, new) = match self.how {
-            How::Added => (
-                "new file mode 100644\n",
-                "/dev/null".to_owned(),
-                format!("b/{file}{tab}"),
-            ),
-            How::Deleted => (
-                "deleted file mode 100644\n",
-                format!("a/{file}{tab}"),
-                "/dev/null".to_owned(),
-            ),
+            How::Added => {
+                ("new file mode 100644\n", "/dev/null".to_owned(), format!("b/{file}{tab}"))
+            }
+            How::Deleted => {
+                ("deleted file mode 100644\n", format!("a/{file}{tab}"), "/dev/null".to_owned())
+            }
             How::Modified => ("", format!("a/{file}{tab}"), format!("b/{file}{tab}")),
         };
         let end = if hunks.ends_with('\n') { "" } else { "\n" };
@@ -163,18 +156,13 @@ pub fn in_short(usage: &Usage) -> Option<String> {
         (n, false) => format!("{n} files"),
         (n, true) => format!("at least {n} files"),
     };
-    Some(format!(
-        "{files} changed, +{} -{}",
-        usage.added, usage.removed
-    ))
+    Some(format!("{files} changed, +{} -{}", usage.added, usage.removed))
 }
 
 /// The summary and the patch below it, of what [`Changes::patch`] made.
 #[must_use]
 pub fn parts(patch: &str) -> (&str, &str) {
-    patch
-        .split_once("\n\n")
-        .map_or((patch.trim_end(), ""), |(summary, body)| (summary, body))
+    patch.split_once("\n\n").map_or((patch.trim_end(), ""), |(summary, body)| (summary, body))
 }
 
 #[cfg(test)]
@@ -190,11 +178,7 @@ mod tests {
             how,
             added: 1,
             removed: u64::from(how != How::Added),
-            patch: if body.is_empty() {
-                String::new()
-            } else {
-                patch
-            },
+            patch: if body.is_empty() { String::new() } else { patch },
         }
     }
 
@@ -244,14 +228,8 @@ mod tests {
 
     #[test]
     fn the_numbers_of_the_card_are_those_of_the_files() {
-        let usage = three().counted(Usage {
-            tokens: 7,
-            ..Usage::default()
-        });
-        assert_eq!(
-            (usage.tokens, usage.files, usage.added, usage.removed),
-            (7, 3, 3, 2)
-        );
+        let usage = three().counted(Usage { tokens: 7, ..Usage::default() });
+        assert_eq!((usage.tokens, usage.files, usage.added, usage.removed), (7, 3, 3, 2));
         assert_eq!(in_short(&usage).unwrap(), "3 files changed, +3 -2");
     }
 
@@ -259,14 +237,8 @@ mod tests {
     fn what_could_not_be_found_out_is_not_nothing() {
         let short = |changes: &Changes| in_short(&changes.counted(Usage::default()));
         assert_eq!(short(&Changes::default()), None);
-        assert_eq!(
-            short(&Changes::unread()).unwrap(),
-            "changed files not known"
-        );
-        let some = Changes {
-            unknown: true,
-            ..three()
-        };
+        assert_eq!(short(&Changes::unread()).unwrap(), "changed files not known");
+        let some = Changes { unknown: true, ..three() };
         assert_eq!(short(&some).unwrap(), "at least 3 files changed, +3 -2");
         let patch = some.patch(10_000).unwrap();
         assert!(patch.starts_with("at least 3 files changed"), "{patch}");

@@ -21,14 +21,8 @@ pub enum Command {
 
 impl Command {
     /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Reset,
-        Self::List,
-        Self::Name,
-        Self::Connect,
-        Self::Destroy,
-        Self::Setup,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Reset, Self::List, Self::Name, Self::Connect, Self::Destroy, Self::Setup];
 
     /// After a slash, one word; and after the app's name, some.
     const fn words(self) -> (&'static str, &'static str) {
@@ -49,11 +43,7 @@ impl Tenant {
     #[must_use]
     pub fn command(&self, command: Command) -> &'static str {
         let (slash, mention) = command.words();
-        if self.as_str().starts_with("slack:") {
-            mention
-        } else {
-            slash
-        }
+        if self.as_str().starts_with("slack:") { mention } else { slash }
     }
 }
 
@@ -85,10 +75,7 @@ mod tests {
             ]
         };
         for (there, here) in said(&slack).iter().zip(said(&discord)) {
-            assert!(
-                there.contains("@Bobbin sandbox ") && !there.contains('/'),
-                "{there}"
-            );
+            assert!(there.contains("@Bobbin sandbox ") && !there.contains('/'), "{there}");
             assert!(here.contains("/sandbox-") && !here.contains('@'), "{here}");
         }
         let group = ThreadKey::Sandbox(slack.sandbox());

@@ -141,34 +141,19 @@ mod tests {
     #[test]
     fn keys_tokens_and_passwords_are_hidden_and_nothing_else() {
         for (text, shown) in [
-            (
-                "INFO key=sk-ant-api03-0123456789abcdef service=llm",
-                "INFO key=*** service=llm",
-            ),
+            ("INFO key=sk-ant-api03-0123456789abcdef service=llm", "INFO key=*** service=llm"),
             (
                 r#"{"authorization":"Bearer abcdefghijklmnopqrstuvwxyz"}"#,
                 r#"{"authorization":"Bearer ***"}"#,
             ),
-            (
-                "clone https://user:hunter2@example.org/a.git",
-                "clone https://***@example.org/a.git",
-            ),
-            (
-                "xoxb-1234567890-abcdef and dtn_0123456789abcdef",
-                "*** and ***",
-            ),
-            (
-                "task-list of the risk-based desk-",
-                "task-list of the risk-based desk-",
-            ),
+            ("clone https://user:hunter2@example.org/a.git", "clone https://***@example.org/a.git"),
+            ("xoxb-1234567890-abcdef and dtn_0123456789abcdef", "*** and ***"),
+            ("task-list of the risk-based desk-", "task-list of the risk-based desk-"),
             (
                 "GET http://127.0.0.1:4096/session 200 sk-1",
                 "GET http://127.0.0.1:4096/session 200 sk-1",
             ),
-            (
-                "bearer of news: everything is well",
-                "bearer of news: everything is well",
-            ),
+            ("bearer of news: everything is well", "bearer of news: everything is well"),
             ("ä\n漢字 …", "ä\n漢字 …"),
             ("", ""),
         ] {

@@ -32,10 +32,7 @@ impl Verdict {
     /// What becomes of a message that this worker is too old for; `receive` counts its deliveries, from 1.
     #[must_use]
     pub fn newer(seen: String, receive: u32, limits: &Limits) -> Self {
-        Self::Newer {
-            delay_ms: wait_ms(limits, receive),
-            seen,
-        }
+        Self::Newer { delay_ms: wait_ms(limits, receive), seen }
     }
 
     /// What becomes of a message when what it needs was not to be had: what passes is waited out for as long as that takes,

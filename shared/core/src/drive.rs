@@ -14,20 +14,12 @@ use crate::ports::World;
 /// Drives one delivery to its verdict.
 pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let thread = &delivery.message.thread;
-    let now = || Now {
-        ms: world.now_ms(),
-        visible_until_ms: world.visible_until_ms(),
-    };
+    let now = || Now { ms: world.now_ms(), visible_until_ms: world.visible_until_ms() };
     let mut machine = Machine::Start;
     loop {
         let outcome = match machine.step(now(), delivery) {
             Step::Read => Outcome::Loaded(world.load(thread, delivery.message.about()).await),
-            Step::Write {
-                session,
-                expected,
-                entries,
-                prepare,
-            } => {
+            Step::Write { session, expected, entries, prepare } => {
                 let written = world.save(session, expected, entries);
                 let ready = async {
                     if let Some(effect) = prepare {

@@ -21,11 +21,7 @@ impl Glance {
     /// State and last use.
     #[must_use]
     pub fn words(&self, now_ms: Ms) -> String {
-        format!(
-            "{} · {}",
-            self.state,
-            used(self.in_use, self.last_used_ms, now_ms)
-        )
+        format!("{} · {}", self.state, used(self.in_use, self.last_used_ms, now_ms))
     }
 }
 

@@ -286,11 +286,7 @@ impl fmt::Display for ThreadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Discord { guild, thread } => write!(f, "discord:{guild}:{thread}"),
-            Self::Slack {
-                team,
-                channel,
-                root_ts,
-            } => write!(f, "slack:{team}:{channel}:{root_ts}"),
+            Self::Slack { team, channel, root_ts } => write!(f, "slack:{team}:{channel}:{root_ts}"),
             Self::SlackDirect { team, user } => write!(f, "slack:{team}:{DIRECT}:{user}"),
             Self::Sandbox(key) => write!(f, "{SANDBOX_GROUP}{key}"),
         }
@@ -303,23 +299,19 @@ impl FromStr for ThreadKey {
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         if let Some(key) = s.strip_prefix(SANDBOX_GROUP) {
             let key = key.parse::<SandboxKey>();
-            return key
-                .map(Self::Sandbox)
-                .map_err(|_| BadThreadKey(s.to_owned()));
+            return key.map(Self::Sandbox).map_err(|_| BadThreadKey(s.to_owned()));
         }
         let parts: Vec<&str> = s.split(':').collect();
         if s.len() > THREAD_KEY_CHARS_MAX || !parts.iter().all(|part| is_plain(part)) {
             return Err(BadThreadKey(s.to_owned()));
         }
         match parts[..] {
-            ["discord", guild, thread] => Ok(Self::Discord {
-                guild: guild.to_owned(),
-                thread: thread.to_owned(),
-            }),
-            ["slack", team, DIRECT, user] => Ok(Self::SlackDirect {
-                team: team.to_owned(),
-                user: user.to_owned(),
-            }),
+            ["discord", guild, thread] => {
+                Ok(Self::Discord { guild: guild.to_owned(), thread: thread.to_owned() })
+            }
+            ["slack", team, DIRECT, user] => {
+                Ok(Self::SlackDirect { team: team.to_owned(), user: user.to_owned() })
+            }
             ["slack", team, channel, root_ts] => Ok(Self::Slack {
                 team: team.to_owned(),
                 channel: channel.to_owned(),
@@ -363,14 +355,12 @@ impl SandboxKey {
                 channel: NO_CHANNEL.to_owned(),
                 root_ts: id.to_owned(),
             },
-            Some((_, guild)) => ThreadKey::Discord {
-                guild: guild.to_owned(),
-                thread: format!("{NO_CHANNEL}-{id}"),
-            },
-            None => ThreadKey::Discord {
-                guild: String::new(),
-                thread: format!("{NO_CHANNEL}-{id}"),
-            },
+            Some((_, guild)) => {
+                ThreadKey::Discord { guild: guild.to_owned(), thread: format!("{NO_CHANNEL}-{id}") }
+            }
+            None => {
+                ThreadKey::Discord { guild: String::new(), thread: format!("{NO_CHANNEL}-{id}") }
+            }
         };
         Self(Box::new(of))
     }
@@ -559,10 +549,7 @@ impl PromptIds {
     pub fn mint(thread: &ThreadKey, turn: &TurnId, now_ms: Ms) -> Self {
         let time = format!("{:012x}", (now_ms.wrapping_mul(0x1000)) & 0xffff_ffff_ffff);
         let tail = &digest(&["prompt", &thread.to_string(), turn])[..14];
-        Self {
-            message: format!("msg_{time}{tail}"),
-            part: format!("prt_{time}{tail}"),
-        }
+        Self { message: format!("msg_{time}{tail}"), part: format!("prt_{time}{tail}") }
     }
 
     /// The id of the part with this index.
@@ -642,10 +629,7 @@ mod tests {
         let of = |value: &str| secret_version("stack-key", "OPENAI_API_KEY", value);
         assert_eq!(of("sk-one"), of("sk-one"));
         assert_ne!(of("sk-one"), of("sk-two"));
-        assert_ne!(
-            of("sk-one"),
-            secret_version("another", "OPENAI_API_KEY", "sk-one")
-        );
+        assert_ne!(of("sk-one"), secret_version("another", "OPENAI_API_KEY", "sk-one"));
         assert!(!of("sk-one").contains("sk-one"));
     }
 
@@ -710,10 +694,7 @@ mod tests {
     #[test]
     fn all_direct_messages_of_a_person_are_a_thread_of_their_own_kind_and_two_people_have_two() {
         let of = |user| ThreadKey::slack_direct("T1", user).expect("valid");
-        let expected = ThreadKey::SlackDirect {
-            team: "T1".to_owned(),
-            user: "U1".to_owned(),
-        };
+        let expected = ThreadKey::SlackDirect { team: "T1".to_owned(), user: "U1".to_owned() };
         assert_eq!(of("U1"), expected);
         assert_eq!(of("U1").to_string().parse(), Ok(expected));
         let name = |user| sandbox_name("dev", &of(user).sandbox(), 1);
@@ -742,14 +723,8 @@ mod tests {
     fn names_differ_by_thread_and_generation_and_fit_their_platforms() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::discord("1", "3").expect("valid");
-        assert_ne!(
-            sandbox_name("dev", &a.sandbox(), 1),
-            sandbox_name("dev", &b.sandbox(), 1)
-        );
-        assert_ne!(
-            sandbox_name("dev", &a.sandbox(), 1),
-            sandbox_name("dev", &a.sandbox(), 2)
-        );
+        assert_ne!(sandbox_name("dev", &a.sandbox(), 1), sandbox_name("dev", &b.sandbox(), 1));
+        assert_ne!(sandbox_name("dev", &a.sandbox(), 1), sandbox_name("dev", &a.sandbox(), 2));
         let nonce = post_key(&a, &"t".into(), &PostKind::Chunk(0));
         assert!(nonce.len() <= 25);
         assert_ne!(nonce, post_key(&a, &"t".into(), &PostKind::Chunk(1)));

@@ -20,9 +20,7 @@ pub fn is_image(name: &str, media_type: Option<&str>) -> bool {
         return KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind));
     }
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    ["png", "jpg", "jpeg", "gif", "webp"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(ending))
+    ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
 
 /// The media type of an image by its first bytes; none when it is none of those kinds.
@@ -32,21 +30,7 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(KINDS[0]),
         [0xff, 0xd8, 0xff, ..] => Some(KINDS[1]),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(KINDS[2]),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some(KINDS[3]),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(KINDS[3]),
         _ => None,
     }
 }

@@ -76,12 +76,8 @@ impl Key {
     }
 
     /// The keys that a tenant can have of its own, in the order in which they are told.
-    pub const OF_TENANTS: [Self; 4] = [
-        Self::DaytonaApiKey,
-        Self::AnthropicApiKey,
-        Self::OpenAiApiKey,
-        Self::OpenRouterApiKey,
-    ];
+    pub const OF_TENANTS: [Self; 4] =
+        [Self::DaytonaApiKey, Self::AnthropicApiKey, Self::OpenAiApiKey, Self::OpenRouterApiKey];
 
     /// Whose key it is, as one word that people type and that is stored; none for a key that no tenant has.
     #[must_use]

@@ -84,10 +84,8 @@ pub fn brief(text: &str) -> String {
 /// None when it is too long to be kept.
 #[must_use]
 pub fn kept(prompt: &Prompt) -> Option<Prompt> {
-    (prompt.text.len() <= AGAIN_BYTES_MAX).then(|| Prompt {
-        attachments: Vec::new(),
-        ..prompt.clone()
-    })
+    (prompt.text.len() <= AGAIN_BYTES_MAX)
+        .then(|| Prompt { attachments: Vec::new(), ..prompt.clone() })
 }
 
 /// What a new agent session is told about the thread so far; empty when there is nothing. The newest entries win.
@@ -134,10 +132,7 @@ mod tests {
     fn entry(n: u64, asked: &str, answered: &str) -> Entry {
         Entry {
             turn: format!("t{n}").into(),
-            by: Person {
-                id: "1".to_owned(),
-                name: "Ada".to_owned(),
-            },
+            by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
             accepted_at_ms: n,
             ended_at_ms: n,
             outcome: Outcome::Answered,
@@ -155,10 +150,7 @@ mod tests {
 
     #[test]
     fn a_digest_tells_the_thread_so_far_oldest_first() {
-        let lost = Entry {
-            outcome: Outcome::Lost,
-            ..entry(2, "add\na test", "")
-        };
+        let lost = Entry { outcome: Outcome::Lost, ..entry(2, "add\na test", "") };
         assert_eq!(
             digest(&[lost, entry(1, "what is here?", "A parser.")]),
             "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What was asked and answered so far, oldest first and shortened:\n\
@@ -170,15 +162,12 @@ mod tests {
 
     #[test]
     fn a_digest_is_bounded_in_entries_in_each_and_in_all_and_keeps_the_newest() {
-        let many: Vec<Entry> = (0..200)
-            .map(|n| entry(n, &"ä".repeat(9_000), &"ö".repeat(9_000)))
-            .collect();
+        let many: Vec<Entry> =
+            (0..200).map(|n| entry(n, &"ä".repeat(9_000), &"ö".repeat(9_000))).collect();
         let told = digest(&many);
         assert!(crate::text::units(&told) <= DIGEST_UNITS_MAX);
         assert!(
-            told.lines()
-                .skip(1)
-                .all(|line| crate::text::units(line) <= DIGEST_ENTRY_UNITS_MAX)
+            told.lines().skip(1).all(|line| crate::text::units(line) <= DIGEST_ENTRY_UNITS_MAX)
         );
         let short: Vec<Entry> = (0..200).map(|n| entry(n, &format!("q{n}"), "a")).collect();
         let told = digest(&short);
@@ -200,10 +189,7 @@ mod tests {
             ..Prompt::default()
         };
         assert_eq!(kept(&prompt).expect("small").attachments, Vec::new());
-        let huge = Prompt {
-            text: "x".repeat(AGAIN_BYTES_MAX + 1),
-            ..prompt
-        };
+        let huge = Prompt { text: "x".repeat(AGAIN_BYTES_MAX + 1), ..prompt };
         assert_eq!(kept(&huge), None);
     }
 }

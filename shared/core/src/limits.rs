@@ -349,25 +349,19 @@ impl Limits {
         let doubled = (self.backoff_ms_max / 1_000)
             .saturating_mul(root)
             .saturating_mul(1 << (beyond / OUTAGE_DOUBLING).min(32));
-        doubled
-            .max(self.backoff_ms_max)
-            .min(self.outage_backoff_ms_max)
+        doubled.max(self.backoff_ms_max).min(self.outage_backoff_ms_max)
     }
 
     /// How long a message of this age waits for what only stands in its way, at most.
     #[must_use]
     pub fn within_age(&self, age_ms: u64) -> u64 {
-        (age_ms / AGE_SHARE)
-            .max(self.backoff_ms)
-            .min(self.outage_backoff_ms_max)
+        (age_ms / AGE_SHARE).max(self.backoff_ms).min(self.outage_backoff_ms_max)
     }
 
     /// The delay in an outage that is known to have lasted so long: a fifth of that, within the bounds of any other.
     #[must_use]
     pub fn outage_delay(&self, lasted_ms: u64) -> u64 {
-        (lasted_ms / 5)
-            .max(self.backoff_ms)
-            .min(self.outage_backoff_ms_max)
+        (lasted_ms / 5).max(self.backoff_ms).min(self.outage_backoff_ms_max)
     }
 
     /// The delay of a message that waits for somebody else who works with its sandbox: of a turn's deliveries most may have
@@ -455,19 +449,13 @@ impl Limits {
                 "auto_stop_min must be longer than idle_pause_ms",
             ),
             (self.attempts > 0, "attempts must be at least 1"),
-            (
-                self.card_roll_ms >= MIN_CARD_ROLL_MS,
-                "card_roll_ms must be at least 1000",
-            ),
+            (self.card_roll_ms >= MIN_CARD_ROLL_MS, "card_roll_ms must be at least 1000"),
             (
                 self.steers.saturating_mul(self.steer_bytes) <= KEPT_BYTES_MAX
                     && self.queued_bytes <= KEPT_BYTES_MAX,
                 "steers times steer_bytes, and queued_bytes, must be at most 131072",
             ),
-            (
-                self.untold_bytes <= KEPT_BYTES_MAX,
-                "untold_bytes must be at most 131072",
-            ),
+            (self.untold_bytes <= KEPT_BYTES_MAX, "untold_bytes must be at most 131072"),
             (
                 self.breaker_failures > 0 && self.breaker_open_ms > 0,
                 "breaker_failures and breaker_open_ms must be above 0",
@@ -480,10 +468,7 @@ impl Limits {
                 self.attachment_bytes <= HELD_BYTES_MAX && self.artifact_bytes <= HELD_BYTES_MAX,
                 "attachment_bytes and artifact_bytes must be at most 20971520: a worker holds a file twice in its 128 MB",
             ),
-            (
-                self.secrets_ms >= MIN_SECRETS_MS,
-                "secrets_ms must be at least 1000",
-            ),
+            (self.secrets_ms >= MIN_SECRETS_MS, "secrets_ms must be at least 1000"),
             (
                 self.breaker_open_ms <= self.breaker_open_ms_max,
                 "breaker_open_ms must be at most breaker_open_ms_max",
@@ -521,10 +506,7 @@ const _: () = {
     assert!(l.turn_ms.div_ceil(l.look_ms_max) < LOOKS_NUDGED as u64);
     assert!(LOOK_SOON_MS < NUDGE_APART_MS && NUDGE_APART_MS < l.look_ms_min);
     // The way back: every delivery follows for as long as a function can.
-    let held = Limits {
-        hold_ms: HOLD_MS_MAX,
-        ..l
-    };
+    let held = Limits { hold_ms: HOLD_MS_MAX, ..l };
     assert!(held.deliveries() < DELIVERIES_MAX as u64);
     assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
     assert!(l.breaker_probe_ms > l.lifecycle_call_ms);
@@ -556,10 +538,7 @@ mod tests {
 
     #[test]
     fn bounds_that_contradict_each_other_are_named() {
-        let limits = Limits {
-            heartbeat_ms: 100_000,
-            ..Limits::DEFAULT
-        };
+        let limits = Limits { heartbeat_ms: 100_000, ..Limits::DEFAULT };
         assert_eq!(
             limits.check().expect_err("contradiction"),
             "limits: heartbeat_ms must be at most half of visibility_ms"
@@ -573,20 +552,10 @@ mod tests {
         let limits = Limits::DEFAULT;
         let delay = |(receive, lasted_ms)| limits.lease_delay(receive, lasted_ms);
         assert_eq!(
-            [
-                (1, 3_600_000),
-                (3, 3_600_000),
-                (300, 0),
-                (300, 7_000),
-                (300, 3_600_000)
-            ]
-            .map(delay),
+            [(1, 3_600_000), (3, 3_600_000), (300, 0), (300, 7_000), (300, 3_600_000)].map(delay),
             [2_000, 8_000, 2_000, 7_000, 60_000]
         );
-        let crossed = Limits {
-            backoff_ms_max: 20,
-            ..Limits::DEFAULT
-        };
+        let crossed = Limits { backoff_ms_max: 20, ..Limits::DEFAULT };
         assert_eq!(crossed.lease_delay(1, 0), 20);
     }
 
@@ -608,17 +577,11 @@ mod tests {
         let limits = Limits::DEFAULT;
         let minutes = |n| limits.outage_backoff(n) / MINUTE_MS;
         assert_eq!(limits.outage_backoff(1), 2_000);
-        assert_eq!(
-            [10, 20, 24, 32, 40, 47, 48, 149].map(minutes),
-            [1, 1, 2, 8, 32, 107, 120, 120]
-        );
+        assert_eq!([10, 20, 24, 32, 40, 47, 48, 149].map(minutes), [1, 1, 2, 8, 32, 107, 120, 120]);
         let mut lasted_ms = 0;
         for receive in 1..CONTROL_DELIVERIES_MAX {
             let delay_ms = limits.outage_backoff(receive);
-            assert!(
-                receive <= 20 || delay_ms * 5 <= lasted_ms + MINUTE_MS,
-                "{receive}"
-            );
+            assert!(receive <= 20 || delay_ms * 5 <= lasted_ms + MINUTE_MS, "{receive}");
             lasted_ms += delay_ms;
         }
     }
@@ -626,16 +589,9 @@ mod tests {
     #[test]
     fn a_turn_that_has_been_looked_at_often_is_tried_again_soon_and_outlasts_a_weekend() {
         let limits = Limits::DEFAULT;
-        let delay = |receive, age_ms| {
-            limits
-                .outage_backoff(receive)
-                .min(limits.within_age(age_ms))
-        };
+        let delay = |receive, age_ms| limits.outage_backoff(receive).min(limits.within_age(age_ms));
         let ten_minutes_old = delay(60, 10 * MINUTE_MS);
-        assert_eq!(
-            ten_minutes_old, 30_000,
-            "not the two hours of a sixtieth try"
-        );
+        assert_eq!(ten_minutes_old, 30_000, "not the two hours of a sixtieth try");
         for (before, age_ms) in [(0, 0), (40, 10 * MINUTE_MS), (300, 80 * MINUTE_MS)] {
             let (mut waited_ms, mut receive) = (0, before);
             while waited_ms < WEEKEND_MS {
@@ -665,10 +621,7 @@ mod tests {
     fn looks_grow_apart_with_the_age_of_a_turn_and_never_take_more_deliveries_than_are_counted() {
         let limits = Limits::DEFAULT;
         let at = |seconds: u64| limits.look_after(seconds * 1_000, 1);
-        assert_eq!(
-            [0, 60, 120, 240, 5_000].map(at),
-            [5_000, 5_000, 10_000, 20_000, 20_000]
-        );
+        assert_eq!([0, 60, 120, 240, 5_000].map(at), [5_000, 5_000, 10_000, 20_000, 20_000]);
         let (mut age_ms, mut looks) = (limits.hold_ms, 0);
         while age_ms < 5 * MINUTE_MS {
             age_ms += limits.look_after(age_ms, looks);
@@ -689,30 +642,11 @@ mod tests {
 
     #[test]
     fn bounds_with_which_a_turn_would_use_up_its_deliveries_are_refused() {
-        let too_often = Limits {
-            look_ms_max: 5_000,
-            ..Limits::DEFAULT
-        };
-        assert!(
-            too_often
-                .check()
-                .expect_err("too often")
-                .contains("1000 deliveries")
-        );
-        let too_long = Limits {
-            hold_ms: HOLD_MS_MAX + 1,
-            ..Limits::DEFAULT
-        };
-        assert!(
-            too_long
-                .check()
-                .expect_err("too long")
-                .contains("hold_ms must be at most 780000")
-        );
-        let as_before = Limits {
-            hold_ms: HOLD_MS_MAX,
-            ..Limits::DEFAULT
-        };
+        let too_often = Limits { look_ms_max: 5_000, ..Limits::DEFAULT };
+        assert!(too_often.check().expect_err("too often").contains("1000 deliveries"));
+        let too_long = Limits { hold_ms: HOLD_MS_MAX + 1, ..Limits::DEFAULT };
+        assert!(too_long.check().expect_err("too long").contains("hold_ms must be at most 780000"));
+        let as_before = Limits { hold_ms: HOLD_MS_MAX, ..Limits::DEFAULT };
         assert_eq!(as_before.check(), Ok(()));
         assert_eq!(as_before.held_until(5), Ms::MAX);
         let stored: Limits = serde_json::from_str(r#"{"follow_window_ms": 3000}"#).expect("valid");
@@ -722,9 +656,6 @@ mod tests {
     #[test]
     fn backoff_doubles_up_to_its_cap() {
         let limits = Limits::DEFAULT;
-        assert_eq!(
-            [1, 2, 3, 40].map(|n| limits.backoff(n)),
-            [2_000, 4_000, 8_000, 60_000]
-        );
+        assert_eq!([1, 2, 3, 40].map(|n| limits.backoff(n)), [2_000, 4_000, 8_000, 60_000]);
     }
 }

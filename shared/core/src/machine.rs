@@ -147,9 +147,7 @@ impl Machine {
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
         let next = match self {
             Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
-            Self::Write {
-                known, decision, ..
-            } => {
+            Self::Write { known, decision, .. } => {
                 return Step::Write {
                     session: &decision.session,
                     expected: Versions::to_change(&known.session, &decision.session),
@@ -163,12 +161,9 @@ impl Machine {
         match next {
             // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
             // now, an edit of the card above all, could undo what they did.
-            Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => {
-                Step::End(hold(
-                    delivery.limits.backoff_ms,
-                    "the message has become visible to others",
-                ))
-            }
+            Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => Step::End(
+                hold(delivery.limits.backoff_ms, "the message has become visible to others"),
+            ),
             Next::Do(effect) => Step::Perform(effect),
             Next::Together { work, card } => Step::PerformBoth { work, card },
             Next::Done => Step::End(Verdict::Done),
@@ -222,11 +217,7 @@ impl Machine {
                 Self::decided(known, *cause, now, delivery)
             }
             (
-                Self::Write {
-                    mut known,
-                    decision,
-                    ..
-                },
+                Self::Write { mut known, decision, .. },
                 Outcome::Saved(Ok(Saved::Written(flags))),
             ) => {
                 let Decision { mut session, next } = *decision;
@@ -234,19 +225,9 @@ impl Machine {
                 session.observed.entries.clear();
                 session.observed.names.clear();
                 (known.session, known.flags) = (session, flags);
-                Self::Act {
-                    known,
-                    next: Box::new(next),
-                }
+                Self::Act { known, next: Box::new(next) }
             }
-            (
-                Self::Write {
-                    mut known,
-                    cause,
-                    decision,
-                },
-                Outcome::Saved(Ok(Saved::Conflict)),
-            ) => {
+            (Self::Write { mut known, cause, decision }, Outcome::Saved(Ok(Saved::Conflict))) => {
                 let expected = Versions::to_change(&known.session, &decision.session);
                 known.conflicts += 1;
                 if expected.sandbox.is_none() || known.conflicts > CONFLICTS_MAX {
@@ -287,10 +268,7 @@ impl Machine {
                         flags.is_some_and(|flags| flags.ask_for_more_than(&known.flags));
                     Self::End(hold(if is_wanted { 0 } else { delay_ms }, &why))
                 }
-                next => Self::Act {
-                    known,
-                    next: Box::new(next),
-                },
+                next => Self::Act { known, next: Box::new(next) },
             },
             (Self::Act { known, next }, came) => match (*next, came) {
                 (Next::Do(effect), Outcome::Done(event)) => {
@@ -298,21 +276,12 @@ impl Machine {
                 }
                 (
                     Next::Together { work, card },
-                    Outcome::BothDone {
-                        work: of_work,
-                        card: of_card,
-                    },
+                    Outcome::BothDone { work: of_work, card: of_card },
                 ) => {
-                    let cause = Cause::Both {
-                        work: (work, of_work),
-                        card: (card, of_card),
-                    };
+                    let cause = Cause::Both { work: (work, of_work), card: (card, of_card) };
                     Self::heard(known, cause, now, delivery)
                 }
-                (next, _) => Self::Act {
-                    known,
-                    next: Box::new(next),
-                },
+                (next, _) => Self::Act { known, next: Box::new(next) },
             },
             (asked, _) => asked,
         }
@@ -334,10 +303,7 @@ impl Machine {
             // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
             // quicker than the next look at them. One that came to its own end was not.
             Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
-                Self::Reread {
-                    known,
-                    cause: Box::new(cause),
-                }
+                Self::Reread { known, cause: Box::new(cause) }
             }
             cause => Self::decided(known, cause, now, delivery),
         }
@@ -359,33 +325,20 @@ impl Machine {
             && !changed.sandbox.differs_from(&known.session.sandbox)
         {
             known.session = decision.session;
-            Self::Act {
-                known,
-                next: Box::new(decision.next),
-            }
+            Self::Act { known, next: Box::new(decision.next) }
         } else {
-            Self::Write {
-                known,
-                cause: Box::new(cause),
-                decision: Box::new(decision),
-            }
+            Self::Write { known, cause: Box::new(cause), decision: Box::new(decision) }
         }
     }
 }
 
 /// Never at once: two losers that retry immediately can undo each other for ever.
 fn conflict(delivery: &Delivery<'_>) -> Verdict {
-    hold(
-        delivery.limits.backoff_ms,
-        "another worker wrote the record",
-    )
+    hold(delivery.limits.backoff_ms, "another worker wrote the record")
 }
 
 fn hold(delay_ms: u64, why: &str) -> Verdict {
-    Verdict::Hold {
-        delay_ms,
-        why: why.to_owned(),
-    }
+    Verdict::Hold { delay_ms, why: why.to_owned() }
 }
 
 fn too_new(cause: &Cause) -> Option<String> {
@@ -411,9 +364,7 @@ fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
 /// refuses comes to its end by the queue's count, and is told then.
 fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) -> Machine {
     let why = format!("the record could not be {what}: {failure:?}");
-    let Delivery {
-        limits, receive, ..
-    } = delivery;
+    let Delivery { limits, receive, .. } = delivery;
     let asked_ms = match failure {
         Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => *after_ms,
         _ => 0,

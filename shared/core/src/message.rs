@@ -99,10 +99,9 @@ impl Body {
                 | Work::Connect { membership, .. } => Some(membership),
                 _ => None,
             },
-            Self::Announce(announce) => announce
-                .prompt
-                .as_mut()
-                .map(|prompt| &mut prompt.membership),
+            Self::Announce(announce) => {
+                announce.prompt.as_mut().map(|prompt| &mut prompt.membership)
+            }
             Self::Control(control) => Some(&mut control.membership),
             Self::Candidate(candidate) => candidate.said.membership_mut(),
             Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
@@ -152,8 +151,7 @@ fn within_the_queues_alphabet(json: String) -> String {
         return json;
     }
     // Outside of its strings JSON has ASCII alone.
-    json.replace('\u{fffe}', "\\ufffe")
-        .replace('\u{ffff}', "\\uffff")
+    json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 /// Says past the group's head that a prompt waits behind it. Sent after the prompt; what becomes of it changes nothing
@@ -181,19 +179,16 @@ impl Announce {
     #[must_use]
     pub fn of(body: &Body) -> Option<Self> {
         match body {
-            Body::Message(Message {
-                id,
-                thread,
-                accepted_at_ms,
-                work: Work::Prompt(prompt),
-            }) => Some(Self {
-                turn: id.clone(),
-                thread: thread.clone(),
-                by: prompt.by.clone(),
-                accepted_at_ms: *accepted_at_ms,
-                prompt: (prompt.is_plain() && prompt.bytes() <= ANNOUNCED_BYTES_MAX)
-                    .then(|| prompt.clone()),
-            }),
+            Body::Message(Message { id, thread, accepted_at_ms, work: Work::Prompt(prompt) }) => {
+                Some(Self {
+                    turn: id.clone(),
+                    thread: thread.clone(),
+                    by: prompt.by.clone(),
+                    accepted_at_ms: *accepted_at_ms,
+                    prompt: (prompt.is_plain() && prompt.bytes() <= ANNOUNCED_BYTES_MAX)
+                        .then(|| prompt.clone()),
+                })
+            }
             _ => None,
         }
     }
@@ -380,14 +375,8 @@ pub enum Operation {
 
 impl Operation {
     /// Every one of them.
-    pub const ALL: [Self; 6] = [
-        Self::Pause,
-        Self::Resume,
-        Self::Destroy,
-        Self::Forget,
-        Self::Snapshot,
-        Self::Create,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Pause, Self::Resume, Self::Destroy, Self::Forget, Self::Snapshot, Self::Create];
 
     /// What it is called by who waits for its effect.
     #[must_use]
@@ -637,16 +626,10 @@ impl Want {
             Self::Settle { .. } => Some("The decision"),
             Self::Connect { .. } => Some("Connect"),
             Self::Operate { operation, .. } => Some(operation.effect()),
-            Self::Configure {
-                change: Change::Show,
-            } => None,
+            Self::Configure { change: Change::Show } => None,
             Self::Configure { .. } => Some("The change of the settings"),
-            Self::OwnKey {
-                key: KeyWish::Check { .. },
-            } => Some("The check of the key"),
-            Self::OwnKey {
-                key: KeyWish::Remove { .. },
-            } => Some("The removal of the key"),
+            Self::OwnKey { key: KeyWish::Check { .. } } => Some("The check of the key"),
+            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("The removal of the key"),
             Self::OwnKey { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }
@@ -724,14 +707,10 @@ impl Body {
                 _ => false,
             },
             Self::Open(open) => open.prompt.wants.runtime.is_some(),
-            Self::Control(Control {
-                want: Want::Configure { change },
-                ..
-            }) => change.is_of_runtimes(),
-            Self::Overview(Overview {
-                change: Some(change),
-                ..
-            }) => change.is_of_runtimes(),
+            Self::Control(Control { want: Want::Configure { change }, .. }) => {
+                change.is_of_runtimes()
+            }
+            Self::Overview(Overview { change: Some(change), .. }) => change.is_of_runtimes(),
             Self::Candidate(candidate) => return candidate.said.number(),
             Self::DeadLetters(_) => true,
             _ => false,
@@ -850,10 +829,7 @@ mod tests {
             accepted_at_ms: 1,
             work: Work::Prompt(Prompt {
                 text: text.to_owned(),
-                quotes: vec![Quote {
-                    by: text.to_owned(),
-                    text: text.to_owned(),
-                }],
+                quotes: vec![Quote { by: text.to_owned(), text: text.to_owned() }],
                 ..Prompt::default()
             }),
         })
@@ -933,9 +909,7 @@ mod tests {
 
     #[test]
     fn a_stop_waits_for_no_other_control_message() {
-        let show = || Want::Configure {
-            change: Change::Show,
-        };
+        let show = || Want::Configure { change: Change::Show };
         let announce = Body::Announce(Announce {
             turn: "m1".into(),
             thread: ThreadKey::discord("1", "2").expect("valid"),
@@ -960,9 +934,7 @@ mod tests {
 
     #[test]
     fn words_whose_order_counts_keep_it() {
-        let show = || Want::Configure {
-            change: Change::Show,
-        };
+        let show = || Want::Configure { change: Change::Show };
         let (first, second) = (control("a", show()), control("b", show()));
         assert_eq!(first.group(), second.group());
         let (first, second) = (settle("a", "per-1"), settle("b", "per-1"));

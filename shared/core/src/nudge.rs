@@ -11,11 +11,7 @@ use crate::signed::{Signing, part, text_of};
 /// Where ingress takes it.
 pub const PATH: &str = "/nudge";
 
-const SIGNING: Signing = Signing {
-    prefix: "bobbin-nudge",
-    domain: "turn-nudge",
-    bytes_max: 1024,
-};
+const SIGNING: Signing = Signing { prefix: "bobbin-nudge", domain: "turn-nudge", bytes_max: 1024 };
 
 /// The turn whose next look may be brought forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +40,7 @@ impl NudgeToken {
     #[must_use]
     pub fn said(text: &str) -> Option<Self> {
         let (thread, turn) = SIGNING.parts(text)?;
-        Some(Self {
-            thread: text_of(thread)?.parse().ok()?,
-            turn: text_of(turn)?.into(),
-        })
+        Some(Self { thread: text_of(thread)?.parse().ok()?, turn: text_of(turn)?.into() })
     }
 }
 
@@ -70,14 +63,8 @@ impl Nudge {
     /// For the turn whose message waits for the run; none where no address is known.
     #[must_use]
     pub fn of(url: &str, stack_key: &str, thread: &ThreadKey, turn: &TurnId) -> Option<Self> {
-        let token = || NudgeToken {
-            thread: thread.clone(),
-            turn: turn.clone(),
-        };
-        (!url.is_empty()).then(|| Self {
-            url: url.to_owned(),
-            token: token().signed(stack_key),
-        })
+        let token = || NudgeToken { thread: thread.clone(), turn: turn.clone() };
+        (!url.is_empty()).then(|| Self { url: url.to_owned(), token: token().signed(stack_key) })
     }
 }
 
@@ -101,20 +88,13 @@ mod tests {
         assert_eq!(mark_of(text), token("slack-Ev.1").mark("stack-key"));
         // What the header takes of a bearer (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
-        assert!(
-            text.starts_with("bobbin-nudge.") && text.bytes().all(plain),
-            "{text}"
-        );
+        assert!(text.starts_with("bobbin-nudge.") && text.bytes().all(plain), "{text}");
         let tag = text.rsplit_once('.').expect("a tag").1;
         let other = token("slack-Ev2").signed("stack-key");
         let named = other.expose().rsplit_once('.').expect("a tag").0;
         let forged = format!("{named}.{tag}");
         assert_eq!(NudgeToken::said(&forged), Some(token("slack-Ev2")));
-        for mark in [
-            mark_of(&forged),
-            token("slack-Ev2").mark("another"),
-            mark_of(text),
-        ] {
+        for mark in [mark_of(&forged), token("slack-Ev2").mark("another"), mark_of(text)] {
             assert_ne!(mark, token("slack-Ev2").mark("stack-key"));
         }
         for wrong in ["", ".", "bobbin-nudge.x.1.", &"a".repeat(100_000)] {
@@ -124,18 +104,10 @@ mod tests {
 
     #[test]
     fn a_bearer_of_tools_is_no_nudge_and_a_nudge_none_of_theirs_and_none_is_shown() {
-        let bearer = Bearer {
-            sandbox: token("1").thread.sandbox(),
-            generation: 1,
-        };
+        let bearer = Bearer { sandbox: token("1").thread.sandbox(), generation: 1 };
         let bearer = bearer.signed("stack-key");
         assert_eq!(NudgeToken::said(&bearer), None);
-        let given = Nudge::of(
-            "https://x/nudge",
-            "stack-key",
-            &token("1").thread,
-            &"1".into(),
-        );
+        let given = Nudge::of("https://x/nudge", "stack-key", &token("1").thread, &"1".into());
         let given = given.expect("an address");
         assert_eq!(Bearer::read("stack-key", given.token.expose()), None);
         assert!(!format!("{given:?}").contains("bobbin-nudge."), "{given:?}");

@@ -122,20 +122,12 @@ pub fn ended(
     }
     let tools = tools_of(key);
     let id = format!("end-{}-{generation}", tools.group().short_hash());
-    let work = Work::Operate {
-        want: Operation::Destroy,
-        by: None,
-    };
+    let work = Work::Operate { want: Operation::Destroy, by: None };
     Some(message(&tools, TurnId::from(id), now_ms, work))
 }
 
 fn message(tools: &SandboxKey, id: TurnId, now_ms: Ms, work: Work) -> Message {
-    Message {
-        id,
-        thread: tools.group(),
-        accepted_at_ms: now_ms,
-        work,
-    }
+    Message { id, thread: tools.group(), accepted_at_ms: now_ms, work }
 }
 
 #[cfg(test)]
@@ -169,12 +161,7 @@ mod tests {
         };
         assert!(new.name.as_str().starts_with("tools-"), "{}", new.name);
         assert_eq!(
-            (
-                new.provider.as_deref(),
-                new.runtime.as_deref(),
-                new.repo.as_deref(),
-                new.snapshot
-            ),
+            (new.provider.as_deref(), new.runtime.as_deref(), new.repo.as_deref(), new.snapshot),
             (Some("vercel"), Some("bare"), Some("acme/api"), None)
         );
         let again = made((&key, &record), None, 89_999, 30_000);
@@ -190,10 +177,7 @@ mod tests {
         let other = ThreadKey::discord("1", "3").expect("ids").sandbox();
         for (here, seen) in [(Some(&agent), true), (Some(&other), false), (None, false)] {
             assert_eq!(is_seen_from(here, (&name, &tools)), seen, "{here:?}");
-            assert!(
-                is_seen_from(here, (&name, &other)),
-                "a name that somebody gave"
-            );
+            assert!(is_seen_from(here, (&name, &other)), "a name that somebody gave");
         }
     }
 

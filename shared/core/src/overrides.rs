@@ -98,11 +98,7 @@ impl Overrides {
             text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
         };
         read.limits.check().map_err(wrong)?;
-        if let Some(unknown) = read
-            .tools_ask
-            .iter()
-            .find(|one| !TOOLS.contains(&one.as_str()))
-        {
+        if let Some(unknown) = read.tools_ask.iter().find(|one| !TOOLS.contains(&one.as_str())) {
             return Err(wrong(format!(
                 "tools_ask names {unknown:?}; the tools are {}",
                 TOOLS.join(", ")

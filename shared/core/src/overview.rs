@@ -58,12 +58,8 @@ pub struct Picture {
 pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
     let mut runs = Vec::new();
     if let Some(turn) = session.turn.as_ref().filter(|turn| turn.by.id == user) {
-        let asks: Vec<String> = turn
-            .asks
-            .iter()
-            .filter(|ask| !ask.settled)
-            .map(|ask| about(&ask.about))
-            .collect();
+        let asks: Vec<String> =
+            turn.asks.iter().filter(|ask| !ask.settled).map(|ask| about(&ask.about)).collect();
         let state = match &turn.stage {
             _ if turn.cancelled_by.is_some() => "Stopping",
             Stage::Received { .. } => "Getting ready",
@@ -79,10 +75,7 @@ pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
             asks,
         });
     }
-    let waiting = flags
-        .queued
-        .iter()
-        .filter(|(_, one)| !one.refused && one.by.id == user);
+    let waiting = flags.queued.iter().filter(|(_, one)| !one.refused && one.by.id == user);
     runs.extend(waiting.map(|(turn, one)| Run {
         thread: session.thread.clone(),
         turn: turn.clone(),
@@ -95,13 +88,10 @@ pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
 
 fn about(about: &About) -> String {
     let words = match about {
-        About::Permission {
-            action, subject, ..
-        } => format!("May it {action}: {subject}"),
-        About::Question { questions } => questions
-            .first()
-            .map(|question| question.text.clone())
-            .unwrap_or_default(),
+        About::Permission { action, subject, .. } => format!("May it {action}: {subject}"),
+        About::Question { questions } => {
+            questions.first().map(|question| question.text.clone()).unwrap_or_default()
+        }
     };
     shorten(&one_line(&words), LINE_UNITS_MAX)
 }
@@ -134,10 +124,7 @@ mod tests {
     use crate::session::{Queued, Turn};
 
     fn person(id: &str) -> Person {
-        Person {
-            id: id.to_owned(),
-            name: id.to_lowercase(),
-        }
+        Person { id: id.to_owned(), name: id.to_lowercase() }
     }
 
     fn session(by: &str) -> Session {
@@ -147,10 +134,7 @@ mod tests {
             "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
         }))
         .expect("a turn");
-        Session {
-            turn: Some(turn),
-            ..Session::new(thread, 0)
-        }
+        Session { turn: Some(turn), ..Session::new(thread, 0) }
     }
 
     #[test]
@@ -164,17 +148,9 @@ mod tests {
         flags.queued.insert("three".into(), queued("U1"));
         let of = |user: &str| -> Vec<(String, &str)> {
             let runs = runs(&session("U1"), &flags, user);
-            runs.into_iter()
-                .map(|run| (run.turn.to_string(), run.state))
-                .collect()
+            runs.into_iter().map(|run| (run.turn.to_string(), run.state)).collect()
         };
-        assert_eq!(
-            of("U1"),
-            [
-                ("one".to_owned(), "Working"),
-                ("three".to_owned(), "Queued")
-            ]
-        );
+        assert_eq!(of("U1"), [("one".to_owned(), "Working"), ("three".to_owned(), "Queued")]);
         assert_eq!(of("U2"), [("two".to_owned(), "Queued")]);
         assert_eq!(of("U3"), []);
     }

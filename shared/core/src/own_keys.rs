@@ -130,14 +130,10 @@ impl StoredLink {
 #[must_use]
 pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, String> {
     let kind = key.provider().unwrap_or_else(|| key.name());
-    [
-        ("stack", stack),
-        ("tenant", tenant.as_str()),
-        ("kind", kind),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .collect()
+    [("stack", stack), ("tenant", tenant.as_str()), ("kind", kind)]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// The secret part of a link: it follows from the stack's key and from what asked for it, so that a repeat makes the same
@@ -239,13 +235,7 @@ mod tests {
     #[test]
     fn what_can_be_no_key_is_not_taken_for_one() {
         assert_eq!(usable("  dtn_0123456789 \n"), Some("dtn_0123456789"));
-        for none in [
-            "",
-            "short",
-            "two words here",
-            "line\nbreak-in-it",
-            "schlüssel-mit-umlaut",
-        ] {
+        for none in ["", "short", "two words here", "line\nbreak-in-it", "schlüssel-mit-umlaut"] {
             assert_eq!(usable(none), None, "{none:?}");
         }
         assert_eq!(usable(&"x".repeat(KEY_BYTES_MAX + 1)), None);
@@ -254,18 +244,9 @@ mod tests {
     #[test]
     fn a_sealed_value_is_bound_to_stack_tenant_and_kind() {
         let context = sealed_for("prod", &tenant("41"), Key::DaytonaApiKey);
-        let told: Vec<(&str, &str)> = context
-            .iter()
-            .map(|(k, v)| (k.as_str(), v.as_str()))
-            .collect();
-        assert_eq!(
-            told,
-            [
-                ("kind", "daytona"),
-                ("stack", "prod"),
-                ("tenant", "discord:41")
-            ]
-        );
+        let told: Vec<(&str, &str)> =
+            context.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(told, [("kind", "daytona"), ("stack", "prod"), ("tenant", "discord:41")]);
     }
 
     #[test]
@@ -274,10 +255,7 @@ mod tests {
             sealed: "c2VhbGVk".to_owned(),
             fingerprint: "0123456789ab".to_owned(),
             state: KeyState::Valid,
-            by: Person {
-                id: "1".to_owned(),
-                name: "Ada".to_owned(),
-            },
+            by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
             since_ms: 1_000,
             checked_at_ms: 61_000,
         };

@@ -141,10 +141,7 @@ mod tests {
     #[test]
     fn nobody_chooses_a_sandbox_without_an_agent() {
         assert!(RuntimeMode::named("bare").is_err());
-        assert_eq!(
-            RuntimeMode::recorded_as(Some("bare")),
-            Some(RuntimeMode::Bare)
-        );
+        assert_eq!(RuntimeMode::recorded_as(Some("bare")), Some(RuntimeMode::Bare));
     }
 
     #[test]
@@ -162,11 +159,7 @@ mod tests {
             (OpenCode, Some("outside"), Outside),
             (OpenCode, Some("bare"), Bare),
         ] {
-            assert_eq!(
-                RuntimeMode::of(stack, recorded),
-                Ok(mode),
-                "{stack:?}, {recorded:?}"
-            );
+            assert_eq!(RuntimeMode::of(stack, recorded), Ok(mode), "{stack:?}, {recorded:?}");
         }
         for mode in RuntimeMode::ALL {
             assert_eq!(RuntimeMode::of(mode, mode.recorded()), Ok(mode));

@@ -164,11 +164,7 @@ impl SandboxRecord {
     /// The record of a sandbox that has never been made.
     #[must_use]
     pub fn new(now_ms: Ms) -> Self {
-        Self {
-            phase_since_ms: now_ms,
-            last_activity_ms: now_ms,
-            ..Self::default()
-        }
+        Self { phase_since_ms: now_ms, last_activity_ms: now_ms, ..Self::default() }
     }
 
     /// Whether the provider has a sandbox for it, as far as the record says: one that is on its way in or out too.
@@ -226,10 +222,8 @@ impl SandboxRecord {
     #[must_use]
     pub fn differs_from(&self, stored: &Self) -> bool {
         self.carried || {
-            let strip = |record: &Self| Self {
-                unknown: UnknownFields::default(),
-                ..record.clone()
-            };
+            let strip =
+                |record: &Self| Self { unknown: UnknownFields::default(), ..record.clone() };
             strip(self) != strip(stored)
         }
     }

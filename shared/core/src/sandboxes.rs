@@ -89,18 +89,13 @@ impl Listed {
     /// The same, where its provider makes no snapshots, and says why.
     #[must_use]
     pub fn without_snapshots(self, why: Option<String>) -> Self {
-        Self {
-            no_snapshots: why,
-            ..self
-        }
+        Self { no_snapshots: why, ..self }
     }
 
     /// What people call it.
     #[must_use]
     pub fn called(&self) -> &str {
-        self.name
-            .as_ref()
-            .map_or("without a name", SandboxName::as_str)
+        self.name.as_ref().map_or("without a name", SandboxName::as_str)
     }
 
     /// How it stands, in a word or two.
@@ -190,12 +185,7 @@ impl Listed {
         if in_thread && !self.closing && self.agent.is_none() {
             actions.push(Action::Connect);
         }
-        let possible = [
-            Action::Stop,
-            Action::Start,
-            Action::Snapshot,
-            Action::Destroy,
-        ];
+        let possible = [Action::Stop, Action::Start, Action::Snapshot, Action::Destroy];
         actions.extend(possible.into_iter().filter(|action| {
             let want = action.operation();
             want.is_some_and(|want| self.pointless(want).is_none())
@@ -249,13 +239,8 @@ pub enum Action {
 
 impl Action {
     /// All of them, in the order in which they are offered.
-    pub const ALL: [Self; 5] = [
-        Self::Connect,
-        Self::Stop,
-        Self::Start,
-        Self::Snapshot,
-        Self::Destroy,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Connect, Self::Stop, Self::Start, Self::Snapshot, Self::Destroy];
 
     /// What its button says.
     #[must_use]
@@ -368,10 +353,9 @@ impl Page {
             ),
             (1, _) => "One sandbox has a name here.".to_owned(),
             (n, 1) => format!("{n} sandboxes have a name here."),
-            (n, pages) => format!(
-                "{n} sandboxes have a name here. Page {} of {pages}.",
-                self.page + 1
-            ),
+            (n, pages) => {
+                format!("{n} sandboxes have a name here. Page {} of {pages}.", self.page + 1)
+            }
         }
     }
 }
@@ -399,10 +383,9 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
     let mut lines = Vec::new();
     match sandbox.in_use.len() {
         0 => {}
-        1 => lines.push(format!(
-            "The task that runs in it is stopped: {}.",
-            listed(&sandbox.in_use)
-        )),
+        1 => {
+            lines.push(format!("The task that runs in it is stopped: {}.", listed(&sandbox.in_use)))
+        }
         n => lines.push(format!(
             "The {n} tasks that run in it are stopped: {}.",
             listed(&sandbox.in_use)
@@ -410,14 +393,11 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
     }
     match sandbox.threads.len() {
         0 => {}
-        1 => lines.push(format!(
-            "One thread works in it: {}. It is told.",
-            listed(&sandbox.threads)
-        )),
-        n => lines.push(format!(
-            "{n} threads work in it: {}. They are told.",
-            listed(&sandbox.threads)
-        )),
+        1 => {
+            lines.push(format!("One thread works in it: {}. It is told.", listed(&sandbox.threads)))
+        }
+        n => lines
+            .push(format!("{n} threads work in it: {}. They are told.", listed(&sandbox.threads))),
     }
     if let Some(agent) = &sandbox.agent {
         let whose = if agent.has_thread() {
@@ -509,10 +489,7 @@ impl SandboxOption {
                 "a snapshot: take a name as the provider shows it",
             ),
         };
-        usable.ok_or_else(|| Unusable {
-            shown: shorten(&redact(&one_line(typed)), 60),
-            what,
-        })
+        usable.ok_or_else(|| Unusable { shown: shorten(&redact(&one_line(typed)), 60), what })
     }
 }
 
@@ -554,11 +531,7 @@ mod tests {
     }
 
     fn place() -> ListContext {
-        ListContext {
-            thread: thread("2"),
-            in_thread: true,
-            here: None,
-        }
+        ListContext { thread: thread("2"), in_thread: true, here: None }
     }
 
     #[test]
@@ -566,21 +539,13 @@ mod tests {
         let one = listed(&record("frontend", Phase::Paused, 60_000));
         assert_eq!(
             one.facts(120_000),
-            [
-                "default provider",
-                "stopped",
-                "used 1 min 0 s ago",
-                "2 threads"
-            ]
+            ["default provider", "stopped", "used 1 min 0 s ago", "2 threads"]
         );
         let one = listed(&busy(SandboxRecord {
             provider: Some("daytona".to_owned()),
             ..record("frontend", Phase::Active, 60_000)
         }));
-        assert_eq!(
-            one.facts(120_000),
-            ["daytona", "running", "one task works in it", "2 threads"]
-        );
+        assert_eq!(one.facts(120_000), ["daytona", "running", "one task works in it", "2 threads"]);
     }
 
     #[test]
@@ -591,10 +556,7 @@ mod tests {
             by: crate::person::Person::default(),
         };
         let mut one = listed(&record("frontend", Phase::Active, 1));
-        for (name, shown) in [
-            ("a-at1", "snapshot a-at1"),
-            ("a-at2", "2 snapshots, newest a-at2"),
-        ] {
+        for (name, shown) in [("a-at1", "snapshot a-at1"), ("a-at2", "2 snapshots, newest a-at2")] {
             one.snapshots.push(kept(name, 1));
             assert_eq!(one.facts(1).last().map(String::as_str), Some(shown));
         }
@@ -604,10 +566,7 @@ mod tests {
     fn only_what_can_come_to_something_is_offered() {
         use Action::{Connect, Destroy, Snapshot, Start, Stop};
         let offered = |phase, in_thread| listed(&record("a", phase, 1)).actions(in_thread);
-        assert_eq!(
-            offered(Phase::Active, true),
-            [Connect, Stop, Snapshot, Destroy]
-        );
+        assert_eq!(offered(Phase::Active, true), [Connect, Stop, Snapshot, Destroy]);
         assert_eq!(offered(Phase::Paused, false), [Start, Snapshot, Destroy]);
         assert_eq!(offered(Phase::Destroyed, true), [Connect, Destroy]);
         let mut closing = listed(&record("a", Phase::Active, 1));
@@ -622,41 +581,23 @@ mod tests {
             threads: BTreeSet::new(),
             ..record("tools-1", Phase::Active, 1)
         });
-        assert_eq!(
-            one.facts(1).last().map(String::as_str),
-            Some("for its agent alone")
-        );
+        assert_eq!(one.facts(1).last().map(String::as_str), Some("for its agent alone"));
         assert!(!one.actions(true).contains(&Action::Connect));
         let lost = losses(&one, 1, ToString::to_string);
-        assert_eq!(
-            lost[0],
-            "It holds the code that the agent of discord:1:7 works on."
-        );
+        assert_eq!(lost[0], "It holds the code that the agent of discord:1:7 works on.");
     }
 
     #[test]
     fn a_page_is_bounded_and_one_behind_the_last_is_the_last() {
-        let all: Vec<Listed> = (0..11)
-            .map(|n| listed(&record(&format!("box-{n}"), Phase::Active, n)))
-            .collect();
+        let all: Vec<Listed> =
+            (0..11).map(|n| listed(&record(&format!("box-{n}"), Phase::Active, n))).collect();
         let page = Page::of(all.clone(), 9, place(), 100);
         assert_eq!((page.page, page.pages, page.shown.len()), (2, 3, 1));
-        assert_eq!(
-            page.shown[0].called(),
-            "box-0",
-            "the longest unused comes last"
-        );
-        assert_eq!(
-            page.heading(),
-            "11 sandboxes have a name here. Page 3 of 3."
-        );
+        assert_eq!(page.shown[0].called(), "box-0", "the longest unused comes last");
+        assert_eq!(page.heading(), "11 sandboxes have a name here. Page 3 of 3.");
         assert_eq!(Page::of(all, 0, place(), 100).shown.len(), PAGE_SANDBOXES);
         let none = Page::of(Vec::new(), 3, place(), 100);
-        assert!(
-            none.heading().contains("/sandbox-name"),
-            "{}",
-            none.heading()
-        );
+        assert!(none.heading().contains("/sandbox-name"), "{}", none.heading());
     }
 
     #[test]
@@ -689,23 +630,14 @@ mod tests {
             trouble: Some("it was not\nmade".to_owned()),
         });
         let told = one.told(31_000);
-        assert_eq!(
-            told.as_deref(),
-            Some("Snapshot: not done, 30 s ago: it was not made")
-        );
+        assert_eq!(told.as_deref(), Some("Snapshot: not done, 30 s ago: it was not made"));
         assert_eq!(one.told(1_000 + TOLD_MS), None);
     }
 
     #[test]
     fn a_provider_or_snapshot_that_cannot_be_one_is_refused_with_what_one_looks_like() {
-        assert_eq!(
-            SandboxOption::Provider.usable(" Daytona ").as_deref(),
-            Ok("daytona")
-        );
-        assert_eq!(
-            SandboxOption::Snapshot.usable("bobbin/a:1").as_deref(),
-            Ok("bobbin/a:1")
-        );
+        assert_eq!(SandboxOption::Provider.usable(" Daytona ").as_deref(), Ok("daytona"));
+        assert_eq!(SandboxOption::Snapshot.usable("bobbin/a:1").as_deref(), Ok("bobbin/a:1"));
         let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),

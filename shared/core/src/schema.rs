@@ -131,11 +131,7 @@ impl Shape {
     /// The number of one thing: the newest shape where something of it cannot be said in the one that is written.
     #[must_use]
     pub const fn number(self, is_newest: bool) -> u32 {
-        if is_newest {
-            self.reads()
-        } else {
-            self.writes()
-        }
+        if is_newest { self.reads() } else { self.writes() }
     }
 
     /// Whether this build reads a thing of this number.
@@ -144,10 +140,7 @@ impl Shape {
     /// [`Unreadable::Newer`].
     pub fn admit(self, schema: u32) -> Result<(), Unreadable> {
         if schema > self.reads() {
-            return Err(Unreadable::Newer {
-                shape: self,
-                schema,
-            });
+            return Err(Unreadable::Newer { shape: self, schema });
         }
         Ok(())
     }
@@ -218,10 +211,7 @@ fn numbered(shape: Shape, number: Option<Value>) -> Result<u32, Unreadable> {
 }
 
 fn damaged(shape: Shape, seen: impl ToString) -> Unreadable {
-    Unreadable::Damaged {
-        shape,
-        seen: seen.to_string(),
-    }
+    Unreadable::Damaged { shape, seen: seen.to_string() }
 }
 
 /// Reads a thing, with what this build does not know of it.
@@ -289,10 +279,7 @@ pub fn write_at<T: Serialize>(
 /// queue's own count of deliveries lasts for hours: a deployment takes minutes.
 #[must_use]
 pub fn wait_ms(limits: &Limits, receive: u32) -> u64 {
-    limits
-        .newer_ms
-        .saturating_mul(1 << receive.saturating_sub(1).min(16))
-        .min(limits.newer_ms_max)
+    limits.newer_ms.saturating_mul(1 << receive.saturating_sub(1).min(16)).min(limits.newer_ms_max)
 }
 
 #[cfg(test)]

@@ -508,15 +508,11 @@ impl ControlFlags {
     /// Those that are left when these are removed.
     #[must_use]
     pub fn without(mut self, removed: &Self) -> Self {
-        self.cancelled
-            .retain(|turn, _| !removed.cancelled.contains_key(turn));
-        self.settled
-            .retain(|ask, _| !removed.settled.contains_key(ask));
-        self.queued
-            .retain(|turn, _| !removed.queued.contains_key(turn));
+        self.cancelled.retain(|turn, _| !removed.cancelled.contains_key(turn));
+        self.settled.retain(|ask, _| !removed.settled.contains_key(ask));
+        self.queued.retain(|turn, _| !removed.queued.contains_key(turn));
         self.now.retain(|turn, _| !removed.now.contains_key(turn));
-        self.stopped_all
-            .retain(|id, _| !removed.stopped_all.contains_key(id));
+        self.stopped_all.retain(|id, _| !removed.stopped_all.contains_key(id));
         self
     }
 
@@ -525,27 +521,17 @@ impl ControlFlags {
     pub fn cancelled_by(&self, turn: &Turn) -> Option<&Person> {
         let all = self.stopped_all.values();
         let all = all.filter(|all| turn.accepted_at_ms <= all.until_ms);
-        self.cancelled
-            .get(&turn.id)
-            .or_else(|| all.map(|all| &all.by).next())
+        self.cancelled.get(&turn.id).or_else(|| all.map(|all| &all.by).next())
     }
 
     /// Whether a person has said something that is not among the others: a stop, a decision, or the wish that a waiting prompt
     /// is sent at once.
     #[must_use]
     pub fn ask_for_more_than(&self, others: &Self) -> bool {
-        self.cancelled
-            .keys()
-            .any(|turn| !others.cancelled.contains_key(turn))
-            || self
-                .settled
-                .keys()
-                .any(|ask| !others.settled.contains_key(ask))
+        self.cancelled.keys().any(|turn| !others.cancelled.contains_key(turn))
+            || self.settled.keys().any(|ask| !others.settled.contains_key(ask))
             || self.now.keys().any(|turn| !others.now.contains_key(turn))
-            || self
-                .stopped_all
-                .keys()
-                .any(|id| !others.stopped_all.contains_key(id))
+            || self.stopped_all.keys().any(|id| !others.stopped_all.contains_key(id))
     }
 
     /// The prompts that wait behind the present turn and will be worked on, oldest first.
@@ -702,11 +688,7 @@ impl Session {
         }
         let (read, unknown) = schema::read::<Self>(Shape::Record, text)?;
         let sandbox = sandbox.map(SandboxRecord::decode).transpose()?;
-        Ok(Self {
-            unknown,
-            sandbox: sandbox.unwrap_or_default(),
-            ..read
-        })
+        Ok(Self { unknown, sandbox: sandbox.unwrap_or_default(), ..read })
     }
 
     /// Reads a record of shape 1: that of the sandbox is in the same object, and becomes one of its own with the next write.
@@ -718,24 +700,13 @@ impl Session {
             #[serde(flatten)]
             sandbox: SandboxRecord,
         }
-        let (
-            Whole {
-                mut thread,
-                sandbox,
-            },
-            unknown,
-        ) = schema::read::<Whole>(Shape::Record, text)?;
+        let (Whole { mut thread, sandbox }, unknown) = schema::read::<Whole>(Shape::Record, text)?;
         let due_at_ms = match thread.turn {
             Some(_) => None,
             None => thread.due_at_ms.take(),
         };
         thread.unknown = unknown;
-        thread.sandbox = SandboxRecord {
-            version: 0,
-            due_at_ms,
-            carried: true,
-            ..sandbox
-        };
+        thread.sandbox = SandboxRecord { version: 0, due_at_ms, carried: true, ..sandbox };
         Ok(thread)
     }
 }
@@ -757,9 +728,7 @@ mod tests {
     #[test]
     fn a_field_of_a_newer_worker_is_still_there_when_an_older_one_has_written_the_record() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
-        let text = Session::new(thread, 5)
-            .encode()
-            .replacen('{', r#"{"from_the_future":1,"#, 1);
+        let text = Session::new(thread, 5).encode().replacen('{', r#"{"from_the_future":1,"#, 1);
         let mut session = Session::decode(&text, None).expect("it can be read");
         session.fresh_since_ms = 7;
         let written: serde_json::Value = serde_json::from_str(&session.encode()).expect("JSON");
@@ -776,23 +745,14 @@ mod tests {
         let session = Session::decode(text, None).expect("it can be read");
         assert_eq!((session.version, session.sandbox.version), (7, 0));
         assert_eq!(session.sandbox.phase, Phase::Paused);
-        assert_eq!(
-            (session.due_at_ms, session.sandbox.due_at_ms),
-            (None, Some(9))
-        );
-        assert!(
-            session.sandbox.differs_from(&session.sandbox),
-            "it is written by the next write"
-        );
+        assert_eq!((session.due_at_ms, session.sandbox.due_at_ms), (None, Some(9)));
+        assert!(session.sandbox.differs_from(&session.sandbox), "it is written by the next write");
 
         let sandbox = session.sandbox.encode();
         let read = Session::decode(&session.encode(), Some(&sandbox)).expect("it can be read");
         assert!(!read.sandbox.differs_from(&read.sandbox));
         assert_eq!(read.sandbox.generation, 2);
-        assert!(
-            session.encode().contains("from_the_future"),
-            "a field was lost"
-        );
+        assert!(session.encode().contains("from_the_future"), "a field was lost");
         assert!(!session.encode().contains("paused"), "it is written twice");
     }
 }

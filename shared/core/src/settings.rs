@@ -240,11 +240,7 @@ impl Settings {
         let defaults = self.defaults_of(channel);
         let there = kind.of(&defaults).as_deref()?;
         let made_it = |made: &&Changed| match &made.change {
-            Change::Default {
-                of,
-                value: Some(value),
-                ..
-            } => *of == kind && value.trim() == there,
+            Change::Default { of, value: Some(value), .. } => *of == kind && value.trim() == there,
             _ => false,
         };
         let made = self.audit.iter().rfind(made_it);
@@ -344,25 +340,14 @@ impl Change {
     /// Whether it is about how agents are run by default, which a worker of before that could be said cannot read.
     #[must_use]
     pub const fn is_of_runtimes(&self) -> bool {
-        matches!(
-            self,
-            Self::Default {
-                of: Kind::Runtime,
-                ..
-            }
-        )
+        matches!(self, Self::Default { of: Kind::Runtime, .. })
     }
 }
 
 impl Kind {
     /// Whatever a default can be of, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [
-        Self::Repo,
-        Self::Model,
-        Self::Agent,
-        Self::Provider,
-        Self::Runtime,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
 
     /// The value without white space around it, if it can be one.
     ///
@@ -404,11 +389,7 @@ impl Kind {
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
             Self::Agent | Self::Provider | Self::Runtime => !value.contains('/'),
         };
-        if fits && shaped {
-            Ok(value.to_owned())
-        } else {
-            Err(unusable())
-        }
+        if fits && shaped { Ok(value.to_owned()) } else { Err(unusable()) }
     }
 
     const fn words(self) -> &'static str {
@@ -483,9 +464,7 @@ fn names_somebody(value: &str) -> bool {
         None => (false, value),
     };
     let authority = rest.split('/').next().unwrap_or_default();
-    authority
-        .rsplit_once('@')
-        .is_some_and(|(before, _)| has_scheme || before.contains(':'))
+    authority.rsplit_once('@').is_some_and(|(before, _)| has_scheme || before.contains(':'))
 }
 
 /// The repository that an address of a page of a known host belongs to, as it is to be named; none where it is no such page.
@@ -499,10 +478,7 @@ fn page_of(value: &str) -> Option<String> {
         "github.com" | "www.github.com" if parts.len() > 2 => format!("{owner}/{name}"),
         "bitbucket.org" if parts.len() > 2 => format!("https://bitbucket.org/{owner}/{name}"),
         "gitlab.com" => {
-            let at = parts
-                .iter()
-                .position(|part| *part == "-")
-                .filter(|at| *at >= 2)?;
+            let at = parts.iter().position(|part| *part == "-").filter(|at| *at >= 2)?;
             format!("https://gitlab.com/{}", parts[..at].join("/"))
         }
         _ => return None,
@@ -640,10 +616,7 @@ impl Catalogue {
         }
         self.sandboxes.insert(name.clone(), glance);
         if self.sandboxes.len() > CATALOGUE_MAX {
-            let longest = self
-                .sandboxes
-                .iter()
-                .min_by_key(|(_, one)| one.last_used_ms);
+            let longest = self.sandboxes.iter().min_by_key(|(_, one)| one.last_used_ms);
             let longest = longest.map(|(name, _)| name.clone());
             longest.and_then(|name| self.sandboxes.remove(&name));
         }
@@ -692,11 +665,8 @@ mod tests {
     fn how_a_sandbox_stands_is_noted_when_it_is_news_and_the_longest_unused_is_forgotten() {
         let mut catalogue = Catalogue::default();
         let name = |n: usize| format!("box-{n}").parse::<SandboxName>().expect("a name");
-        let glance = |last_used_ms: u64| Glance {
-            state: "running".to_owned(),
-            last_used_ms,
-            in_use: 0,
-        };
+        let glance =
+            |last_used_ms: u64| Glance { state: "running".to_owned(), last_used_ms, in_use: 0 };
         for n in 0..=CATALOGUE_MAX {
             let at_ms = 1_000 + u64::try_from(n).expect("small");
             assert!(catalogue.note_sandbox(&name(n), glance(at_ms)));
@@ -711,26 +681,17 @@ mod tests {
         let mut closed = Settings::default();
         closed.open_channels.insert("20".to_owned());
         closed.open_to.insert("1".to_owned());
-        let operator = Membership {
-            channel: "10".to_owned(),
-            operates: true,
-            ..Membership::default()
-        };
+        let operator =
+            Membership { channel: "10".to_owned(), operates: true, ..Membership::default() };
         assert_eq!(closed.admit(&operator, ""), Ok(()));
-        let anybody = Membership {
-            operates: false,
-            ..operator
-        };
+        let anybody = Membership { operates: false, ..operator };
         assert_eq!(closed.admit(&anybody, ""), Err(Refusal::Channel));
     }
 
     #[test]
     fn who_is_no_full_member_is_admitted_nowhere_and_told_why() {
         let open = Settings::default();
-        let who = |outside| Membership {
-            outside,
-            ..manager()
-        };
+        let who = |outside| Membership { outside, ..manager() };
         assert_eq!(open.admit(&who(None), "1"), Ok(()));
         let outsider = open.admit(&who(Some(Outside::Outsider)), "1");
         assert_eq!(outsider, Err(Refusal::Outsider));
@@ -740,17 +701,12 @@ mod tests {
 
     fn set(settings: &Settings, change: Change) -> Settings {
         let id = format!("{change:?}");
-        settings
-            .changed(&id, &change, &Person::default(), &manager(), 7, 20)
-            .expect("may")
+        settings.changed(&id, &change, &Person::default(), &manager(), 7, 20).expect("may")
     }
 
     #[test]
     fn nobody_who_does_not_manage_the_place_changes_its_settings() {
-        let change = Change::Allow {
-            list: List::Channels,
-            id: "10".to_owned(),
-        };
+        let change = Change::Allow { list: List::Channels, id: "10".to_owned() };
         let visitor = Membership::default();
         let refused =
             Settings::default().changed("c", &change, &Person::default(), &visitor, 7, 20);
@@ -765,13 +721,7 @@ mod tests {
         let open = Settings::default();
         assert_eq!(open.admit(&manager(), "1"), Ok(()));
         let allow = |settings: &Settings, list, id: &str| {
-            set(
-                settings,
-                Change::Allow {
-                    list,
-                    id: id.to_owned(),
-                },
-            )
+            set(settings, Change::Allow { list, id: id.to_owned() })
         };
         let elsewhere = allow(&open, List::Channels, "11");
         assert_eq!(elsewhere.admit(&manager(), "1"), Err(Refusal::Channel));
@@ -782,13 +732,7 @@ mod tests {
         let other = allow(&here, List::People, "51");
         assert_eq!(other.admit(&manager(), "1"), Err(Refusal::Person));
         assert_eq!(other.admit(&manager(), "51"), Ok(()));
-        let taken_back = set(
-            &other,
-            Change::Disallow {
-                list: List::People,
-                id: "51".to_owned(),
-            },
-        );
+        let taken_back = set(&other, Change::Disallow { list: List::People, id: "51".to_owned() });
         assert_eq!(taken_back.admit(&manager(), "1"), Ok(()));
         assert_eq!(taken_back.audit.len(), 4);
     }
@@ -850,19 +794,10 @@ mod tests {
     #[test]
     fn an_address_is_taken_as_people_copy_it() {
         for (typed, taken) in [
-            (
-                "https://github.com/acme/trunk/",
-                "https://github.com/acme/trunk",
-            ),
+            ("https://github.com/acme/trunk/", "https://github.com/acme/trunk"),
             (" acme/trunk/ ", "acme/trunk"),
-            (
-                "https://github.com/acme/trunk.git",
-                "https://github.com/acme/trunk.git",
-            ),
-            (
-                "https://git.example.com/a/b/tree/main",
-                "https://git.example.com/a/b/tree/main",
-            ),
+            ("https://github.com/acme/trunk.git", "https://github.com/acme/trunk.git"),
+            ("https://git.example.com/a/b/tree/main", "https://git.example.com/a/b/tree/main"),
             ("https://gitlab.com/a/b/c", "https://gitlab.com/a/b/c"),
         ] {
             assert_eq!(Kind::Repo.usable(typed).as_deref(), Ok(taken));
@@ -870,19 +805,10 @@ mod tests {
         for (page, of) in [
             ("https://github.com/acme/trunk/tree/main", "acme/trunk"),
             ("https://github.com/acme/trunk/pull/3", "acme/trunk"),
-            (
-                "https://github.com/acme/trunk/blob/main/a.rs#L3",
-                "acme/trunk",
-            ),
+            ("https://github.com/acme/trunk/blob/main/a.rs#L3", "acme/trunk"),
             ("https://GitHub.com/acme/trunk/issues?q=is", "acme/trunk"),
-            (
-                "https://gitlab.com/a/b/c/-/tree/main",
-                "https://gitlab.com/a/b/c",
-            ),
-            (
-                "https://bitbucket.org/a/b/src/main/",
-                "https://bitbucket.org/a/b",
-            ),
+            ("https://gitlab.com/a/b/c/-/tree/main", "https://gitlab.com/a/b/c"),
+            ("https://bitbucket.org/a/b/src/main/", "https://bitbucket.org/a/b"),
         ] {
             let refused = Kind::Repo.usable(page).expect_err(page).to_string();
             assert_eq!(refused, format!("That is a page of {of}: name {of}."));
@@ -891,11 +817,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_value_is_refused_with_what_would_be_one() {
-        for good in [
-            "acme/api",
-            "https://git.example.com/acme/api.git",
-            "https://example.com:8443/x",
-        ] {
+        for good in
+            ["acme/api", "https://git.example.com/acme/api.git", "https://example.com:8443/x"]
+        {
             assert_eq!(Kind::Repo.usable(good).as_deref(), Ok(good));
         }
         for bad in [
@@ -919,21 +843,15 @@ mod tests {
         assert!(Kind::Agent.usable("build").is_ok());
         assert_eq!(Kind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
         assert_eq!(
-            Kind::Provider
-                .usable("my cloud")
-                .expect_err("two words")
-                .to_string(),
+            Kind::Provider.usable("my cloud").expect_err("two words").to_string(),
             "`my cloud` cannot be used as a provider: name one that is set up here, for example daytona."
         );
     }
 
     #[test]
     fn a_change_that_comes_twice_is_made_once() {
-        let change = Change::Default {
-            channel: None,
-            of: Kind::Agent,
-            value: Some("plan".to_owned()),
-        };
+        let change =
+            Change::Default { channel: None, of: Kind::Agent, value: Some("plan".to_owned()) };
         let once = Settings::default()
             .changed("c1", &change, &Person::default(), &manager(), 7, 20)
             .expect("may");
@@ -978,20 +896,11 @@ mod tests {
         for n in 0..IDS_MAX {
             settings.open_channels.insert(format!("c{n}"));
         }
-        let more = Change::Allow {
-            list: List::Channels,
-            id: "more".to_owned(),
-        };
+        let more = Change::Allow { list: List::Channels, id: "more".to_owned() };
         let refused = settings.changed("c", &more, &Person::default(), &manager(), 7, 20);
         assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
         for n in 0..2 * AUDIT_MAX {
-            settings = set(
-                &settings,
-                Change::Allow {
-                    list: List::People,
-                    id: format!("p{n}"),
-                },
-            );
+            settings = set(&settings, Change::Allow { list: List::People, id: format!("p{n}") });
         }
         assert_eq!(settings.audit.len(), AUDIT_MAX);
     }
@@ -1002,16 +911,10 @@ mod tests {
             models: vec!["anthropic/a".to_owned(), "openai/b".to_owned()],
             ..Catalogue::default()
         };
-        let used = Selection {
-            model: Some("openai/b".to_owned()),
-            ..Selection::default()
-        };
+        let used = Selection { model: Some("openai/b".to_owned()), ..Selection::default() };
         assert!(catalogue.recent.note(&used));
         assert!(!catalogue.recent.note(&used));
-        assert_eq!(
-            catalogue.suggest(Kind::Model, "", 25),
-            ["openai/b", "anthropic/a"]
-        );
+        assert_eq!(catalogue.suggest(Kind::Model, "", 25), ["openai/b", "anthropic/a"]);
         assert_eq!(catalogue.suggest(Kind::Model, "ANTH", 25), ["anthropic/a"]);
         assert_eq!(catalogue.suggest(Kind::Model, "", 1), ["openai/b"]);
     }

@@ -243,18 +243,11 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
     }
     let is_new = |id: &TurnId| {
         let is_kept = |session: &Session| session.untold.iter().any(|one| one.turn == *id);
-        let has_ended = after
-            .ended
-            .iter()
-            .any(|ended| ended.id == *id && !known(ended));
+        let has_ended = after.ended.iter().any(|ended| ended.id == *id && !known(ended));
         has_ended || before.is_some_and(is_kept)
     };
     if let Some(turn) = after.observed.untold.as_ref().filter(|id| is_new(id)) {
-        told.push(Signal {
-            kind: Kind::TurnUntold,
-            turn: Some(turn.clone()),
-            took_ms: None,
-        });
+        told.push(Signal { kind: Kind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
     }
     told
 }
@@ -262,11 +255,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
 fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec<Signal>) {
     let turn = after.turn.as_ref().map(|turn| turn.id.clone());
     let mut tell = |kind, took_ms| {
-        told.push(Signal {
-            kind,
-            turn: turn.clone(),
-            took_ms,
-        });
+        told.push(Signal { kind, turn: turn.clone(), took_ms });
     };
     let was = before.map_or(Phase::Destroyed, |session| session.sandbox.phase);
     let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
@@ -301,11 +290,7 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
 fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Signal>) {
     let since_ms = Some(now_ms.saturating_sub(after.accepted_at_ms));
     let mut tell = |kind, took_ms| {
-        told.push(Signal {
-            kind,
-            turn: Some(after.id.clone()),
-            took_ms,
-        });
+        told.push(Signal { kind, turn: Some(after.id.clone()), took_ms });
     };
     if before.is_none() {
         tell(Kind::TurnBegan, since_ms);
@@ -367,9 +352,7 @@ mod tests {
 
     fn names(before: Option<&Session>, after: &Session) -> Vec<(&'static str, Option<u64>)> {
         let told = signals(before, after, 5_000);
-        told.iter()
-            .map(|one| (one.kind.name(), one.took_ms))
-            .collect()
+        told.iter().map(|one| (one.kind.name(), one.took_ms)).collect()
     }
 
     #[test]
@@ -386,74 +369,39 @@ mod tests {
         };
         let active = Session {
             agent_session: Some("a".into()),
-            sandbox: SandboxRecord {
-                phase: Phase::Active,
-                ..creating.sandbox.clone()
-            },
+            sandbox: SandboxRecord { phase: Phase::Active, ..creating.sandbox.clone() },
             ..creating.clone()
         };
         let paused = Session {
-            sandbox: SandboxRecord {
-                phase: Phase::Paused,
-                ..active.sandbox.clone()
-            },
+            sandbox: SandboxRecord { phase: Phase::Paused, ..active.sandbox.clone() },
             ..active.clone()
         };
         assert_eq!(names(None, &creating), [("sandbox.create.began", None)]);
-        assert_eq!(
-            names(Some(&absent), &creating),
-            [("sandbox.create.began", None)]
-        );
-        assert_eq!(
-            names(Some(&creating), &active),
-            [("sandbox.create.ready", Some(3_000))]
-        );
-        assert_eq!(
-            names(Some(&active), &paused),
-            [("sandbox.pause.done", None)]
-        );
+        assert_eq!(names(Some(&absent), &creating), [("sandbox.create.began", None)]);
+        assert_eq!(names(Some(&creating), &active), [("sandbox.create.ready", Some(3_000))]);
+        assert_eq!(names(Some(&active), &paused), [("sandbox.pause.done", None)]);
         let gone = Session {
             agent_session: None,
-            sandbox: SandboxRecord {
-                phase: Phase::Destroyed,
-                ..active.sandbox.clone()
-            },
+            sandbox: SandboxRecord { phase: Phase::Destroyed, ..active.sandbox.clone() },
             ..active.clone()
         };
         assert_eq!(names(Some(&active), &gone), [("sandbox.lost", None)]);
         let destroying = Session {
-            sandbox: SandboxRecord {
-                phase: Phase::Destroying,
-                ..active.sandbox.clone()
-            },
+            sandbox: SandboxRecord { phase: Phase::Destroying, ..active.sandbox.clone() },
             ..active.clone()
         };
-        assert_eq!(
-            names(Some(&destroying), &gone),
-            [("sandbox.destroy.done", None)]
-        );
-        let other = Session {
-            agent_session: Some("b".into()),
-            ..active.clone()
-        };
+        assert_eq!(names(Some(&destroying), &gone), [("sandbox.destroy.done", None)]);
+        let other = Session { agent_session: Some("b".into()), ..active.clone() };
         assert_eq!(names(Some(&active), &other), [("session.replaced", None)]);
     }
 
     #[test]
     fn a_write_that_changes_nothing_of_it_tells_nothing() {
         let active = Session {
-            sandbox: SandboxRecord {
-                phase: Phase::Active,
-                generation: 1,
-                ..session().sandbox
-            },
+            sandbox: SandboxRecord { phase: Phase::Active, generation: 1, ..session().sandbox },
             ..session()
         };
-        let later = Session {
-            version: 9,
-            due_at_ms: Some(7),
-            ..active.clone()
-        };
+        let later = Session { version: 9, due_at_ms: Some(7), ..active.clone() };
         assert_eq!(names(Some(&active), &later), []);
     }
 
@@ -461,11 +409,7 @@ mod tests {
     fn an_ended_turn_is_told_once_with_what_it_took() {
         let before = session();
         let ended = Session {
-            ended: vec![EndedTurn {
-                id: "t".into(),
-                outcome: Outcome::Lost,
-                at_ms: 5_000,
-            }],
+            ended: vec![EndedTurn { id: "t".into(), outcome: Outcome::Lost, at_ms: 5_000 }],
             ..session()
         };
         assert_eq!(names(Some(&before), &ended), [("turn.lost", None)]);

@@ -63,10 +63,7 @@ impl Stage {
             Self::Prompting(Prompted { ids, .. }) | Self::Running(Prompted { ids, .. }) => {
                 Some(ids)
             }
-            Self::Ending {
-                prompted: Some(prompted),
-                ..
-            } => Some(&prompted.ids),
+            Self::Ending { prompted: Some(prompted), .. } => Some(&prompted.ids),
             Self::Ending { prompted: None, .. } => None,
         }
     }
@@ -121,9 +118,7 @@ impl Stage {
         let Self::Prompting(prompted) = self else {
             return false;
         };
-        *self = Self::Received {
-            ids: Some(prompted.ids.clone()),
-        };
+        *self = Self::Received { ids: Some(prompted.ids.clone()) };
         true
     }
 }
@@ -158,12 +153,7 @@ impl TryFrom<Stored> for Stage {
     type Error = Incomplete;
 
     fn try_from(stored: Stored) -> Result<Self, Incomplete> {
-        let Stored {
-            stage,
-            prompt_ids,
-            prompted_generation,
-            prompted_at_ms,
-        } = stored;
+        let Stored { stage, prompt_ids, prompted_generation, prompted_at_ms } = stored;
         let ids = prompt_ids.clone();
         let prompted = (|| {
             Some(Prompted {
@@ -176,11 +166,7 @@ impl TryFrom<Stored> for Stage {
             Tag::Received => Self::Received { ids },
             Tag::Prompting => Self::Prompting(prompted.ok_or(Incomplete)?),
             Tag::Running => Self::Running(prompted.ok_or(Incomplete)?),
-            Tag::Ending { outcome, usage } => Self::Ending {
-                outcome,
-                usage,
-                prompted,
-            },
+            Tag::Ending { outcome, usage } => Self::Ending { outcome, usage, prompted },
         })
     }
 }
@@ -211,23 +197,13 @@ mod tests {
     fn a_prompt_that_was_sent_is_never_without_its_ids() {
         let text = r#"{"stage":{"stage":"running"},"prompted_generation":2,"prompted_at_ms":5}"#;
         let told = serde_json::from_str::<Stage>(text).expect_err("no ids");
-        assert_eq!(
-            told.to_string(),
-            "a prompt that was sent has no ids, no generation or no time"
-        );
+        assert_eq!(told.to_string(), "a prompt that was sent has no ids, no generation or no time");
     }
 
     #[test]
     fn what_was_taken_back_goes_out_again_under_the_same_ids() {
-        let ids = PromptIds {
-            message: "msg_1".to_owned(),
-            part: "prt_1".to_owned(),
-        };
-        let mut stage = Stage::Prompting(Prompted {
-            ids: ids.clone(),
-            generation: 3,
-            at_ms: 7,
-        });
+        let ids = PromptIds { message: "msg_1".to_owned(), part: "prt_1".to_owned() };
+        let mut stage = Stage::Prompting(Prompted { ids: ids.clone(), generation: 3, at_ms: 7 });
         assert!(stage.withdrawn());
         let text = serde_json::to_string(&stage).expect("JSON");
         assert_eq!(

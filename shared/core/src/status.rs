@@ -30,13 +30,7 @@ pub fn words(
         return "No sandbox yet. Send a task and this thread gets one.".to_owned();
     };
     let mut lines = vec![sandbox(session, now_ms)];
-    lines.extend(
-        session
-            .sandbox
-            .repo
-            .as_ref()
-            .map(|repo| format!("It works on {repo}.")),
-    );
+    lines.extend(session.sandbox.repo.as_ref().map(|repo| format!("It works on {repo}.")));
     lines.push(match &session.turn {
         None => "Nothing is running.".to_owned(),
         Some(turn) => {
@@ -102,10 +96,8 @@ pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -
     };
     let mut words = format!("The sandbox is called {name}; this thread works {place}.");
     let others = |threads: &mut dyn Iterator<Item = &ThreadKey>| {
-        let others: BTreeSet<ThreadKey> = threads
-            .filter(|thread| **thread != session.thread)
-            .cloned()
-            .collect();
+        let others: BTreeSet<ThreadKey> =
+            threads.filter(|thread| **thread != session.thread).cloned().collect();
         let shown: Vec<String> = others.iter().filter_map(&named).take(NAMES_SHOWN).collect();
         (others.len(), shown)
     };
@@ -114,11 +106,7 @@ pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -
             1 => "one other thread".to_owned(),
             n => format!("{n} other threads"),
         };
-        if shown.is_empty() {
-            many
-        } else {
-            format!("{many} ({})", shown.join(", "))
-        }
+        if shown.is_empty() { many } else { format!("{many} ({})", shown.join(", ")) }
     };
     let threads = others(&mut sandbox.threads.iter());
     if threads.0 > 0 {
@@ -145,22 +133,15 @@ pub fn wanted(session: &Session) -> Vec<TurnId> {
 /// The queue behind the present turn.
 fn behind(flags: &ControlFlags) -> Option<String> {
     let waiting = flags.waiting();
-    let names: Vec<&str> = waiting
-        .iter()
-        .map(|(_, one)| one.by.name.as_str())
-        .take(NAMES_SHOWN)
-        .collect();
+    let names: Vec<&str> =
+        waiting.iter().map(|(_, one)| one.by.name.as_str()).take(NAMES_SHOWN).collect();
     match waiting.len() {
         0 => None,
         1 => Some(format!("One task waits behind it, of {}.", names[0])),
-        n if n > NAMES_SHOWN => Some(format!(
-            "{n} tasks wait behind it: of {} and others.",
-            names.join(", ")
-        )),
-        n => Some(format!(
-            "{n} tasks wait behind it: of {}.",
-            names.join(", ")
-        )),
+        n if n > NAMES_SHOWN => {
+            Some(format!("{n} tasks wait behind it: of {} and others.", names.join(", ")))
+        }
+        n => Some(format!("{n} tasks wait behind it: of {}.", names.join(", "))),
     }
 }
 
@@ -182,23 +163,18 @@ fn dollars(micro: u64) -> String {
 fn sandbox(session: &Session, now_ms: Ms) -> String {
     let since = span(now_ms.saturating_sub(session.sandbox.phase_since_ms));
     match session.sandbox.phase {
-        Phase::Creating => format!(
-            "Sandbox {} is being made, for {since}.",
-            session.sandbox.generation
-        ),
-        Phase::Active => format!(
-            "Sandbox {} is running, for {since}.",
-            session.sandbox.generation
-        ),
+        Phase::Creating => {
+            format!("Sandbox {} is being made, for {since}.", session.sandbox.generation)
+        }
+        Phase::Active => format!("Sandbox {} is running, for {since}.", session.sandbox.generation),
         Phase::Pausing => "The sandbox is being paused.".to_owned(),
         Phase::Paused => format!(
             "Sandbox {} is paused, for {since}. A message wakes it; its files are kept.",
             session.sandbox.generation
         ),
-        Phase::Resuming => format!(
-            "Sandbox {} is being woken, for {since}.",
-            session.sandbox.generation
-        ),
+        Phase::Resuming => {
+            format!("Sandbox {} is being woken, for {since}.", session.sandbox.generation)
+        }
         Phase::Destroying => "The sandbox is being deleted.".to_owned(),
         Phase::Destroyed => {
             "No sandbox at present. The next message starts a fresh one.".to_owned()
@@ -225,17 +201,11 @@ mod tests {
 
     #[test]
     fn the_queue_and_the_last_turns_are_told() {
-        let person = |name: &str| crate::person::Person {
-            id: "1".to_owned(),
-            name: name.to_owned(),
-        };
+        let person =
+            |name: &str| crate::person::Person { id: "1".to_owned(), name: name.to_owned() };
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let session = Session {
-            sandbox: SandboxRecord {
-                phase: Phase::Active,
-                generation: 1,
-                ..SandboxRecord::new(0)
-            },
+            sandbox: SandboxRecord { phase: Phase::Active, generation: 1, ..SandboxRecord::new(0) },
             ..Session::new(thread, 0)
         };
         let mut flags = ControlFlags::default();

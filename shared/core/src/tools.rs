@@ -70,9 +70,7 @@ impl Site<'_> {
     /// The wish that it is made, for an agent whose sandbox is there.
     #[must_use]
     pub fn made(&self, now_ms: Ms) -> Option<Message> {
-        let agent = self
-            .agent
-            .filter(|(_, agent)| outside::is_wanted_by(agent))?;
+        let agent = self.agent.filter(|(_, agent)| outside::is_wanted_by(agent))?;
         Some(outside::made(agent, Some(self.record), now_ms, WISH_MS))
     }
 
@@ -98,10 +96,7 @@ impl Site<'_> {
             id: TurnId::from(format!("tools-{}-{every_ms}-{turn}", group.short_hash())),
             thread: group,
             accepted_at_ms: now_ms,
-            work: Work::Operate {
-                want: Operation::Resume,
-                by: None,
-            },
+            work: Work::Operate { want: Operation::Resume, by: None },
         }
     }
 }
@@ -125,15 +120,8 @@ mod tests {
 
     fn wish((agent, of): (&SandboxKey, &SandboxRecord), phase: Phase) -> Option<Message> {
         let key = outside::tools_of(agent);
-        let record = SandboxRecord {
-            phase,
-            ..SandboxRecord::new(0)
-        };
-        let site = Site {
-            key: &key,
-            record: &record,
-            agent: Some((agent, of)),
-        };
+        let record = SandboxRecord { phase, ..SandboxRecord::new(0) };
+        let site = Site { key: &key, record: &record, agent: Some((agent, of)) };
         site.expected(1)
     }
 
@@ -142,10 +130,7 @@ mod tests {
         let (key, record) = agent(Phase::Creating);
         let work = |phase| wish((&key, &record), phase).map(|message| message.work);
         assert!(matches!(work(Phase::Destroyed), Some(Work::Create(_))));
-        let resume = Work::Operate {
-            want: Operation::Resume,
-            by: None,
-        };
+        let resume = Work::Operate { want: Operation::Resume, by: None };
         assert_eq!(work(Phase::Paused), Some(resume));
         assert_eq!(work(Phase::Active), None);
     }

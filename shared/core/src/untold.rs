@@ -65,41 +65,20 @@ impl Untold {
     #[must_use]
     pub fn post(&self) -> Post {
         let post = match &self.said {
-            Said::Part { text, last } => Post::Chunk {
-                text: text.clone(),
-                last: *last,
-                file: None,
-                card: None,
-            },
+            Said::Part { text, last } => {
+                Post::Chunk { text: text.clone(), last: *last, file: None, card: None }
+            }
             Said::Word { text } => Post::Notice(text.clone()),
-            Said::Card {
-                outcome,
-                usage,
-                model,
-                accepted_at_ms,
-                ..
-            } => {
-                let state = CardState::Ended {
-                    outcome: outcome.clone(),
-                    usage: *usage,
-                };
+            Said::Card { outcome, usage, model, accepted_at_ms, .. } => {
+                let state = CardState::Ended { outcome: outcome.clone(), usage: *usage };
                 let ended_ms = self.since_ms;
-                Post::Card(Card::new(
-                    &self.turn,
-                    state,
-                    *accepted_at_ms,
-                    ended_ms,
-                    model,
-                ))
+                Post::Card(Card::new(&self.turn, state, *accepted_at_ms, ended_ms, model))
             }
         };
         if self.people.is_empty() {
             return post;
         }
-        Post::Calling {
-            people: self.people.clone(),
-            post: Box::new(post),
-        }
+        Post::Calling { people: self.people.clone(), post: Box::new(post) }
     }
 
     /// Where it stands already, if it does.

@@ -34,9 +34,7 @@ impl Workspace {
         let plain = directory.starts_with('/')
             && directory.len() <= PATH_BYTES_MAX
             && !directory.contains(char::is_control);
-        plain.then(|| Self::Own {
-            directory: directory.to_owned(),
-        })
+        plain.then(|| Self::Own { directory: directory.to_owned() })
     }
 
     /// The absolute path that an agent is told; none for the one that it works in by itself.
@@ -68,9 +66,6 @@ mod tests {
             assert_eq!(Workspace::own(bad), None, "{bad:?}");
         }
         assert_eq!(Workspace::own(&format!("/{}", "a".repeat(4096))), None);
-        assert_eq!(
-            (Workspace::Common.path(), Workspace::Common.directory()),
-            ("project", None)
-        );
+        assert_eq!((Workspace::Common.path(), Workspace::Common.directory()), ("project", None));
     }
 }

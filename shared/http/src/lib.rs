@@ -83,10 +83,7 @@ impl HttpError {
     /// Whether nothing of the request can have arrived.
     #[must_use]
     pub const fn is_unsent(&self) -> bool {
-        matches!(
-            self,
-            Self::Refused { .. } | Self::Transport { unsent: true, .. }
-        )
+        matches!(self, Self::Refused { .. } | Self::Transport { unsent: true, .. })
     }
 }
 
@@ -126,11 +123,7 @@ impl Guard {
     /// `loopback`: the client's own configured base is loopback, so plain http to loopback is allowed.
     #[must_use]
     pub fn new(hosts: Hosts, loopback: bool) -> Self {
-        Self {
-            hosts,
-            loopback,
-            container_host: CONTAINER_HOST.clone().filter(|_| loopback),
-        }
+        Self { hosts, loopback, container_host: CONTAINER_HOST.clone().filter(|_| loopback) }
     }
 
     /// Where an address that was checked is reached, and the host that it names, if that is another one.
@@ -198,19 +191,14 @@ fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix('.') {
         Some(_) => {
             host.len() > name.len()
-                && host
-                    .to_ascii_lowercase()
-                    .ends_with(&name.to_ascii_lowercase())
+                && host.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase())
         }
         None => host.eq_ignore_ascii_case(name),
     }
 }
 
 fn literal(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
 /// Whether a host, without its port, is this machine.
@@ -348,20 +336,13 @@ impl Http {
             .user_agent(concat!("bobbin/", env!("CARGO_PKG_VERSION")))
             .build()
             .expect("constant TLS parameters that ring supports");
-        Self {
-            client,
-            guard,
-            body_bytes_max: BODY_BYTES_MAX,
-        }
+        Self { client, guard, body_bytes_max: BODY_BYTES_MAX }
     }
 
     /// The same client with another bound on the bytes of an answer.
     #[must_use]
     pub fn with_body_bytes_max(&self, bytes: usize) -> Self {
-        Self {
-            body_bytes_max: bytes,
-            ..self.clone()
-        }
+        Self { body_bytes_max: bytes, ..self.clone() }
     }
 
     /// Begins a request, once the guard has let its address pass. Its time is [`REQUEST_MS`] unless set again.
@@ -370,10 +351,7 @@ impl Http {
     /// [`HttpError::Refused`].
     pub fn request(&self, method: Method, address: &str) -> Result<RequestBuilder, HttpError> {
         let (url, named) = self.guard.reached(self.guard.check(address)?);
-        let request = self
-            .client
-            .request(method, url)
-            .timeout(Duration::from_millis(REQUEST_MS));
+        let request = self.client.request(method, url).timeout(Duration::from_millis(REQUEST_MS));
         Ok(match named {
             Some(host) => request.header(HOST, host),
             None => request,
@@ -387,10 +365,8 @@ impl Http {
     pub async fn send(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
         let mut response = self.open(request).await?;
         let host = host_label(response.url());
-        let too_large = || HttpError::TooLarge {
-            host: host.clone(),
-            bytes_max: self.body_bytes_max,
-        };
+        let too_large =
+            || HttpError::TooLarge { host: host.clone(), bytes_max: self.body_bytes_max };
         let announced = response.content_length().unwrap_or(0);
         if usize::try_from(announced).map_or(true, |bytes| bytes > self.body_bytes_max) {
             return Err(too_large());
@@ -403,11 +379,7 @@ impl Http {
             }
             body.extend_from_slice(&piece);
         }
-        Ok(Answer {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body,
-        })
+        Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), body })
     }
 
     /// Sends a request and hands over the answer with its body unread, for streams: their bound is the caller's.
@@ -419,19 +391,14 @@ impl Http {
         // A builder of another client could carry an address that was never checked.
         self.guard.check(request.url().as_str())?;
         let host = host_label(request.url());
-        self.client
-            .execute(request)
-            .await
-            .map_err(|e| classify(e, &host))
+        self.client.execute(request).await.map_err(|e| classify(e, &host))
     }
 }
 
 /// Classifies an error of an answer that is read piece by piece.
 #[must_use]
 pub fn broken(error: reqwest::Error) -> HttpError {
-    let host = error
-        .url()
-        .map_or_else(|| "the service".to_owned(), host_label);
+    let host = error.url().map_or_else(|| "the service".to_owned(), host_label);
     classify(error, &host)
 }
 
@@ -457,9 +424,7 @@ fn classify(error: reqwest::Error, host: &str) -> HttpError {
 
 /// Trusts the compiled-in roots.
 fn tls() -> rustls::ClientConfig {
-    let roots = rustls::RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-    };
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring supports TLS 1.2 and 1.3")
@@ -496,11 +461,7 @@ impl Answer {
     pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
         let kind = self.media_type();
         let labelled = kind == "application/json" || kind.ends_with("+json");
-        if labelled {
-            serde_json::from_slice(&self.body).ok()
-        } else {
-            None
-        }
+        if labelled { serde_json::from_slice(&self.body).ok() } else { None }
     }
 
     /// What `Retry-After` (or one of Daytona's, named after the limiter) asks for, in milliseconds, bounded.
@@ -520,16 +481,8 @@ impl Answer {
 /// The media type without parameters, in lower case; empty when absent.
 #[must_use]
 pub fn media_type(headers: &HeaderMap) -> String {
-    let label = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("");
-    label
-        .split(';')
-        .next()
-        .unwrap_or("")
-        .trim()
-        .to_ascii_lowercase()
+    let label = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    label.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
 #[cfg(test)]

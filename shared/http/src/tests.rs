@@ -6,10 +6,7 @@ use bobbin_test_server::{Reply, Server};
 use super::*;
 
 fn named(loopback: bool) -> Guard {
-    Guard::new(
-        Hosts::Named(vec!["api.test".into(), ".slack.com".into()]),
-        loopback,
-    )
+    Guard::new(Hosts::Named(vec!["api.test".into(), ".slack.com".into()]), loopback)
 }
 
 #[test]
@@ -38,11 +35,7 @@ fn only_named_public_https_hosts_pass() {
 
 #[test]
 fn loopback_passes_only_for_a_client_whose_base_is_loopback() {
-    for address in [
-        "http://127.0.0.1:4096/x",
-        "http://localhost:1/",
-        "http://[::1]:2/",
-    ] {
+    for address in ["http://127.0.0.1:4096/x", "http://localhost:1/", "http://[::1]:2/"] {
         assert!(named(true).check(address).is_ok(), "{address}");
         assert!(named(false).check(address).is_err(), "{address}");
     }
@@ -92,11 +85,7 @@ fn in_a_container_loopback_is_reached_on_its_host_under_its_own_name_and_nothing
     assert!(within(true).check(url.as_str()).is_ok());
     let (url, named) = reached("https://example.com/x");
     assert_eq!((url.as_str(), named), ("https://example.com/x", None));
-    for refused in [
-        "http://172.17.0.2/",
-        "http://10.0.0.1/",
-        "http://example.com/",
-    ] {
+    for refused in ["http://172.17.0.2/", "http://10.0.0.1/", "http://example.com/"] {
         assert!(within(true).check(refused).is_err(), "{refused}");
     }
     // A client whose own base is not the laptop stack's.
@@ -214,10 +203,7 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
         let address = format!("https://localhost.:{port}/");
         let request = http.request(Method::GET, &address).unwrap();
         let error = http.send(request).await.unwrap_err();
-        assert!(
-            matches!(&error, HttpError::Transport { unsent: true, .. }),
-            "{error:?}"
-        );
+        assert!(matches!(&error, HttpError::Transport { unsent: true, .. }), "{error:?}");
     }
     let seen = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
     assert!(seen.is_err(), "somebody connected");
@@ -264,29 +250,16 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 
 #[test]
 fn a_refusal_names_the_host_and_nothing_else_of_the_address() {
-    let error = named(false)
-        .check("https://other.test/path?token=secret-value")
-        .unwrap_err();
+    let error = named(false).check("https://other.test/path?token=secret-value").unwrap_err();
     assert!(error.to_string().contains("https://other.test"));
     assert!(!error.to_string().contains("secret-value") && !error.to_string().contains("path"));
 }
 
 #[tokio::test]
 async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
-    let resolver = GuardedResolver {
-        loopback: false,
-        container_host: None,
-    };
-    assert!(
-        resolver
-            .resolve("localhost".parse().unwrap())
-            .await
-            .is_err()
-    );
-    let resolver = GuardedResolver {
-        loopback: true,
-        container_host: None,
-    };
+    let resolver = GuardedResolver { loopback: false, container_host: None };
+    assert!(resolver.resolve("localhost".parse().unwrap()).await.is_err());
+    let resolver = GuardedResolver { loopback: true, container_host: None };
     assert!(resolver.resolve("localhost".parse().unwrap()).await.is_ok());
 }
 
@@ -295,27 +268,14 @@ async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_q
     let big = Reply::new(200, "text/plain", "x".repeat(2000));
     let server = Server::answering([big]).await;
     let base = server.base().to_owned();
-    let http = Http::new(&base, Hosts::Public)
-        .unwrap()
-        .with_body_bytes_max(1000);
+    let http = Http::new(&base, Hosts::Public).unwrap().with_body_bytes_max(1000);
     let request = http.request(Method::GET, &format!("{base}/big")).unwrap();
     let error = http.send(request).await.unwrap_err();
-    assert!(matches!(
-        error,
-        HttpError::TooLarge {
-            bytes_max: 1000,
-            ..
-        }
-    ));
+    assert!(matches!(error, HttpError::TooLarge { bytes_max: 1000, .. }));
     server.stop().await;
-    let request = http
-        .request(Method::GET, &format!("{base}/x?token=secret-value"))
-        .unwrap();
+    let request = http.request(Method::GET, &format!("{base}/x?token=secret-value")).unwrap();
     let error = http.send(request).await.unwrap_err();
-    assert!(
-        matches!(error, HttpError::Transport { unsent: true, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, HttpError::Transport { unsent: true, .. }), "{error:?}");
     assert!(!error.to_string().contains("secret-value"));
 }
 
@@ -323,18 +283,12 @@ async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_q
 fn retry_after_is_read_whatever_its_limiter_and_bounded() {
     let mut headers = HeaderMap::new();
     headers.insert("retry-after-sandbox-create", "1.5".parse().unwrap());
-    let answer = |headers: &HeaderMap| Answer {
-        status: 429,
-        headers: headers.clone(),
-        body: Vec::new(),
-    };
+    let answer =
+        |headers: &HeaderMap| Answer { status: 429, headers: headers.clone(), body: Vec::new() };
     assert_eq!(answer(&headers).retry_after_ms(), Some(1500));
     headers.insert("retry-after", "99999999".parse().unwrap());
     assert_eq!(answer(&headers).retry_after_ms(), Some(RETRY_AFTER_MS_MAX));
     headers.clear();
-    headers.insert(
-        "retry-after",
-        "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap(),
-    );
+    headers.insert("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap());
     assert_eq!(answer(&headers).retry_after_ms(), None);
 }

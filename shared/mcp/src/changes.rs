@@ -20,20 +20,10 @@ pub(crate) struct Write {
 
 /// `write_file`.
 pub(crate) async fn write(wanted: Write, key: &str, place: &dyn Place) -> Came {
-    let Write {
-        path,
-        content,
-        mode,
-    } = wanted;
+    let Write { path, content, mode } = wanted;
     let (path, mode) = (located(&path)?, checked(mode)?);
     fits(content.len(), WRITE_BYTES_MAX)?;
-    put(
-        &place.open().await?,
-        key,
-        (&path, mode),
-        content.into_bytes(),
-    )
-    .await
+    put(&place.open().await?, key, (&path, mode), content.into_bytes()).await
 }
 
 #[derive(Deserialize)]
@@ -81,11 +71,7 @@ pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn Place) -> Came {
     // Who reads such a file is shown plain line ends.
     let of_crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
     let in_file = |words: String| {
-        if of_crlf && !words.contains('\r') {
-            words.replace('\n', "\r\n")
-        } else {
-            words
-        }
+        if of_crlf && !words.contains('\r') { words.replace('\n', "\r\n") } else { words }
     };
     let (old, new) = (in_file(old), in_file(new));
     match text.matches(&old).count() {
@@ -130,11 +116,7 @@ async fn put(opened: &Opened, key: &str, (path, mode): (&str, String), data: Vec
     let ready = vec![(format!(".bobbin/ready/{key}"), data)];
     let laid = opened.provider.put_files(&opened.sandbox, ready).await;
     laid.map_err(|error| trouble(&error))?;
-    let env = variables([
-        ("CALL", key.to_owned()),
-        ("PATH", path.to_owned()),
-        ("MODE", mode),
-    ]);
+    let env = variables([("CALL", key.to_owned()), ("PATH", path.to_owned()), ("MODE", mode)]);
     let output = script(opened, WRITE, &env, 0).await?;
     match output.text.trim() {
         "written" => Ok(Shown::Text(format!("{path} is written, {count} bytes."))),

@@ -36,12 +36,7 @@ pub(crate) struct Run {
 
 /// A command to begin, or one that was begun.
 enum What {
-    Begin {
-        cmd: String,
-        cwd: String,
-        env: BTreeMap<String, String>,
-        timeout_ms: u64,
-    },
+    Begin { cmd: String, cwd: String, env: BTreeMap<String, String>, timeout_ms: u64 },
     GoOn(String),
 }
 
@@ -53,11 +48,7 @@ pub(crate) struct Checked {
 
 /// Checks what the schema says, which no agent does.
 pub(crate) fn checked(run: Run) -> Result<Checked, String> {
-    let wait_ms = if run.background {
-        0
-    } else {
-        run.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX)
-    };
+    let wait_ms = if run.background { 0 } else { run.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX) };
     let what = match (run.cmd, run.id) {
         (Some(cmd), None) => {
             if cmd.len() > COMMAND_BYTES_MAX || cmd.contains('\0') {
@@ -66,9 +57,7 @@ pub(crate) fn checked(run: Run) -> Result<Checked, String> {
                 ));
             }
             if run.env.len() > VARIABLES_MAX {
-                return Err(format!(
-                    "A call sets {VARIABLES_MAX} variables at the most."
-                ));
+                return Err(format!("A call sets {VARIABLES_MAX} variables at the most."));
             }
             for (name, value) in &run.env {
                 variable(name, value)?;
@@ -77,10 +66,7 @@ pub(crate) fn checked(run: Run) -> Result<Checked, String> {
                 cmd,
                 cwd: located(run.cwd.as_deref().unwrap_or("."))?,
                 env: run.env,
-                timeout_ms: run
-                    .timeout_ms
-                    .unwrap_or(COMMAND_MS)
-                    .clamp(1_000, COMMAND_MS_MAX),
+                timeout_ms: run.timeout_ms.unwrap_or(COMMAND_MS).clamp(1_000, COMMAND_MS_MAX),
             }
         }
         (None, Some(id)) if !id.is_empty() && id.bytes().all(|b| b.is_ascii_hexdigit()) => {
@@ -88,10 +74,8 @@ pub(crate) fn checked(run: Run) -> Result<Checked, String> {
         }
         (None, Some(id)) => return Err(unknown(&id)),
         _ => {
-            return Err(
-                "Say either `cmd`, to begin a command, or `id`, to go on waiting for one."
-                    .to_owned(),
-            );
+            return Err("Say either `cmd`, to begin a command, or `id`, to go on waiting for one."
+                .to_owned());
         }
     };
     Ok(Checked { what, wait_ms })
@@ -132,18 +116,12 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let looks = |ms: u64| (ms * LOOKS_A_SECOND / 1_000).to_string();
     let (id, mut env) = match what {
-        What::Begin {
-            cmd,
-            cwd,
-            env: own,
-            timeout_ms,
-        } => {
+        What::Begin { cmd, cwd, env: own, timeout_ms } => {
             let names: Vec<&str> = own.keys().map(String::as_str).collect();
             let names = names.join(" ");
             let own = own.into_iter();
-            let mut env: BTreeMap<String, String> = own
-                .map(|(name, value)| (format!("{OWN}{name}"), value))
-                .collect();
+            let mut env: BTreeMap<String, String> =
+                own.map(|(name, value)| (format!("{OWN}{name}"), value)).collect();
             env.extend(variables([
                 ("NAMES", names),
                 ("CMD", cmd),
@@ -157,9 +135,7 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
     };
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let look_ms = u64::try_from(left.as_millis())
-            .unwrap_or(LOOK_MS_MAX)
-            .min(LOOK_MS_MAX);
+        let look_ms = u64::try_from(left.as_millis()).unwrap_or(LOOK_MS_MAX).min(LOOK_MS_MAX);
         env.extend(variables([
             ("CALL", id.clone()),
             ("LOOKS", looks(look_ms)),
@@ -247,11 +223,7 @@ fn lines(text: &str) -> Option<String> {
         return None;
     }
     let (head, tail) = (&all[..most / 2], &all[all.len() - most / 2..]);
-    Some(format!(
-        "{}\n[lines are left out here]\n{}",
-        head.join("\n"),
-        tail.join("\n")
-    ))
+    Some(format!("{}\n[lines are left out here]\n{}", head.join("\n"), tail.join("\n")))
 }
 
 #[cfg(test)]
@@ -260,14 +232,7 @@ mod tests {
 
     #[test]
     fn a_variable_that_changes_what_runs_is_refused() {
-        for name in [
-            "BASH_ENV",
-            "ENV",
-            "PATH",
-            "SHELLOPTS",
-            "LD_PRELOAD",
-            "LD_LIBRARY_PATH",
-        ] {
+        for name in ["BASH_ENV", "ENV", "PATH", "SHELLOPTS", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
             let why = variable(name, "x").expect_err(name);
             assert!(why.starts_with(name) && why.contains("`cmd`"), "{why}");
         }

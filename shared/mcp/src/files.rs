@@ -73,9 +73,7 @@ fn image(bytes: &[u8]) -> Option<&'static str> {
 fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
     let first = offset.unwrap_or(1).max(1);
     // What is said beside them takes some.
-    let most = limit
-        .unwrap_or(TEXT_LINES_MAX)
-        .clamp(1, TEXT_LINES_MAX - 10);
+    let most = limit.unwrap_or(TEXT_LINES_MAX).clamp(1, TEXT_LINES_MAX - 10);
     let all = text.lines().count();
     let mut shown = String::new();
     let mut count = 0;
@@ -95,15 +93,8 @@ fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
     if (first, last) == (1, all) {
         return shown;
     }
-    let on = if last < all {
-        format!("; go on with offset {}", last + 1)
-    } else {
-        String::new()
-    };
-    format!(
-        "{}\n[lines {first} to {last} of {all}{on}]",
-        shown.trim_end_matches('\n')
-    )
+    let on = if last < all { format!("; go on with offset {}", last + 1) } else { String::new() };
+    format!("{}\n[lines {first} to {last} of {all}{on}]", shown.trim_end_matches('\n'))
 }
 
 #[derive(Deserialize)]
@@ -119,10 +110,7 @@ pub(crate) async fn list(wanted: List, place: &dyn Place) -> Came {
     let opened = place.open().await?;
     let env = variables([
         ("PATH", path.clone()),
-        (
-            "DEPTH",
-            wanted.depth.unwrap_or(1).clamp(1, DEPTH_MAX).to_string(),
-        ),
+        ("DEPTH", wanted.depth.unwrap_or(1).clamp(1, DEPTH_MAX).to_string()),
         ("LINES", (ENTRIES_MAX + 1).to_string()),
         ("BYTES", OUTPUT_BYTES_MAX.to_string()),
     ]);
@@ -170,10 +158,7 @@ fn listed(text: &str, most: usize, nothing: &str) -> Option<Shown> {
     Some(Shown::Text(if all.is_empty() {
         nothing.to_owned()
     } else if all.len() > most || lines.len() >= OUTPUT_BYTES_MAX {
-        format!(
-            "{}\n[There is more: ask for less at once.]",
-            all[..all.len().min(most)].join("\n")
-        )
+        format!("{}\n[There is more: ask for less at once.]", all[..all.len().min(most)].join("\n"))
     } else {
         all.join("\n")
     }))
@@ -191,10 +176,7 @@ pub(crate) async fn url(wanted: &Port, place: &dyn Place) -> Came {
     let name = &opened.sandbox.name;
     let endpoint = opened.provider.endpoint(name, wanted.port).await;
     let endpoint = endpoint.map_err(|error| {
-        format!(
-            "Port {} of the sandbox cannot be reached from outside: {error}",
-            wanted.port
-        )
+        format!("Port {} of the sandbox cannot be reached from outside: {error}", wanted.port)
     })?;
     let mut text = endpoint.url;
     for (name, value) in endpoint.headers {

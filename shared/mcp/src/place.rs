@@ -66,15 +66,9 @@ pub(crate) type Came = Result<Shown, String>;
 pub(crate) fn located(path: &str) -> Result<String, String> {
     let usable = (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control);
     if !usable {
-        return Err(format!(
-            "A path has 1 to {PATH_BYTES_MAX} bytes and no control characters."
-        ));
+        return Err(format!("A path has 1 to {PATH_BYTES_MAX} bytes and no control characters."));
     }
-    Ok(if path.starts_with('/') {
-        path.to_owned()
-    } else {
-        format!("{COMMON_FOLDER}/{path}")
-    })
+    Ok(if path.starts_with('/') { path.to_owned() } else { format!("{COMMON_FOLDER}/{path}") })
 }
 
 /// Runs one of the scripts of this crate.
@@ -85,10 +79,7 @@ pub(crate) async fn script(
     wait_ms: u64,
 ) -> Result<Output, String> {
     let within = Duration::from_millis(SCRIPT_MS_MAX + wait_ms);
-    let ran = opened
-        .provider
-        .exec(&opened.sandbox, script, env, within)
-        .await;
+    let ran = opened.provider.exec(&opened.sandbox, script, env, within).await;
     ran.map_err(|error| trouble(&error))
 }
 
@@ -101,7 +92,5 @@ pub(crate) fn trouble(error: &ProviderError) -> String {
 
 /// Variables of a script.
 pub(crate) fn variables<const N: usize>(pairs: [(&str, String); N]) -> BTreeMap<String, String> {
-    pairs
-        .map(|(name, value)| (format!("BOBBIN_{name}"), value))
-        .into()
+    pairs.map(|(name, value)| (format!("BOBBIN_{name}"), value)).into()
 }

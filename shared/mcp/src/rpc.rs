@@ -49,11 +49,7 @@ pub struct Answer {
 
 impl Answer {
     fn json(status: u16, body: &Value) -> Self {
-        Self {
-            status,
-            body: Some(body.to_string()),
-            session: None,
-        }
+        Self { status, body: Some(body.to_string()), session: None }
     }
 
     fn error(status: u16, id: &Value, code: i32, message: &str) -> Self {
@@ -72,10 +68,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
         let message = "the body is no JSON";
         return Answer::error(400, &Value::Null, PARSE_ERROR, message);
     };
-    if request
-        .session
-        .is_some_and(|id| id.len() > SESSION_BYTES_MAX)
-    {
+    if request.session.is_some_and(|id| id.len() > SESSION_BYTES_MAX) {
         let message = "the session's id is too long";
         return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
@@ -91,11 +84,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
     }
     let (Some(method), Some(id)) = (body["method"].as_str(), body.get("id")) else {
         // A notification, or an answer to something that was never asked.
-        return Answer {
-            status: 202,
-            body: None,
-            session: None,
-        };
+        return Answer { status: 202, body: None, session: None };
     };
     if !id.is_string() && !id.is_number() {
         let message = "an id is a text or a number";
@@ -106,10 +95,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
             place.expect().await;
             let wanted = body["params"]["protocolVersion"].as_str();
             let session = &digest(&["mcp-session", request.nonce])[..NAME_DIGITS];
-            Answer {
-                session: Some(session.to_owned()),
-                ..Answer::result(id, &initialized(wanted))
-            }
+            Answer { session: Some(session.to_owned()), ..Answer::result(id, &initialized(wanted)) }
         }
         "ping" => Answer::result(id, &json!({})),
         "tools/list" => Answer::result(id, &json!({"tools": tools::list()})),
@@ -117,11 +103,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
             let (name, given) = (&body["params"]["name"], &body["params"]["arguments"]);
             let call = Called {
                 name: name.as_str().unwrap_or_default(),
-                arguments: if given.is_null() {
-                    json!({})
-                } else {
-                    given.clone()
-                },
+                arguments: if given.is_null() { json!({}) } else { given.clone() },
                 key: call_key(request, id, &body["params"]),
             };
             match tools::call(call, place).await {
@@ -175,19 +157,13 @@ mod tests {
     }
 
     fn request(body: &str) -> Request<'_> {
-        Request {
-            body: body.as_bytes(),
-            session: None,
-            version: None,
-            nonce: "n",
-        }
+        Request { body: body.as_bytes(), session: None, version: None, nonce: "n" }
     }
 
     async fn told(request: Request<'_>) -> (u16, Value) {
         let answer = answer(&request, &Nowhere).await;
-        let body = answer.body.map_or(Value::Null, |body| {
-            serde_json::from_str(&body).expect("JSON")
-        });
+        let body =
+            answer.body.map_or(Value::Null, |body| serde_json::from_str(&body).expect("JSON"));
         (answer.status, body)
     }
 
@@ -208,10 +184,7 @@ mod tests {
         }
         let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
         let one = answer(&request(body), &Nowhere).await.session;
-        let other = Request {
-            nonce: "m",
-            ..request(body)
-        };
+        let other = Request { nonce: "m", ..request(body) };
         let other = answer(&other, &Nowhere).await.session;
         assert!(one.is_some() && other.is_some() && one != other);
     }
@@ -227,32 +200,16 @@ mod tests {
         }
         for (body, code) in [
             ("{", PARSE_ERROR),
-            (
-                r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-                INVALID_REQUEST,
-            ),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, INVALID_REQUEST),
             (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
-            (
-                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
-                INVALID_REQUEST,
-            ),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
         ] {
             let (status, told) = told(request(body)).await;
-            assert_eq!(
-                (status, &told["error"]["code"]),
-                (400, &json!(code)),
-                "{body}"
-            );
+            assert_eq!((status, &told["error"]["code"]), (400, &json!(code)), "{body}");
         }
         let ping = request(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
-        assert_eq!(
-            told(ping).await,
-            (200, json!({"jsonrpc": "2.0", "id": "a", "result": {}}))
-        );
-        let old = Request {
-            version: Some("1999-01-01"),
-            ..ping
-        };
+        assert_eq!(told(ping).await, (200, json!({"jsonrpc": "2.0", "id": "a", "result": {}})));
+        let old = Request { version: Some("1999-01-01"), ..ping };
         assert_eq!(told(old).await.0, 400);
         let unknown = request(r#"{"jsonrpc":"2.0","id":2,"method":"resources/list"}"#);
         assert_eq!(told(unknown).await.1["error"]["code"], METHOD_NOT_FOUND);
@@ -270,11 +227,7 @@ mod tests {
                 json!({"path": "a"}),
                 "The sandbox is being brought back. Call again in 20 s.",
             ),
-            (
-                "read_file",
-                json!({}),
-                "read_file was called wrongly: missing field `path`",
-            ),
+            ("read_file", json!({}), "read_file was called wrongly: missing field `path`"),
             (
                 "run_command",
                 json!({"cmd": "ls", "id": "1"}),
@@ -307,11 +260,7 @@ mod tests {
     #[test]
     fn a_repeat_of_a_request_has_its_calls_name_and_another_connection_another() {
         let key = |session, nonce, id: u64| {
-            let request = Request {
-                session,
-                nonce,
-                ..request("")
-            };
+            let request = Request { session, nonce, ..request("") };
             call_key(
                 &request,
                 &json!(id),

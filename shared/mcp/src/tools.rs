@@ -20,11 +20,7 @@ pub(crate) struct Called<'a> {
 
 /// Does what is called for; none: there is no such tool.
 pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
-    let Called {
-        name,
-        arguments,
-        key,
-    } = call;
+    let Called { name, arguments, key } = call;
     let came = match name {
         "run_command" => match read(name, arguments).and_then(command::checked) {
             Ok(run) => command::run(run, &key, place).await,
@@ -176,10 +172,7 @@ mod tests {
     fn the_list_tells_every_tool_once_and_each_required_argument_is_described() {
         let told = list();
         let told = told.as_array().expect("a list");
-        let names: Vec<&str> = told
-            .iter()
-            .filter_map(|tool| tool["name"].as_str())
-            .collect();
+        let names: Vec<&str> = told.iter().filter_map(|tool| tool["name"].as_str()).collect();
         assert_eq!(names, NAMES);
         for tool in told {
             let schema = &tool["inputSchema"];

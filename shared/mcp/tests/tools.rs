@@ -29,10 +29,7 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(all());
     ExitCode::SUCCESS
 }
@@ -111,24 +108,15 @@ async fn all() {
     let provider = Arc::new(DaytonaSandboxes::new(settings, local.api_key()).unwrap());
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     let name = sandbox_name("test", &key, 1);
-    let spec = SandboxSpec {
-        secrets: &BTreeMap::new(),
-        snapshot: None,
-    };
+    let spec = SandboxSpec { secrets: &BTreeMap::new(), snapshot: None };
     let mut seen = provider.ensure(&key, 1, spec).await.unwrap();
     while seen != SandboxState::Running {
         seen = provider.observe(&name).await.unwrap();
         tokio::task::yield_now().await;
     }
     let sandbox = provider.find(&name).await.unwrap();
-    let made = provider
-        .exec(
-            &sandbox,
-            "mkdir project",
-            &BTreeMap::new(),
-            Duration::from_secs(10),
-        )
-        .await;
+    let made =
+        provider.exec(&sandbox, "mkdir project", &BTreeMap::new(), Duration::from_secs(10)).await;
     assert_eq!(made.unwrap().exit_code, 0);
     let client = Client {
         provider,
@@ -162,10 +150,7 @@ async fn all() {
 async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran(client: &Client) {
     let arguments = json!({"cmd": "echo \"$GREETING 'from' $(basename \"$PWD\")\"; env | grep -c BOBBIN_C; echo oh >&2; exit 3", "env": {"GREETING": "hi \"there\""}});
     let told = client.call("run_command", arguments).await.unwrap();
-    assert_eq!(
-        outcome(&told),
-        "Exit code 3: hi \"there\" 'from' project\n0\noh"
-    );
+    assert_eq!(outcome(&told), "Exit code 3: hi \"there\" 'from' project\n0\noh");
     // Names that the script around the command has, too.
     let arguments = json!({"cmd": "echo \"$dir $runner $name\"", "env": {"dir": "a b", "runner": "$c", "name": "'d'"}});
     let told = client.call("run_command", arguments).await.unwrap();
@@ -173,13 +158,9 @@ async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran
     let arguments = json!({"cmd": "echo harmless", "env": {"BASH_ENV": "evil.sh"}});
     let told = client.call("run_command", arguments).await;
     assert!(told.unwrap_err().starts_with("BASH_ENV cannot be set here"));
-    let told = client
-        .call("run_command", json!({"cmd": "pwd", "cwd": "/tmp"}))
-        .await;
+    let told = client.call("run_command", json!({"cmd": "pwd", "cwd": "/tmp"})).await;
     assert_eq!(outcome(&told.unwrap()), "Exit code 0: /tmp");
-    let told = client
-        .call("run_command", json!({"cmd": "pwd", "cwd": "none"}))
-        .await;
+    let told = client.call("run_command", json!({"cmd": "pwd", "cwd": "none"})).await;
     assert_eq!(told.unwrap_err(), "There is no such folder to run it in.");
 }
 
@@ -187,10 +168,7 @@ async fn a_long_output_keeps_its_head_and_tail_and_the_whole_of_it_lies_in_the_s
     client: &Client,
 ) {
     let told = client.run("seq 1 100000").await;
-    assert!(
-        told.starts_with("Exit code 0 after ") && told.ends_with("\n99999\n100000"),
-        "{told}"
-    );
+    assert!(told.starts_with("Exit code 0 after ") && told.ends_with("\n99999\n100000"), "{told}");
     assert!(told.len() < 48 * 1024 && told.contains("\n1\n2\n3\n"));
     let file = told.split("The whole output is in ").nth(1).unwrap();
     let file = file.split(']').next().unwrap();
@@ -206,31 +184,16 @@ fn id_of(told: &str) -> String {
 
 async fn a_command_that_takes_long_goes_on_and_is_asked_for_again(client: &Client) {
     let cmd = "echo began; while [ ! -f go ]; do sleep 0.1; done; echo ended";
-    let told = client
-        .call("run_command", json!({"cmd": cmd, "background": true}))
-        .await
-        .unwrap();
+    let told = client.call("run_command", json!({"cmd": cmd, "background": true})).await.unwrap();
     assert!(told.starts_with("It still runs, for "), "{told}");
     let id = id_of(&told);
-    let told = client
-        .call("run_command", json!({"id": id, "wait_ms": 400}))
-        .await
-        .unwrap();
+    let told = client.call("run_command", json!({"id": id, "wait_ms": 400})).await.unwrap();
     assert!(told.ends_with("Its output so far:\nbegan"), "{told}");
     client.run("touch go").await;
     let told = client.call("run_command", json!({"id": id})).await.unwrap();
-    assert!(
-        told.starts_with("Exit code 0 after ") && told.ends_with("s.\nbegan\nended"),
-        "{told}"
-    );
-    let told = client
-        .call("run_command", json!({"id": "abc"}))
-        .await
-        .unwrap_err();
-    assert!(
-        told.starts_with("There is no command \"abc\" in this sandbox"),
-        "{told}"
-    );
+    assert!(told.starts_with("Exit code 0 after ") && told.ends_with("s.\nbegan\nended"), "{told}");
+    let told = client.call("run_command", json!({"id": "abc"})).await.unwrap_err();
+    assert!(told.starts_with("There is no command \"abc\" in this sandbox"), "{told}");
 }
 
 async fn a_command_runs_once_however_often_its_call_arrives(client: &Client) {
@@ -249,82 +212,39 @@ async fn a_command_runs_once_however_often_its_call_arrives(client: &Client) {
 }
 
 async fn a_command_is_ended_after_its_time(client: &Client) {
-    let told = client
-        .call(
-            "run_command",
-            json!({"cmd": "sleep 600", "timeout_ms": 1000}),
-        )
-        .await;
+    let told = client.call("run_command", json!({"cmd": "sleep 600", "timeout_ms": 1000})).await;
     let told = told.unwrap();
-    assert!(
-        told.starts_with("It was ended after ") && told.contains("(exit code 124)"),
-        "{told}"
-    );
+    assert!(told.starts_with("It was ended after ") && told.contains("(exit code 124)"), "{told}");
 }
 
 async fn a_file_is_written_read_and_edited_and_keeps_its_permissions(client: &Client) {
     let content = "#!/bin/sh\necho 'a $b \"c\"'\n";
     let wanted = json!({"path": "deep/er/run.sh", "content": content, "mode": "755"});
     let told = client.call("write_file", wanted).await.unwrap();
-    assert_eq!(
-        told,
-        format!(
-            "project/deep/er/run.sh is written, {} bytes.",
-            content.len()
-        )
-    );
-    let read = client
-        .call("read_file", json!({"path": "deep/er/run.sh"}))
-        .await
-        .unwrap();
+    assert_eq!(told, format!("project/deep/er/run.sh is written, {} bytes.", content.len()));
+    let read = client.call("read_file", json!({"path": "deep/er/run.sh"})).await.unwrap();
     assert_eq!(read, content);
     let edit = |old: &str, new: &str| json!({"path": "deep/er/run.sh", "old": old, "new": new});
-    client
-        .call("edit_file", edit("a $b", "b $c"))
-        .await
-        .unwrap();
-    let told = client
-        .run("deep/er/run.sh; stat -c %a deep/er/run.sh")
-        .await;
+    client.call("edit_file", edit("a $b", "b $c")).await.unwrap();
+    let told = client.run("deep/er/run.sh; stat -c %a deep/er/run.sh").await;
     assert!(told.ends_with("\nb $c \"c\"\n755"), "{told}");
-    let told = client
-        .call("edit_file", edit("nowhere", "x"))
-        .await
-        .unwrap_err();
-    assert!(
-        told.starts_with("The old text is not in project/deep/er/run.sh"),
-        "{told}"
-    );
-    client
-        .run("printf 'one\\r\\ntwo\\r\\nthree\\r\\n' > crlf.txt")
-        .await;
+    let told = client.call("edit_file", edit("nowhere", "x")).await.unwrap_err();
+    assert!(told.starts_with("The old text is not in project/deep/er/run.sh"), "{told}");
+    client.run("printf 'one\\r\\ntwo\\r\\nthree\\r\\n' > crlf.txt").await;
     let edit_crlf = json!({"path": "crlf.txt", "old": "one\ntwo", "new": "one\n2\nand"});
     client.call("edit_file", edit_crlf).await.unwrap();
     let told = client.run("od -c crlf.txt | head -2").await;
-    let expected = [
-        "o   n   e  \\r  \\n   2  \\r  \\n",
-        "a   n   d  \\r  \\n   t",
-    ];
+    let expected = ["o   n   e  \\r  \\n   2  \\r  \\n", "a   n   d  \\r  \\n   t"];
     assert!(expected.iter().all(|part| told.contains(part)), "{told}");
     let told = client.call("edit_file", edit("c", "x")).await.unwrap_err();
     assert!(told.contains("times: take more around it"), "{told}");
-    let told = client
-        .call("read_file", json!({"path": "none"}))
-        .await
-        .unwrap_err();
+    let told = client.call("read_file", json!({"path": "none"})).await.unwrap_err();
     assert_eq!(told, "There is no file project/none in the sandbox.");
-    let told = client
-        .call("write_file", json!({"path": "deep", "content": ""}))
-        .await;
+    let told = client.call("write_file", json!({"path": "deep", "content": ""})).await;
     assert_eq!(told.unwrap_err(), "project/deep is a folder.");
     let absolute = json!({"path": "/tmp/bobbin-mcp-test", "content": "x"});
     client.call("write_file", absolute).await.unwrap();
-    assert!(
-        client
-            .run("cat /tmp/bobbin-mcp-test")
-            .await
-            .ends_with("\nx")
-    );
+    assert!(client.run("cat /tmp/bobbin-mcp-test").await.ends_with("\nx"));
 }
 
 async fn a_repeat_of_a_change_undoes_nothing_newer(client: &Client) {
@@ -334,40 +254,21 @@ async fn a_repeat_of_a_change_undoes_nothing_newer(client: &Client) {
     let (content, is_error) = client.sent(950, "write_file", &wanted).await;
     let expected = "This very call arrived before, so it is not done again. Read project/newer to see how it stands.";
     assert_eq!((content["text"].as_str(), is_error), (Some(expected), true));
-    assert_eq!(
-        client
-            .call("read_file", json!({"path": "newer"}))
-            .await
-            .unwrap(),
-        "new\n"
-    );
-    assert_eq!(
-        outcome(&client.run("ls ../.bobbin/ready | wc -l").await),
-        "Exit code 0: 0"
-    );
+    assert_eq!(client.call("read_file", json!({"path": "newer"})).await.unwrap(), "new\n");
+    assert_eq!(outcome(&client.run("ls ../.bobbin/ready | wc -l").await), "Exit code 0: 0");
 }
 
 async fn bytes_are_uploaded_and_an_image_is_shown_as_one(client: &Client) {
     // A picture of one dot.
     let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-    client
-        .call("upload_file", json!({"path": "dot.png", "data": data}))
-        .await
-        .unwrap();
-    let (content, is_error) = client
-        .sent(960, "read_file", &json!({"path": "dot.png"}))
-        .await;
+    client.call("upload_file", json!({"path": "dot.png", "data": data})).await.unwrap();
+    let (content, is_error) = client.sent(960, "read_file", &json!({"path": "dot.png"})).await;
     let expected = json!({"type": "image", "data": data, "mimeType": "image/png"});
     assert_eq!((content, is_error), (expected, false));
-    let told = client
-        .call("upload_file", json!({"path": "x", "data": "%"}))
-        .await;
+    let told = client.call("upload_file", json!({"path": "x", "data": "%"})).await;
     assert_eq!(told.unwrap_err(), "`data` is not base64.");
     client.run("printf '\\377\\376' >binary").await;
-    let told = client
-        .call("read_file", json!({"path": "binary"}))
-        .await
-        .unwrap_err();
+    let told = client.call("read_file", json!({"path": "binary"})).await.unwrap_err();
     assert_eq!(told, "This file is not text: look at it with run_command.");
 }
 
@@ -394,29 +295,16 @@ async fn what_a_clone_left_out_is_said_where_it_is_missed(client: &Client) {
 }
 
 async fn folders_are_listed_and_searched(client: &Client) {
-    client
-        .run("mkdir -p tree/sub tree/.git/objects; echo 'fn main() {}' >tree/sub/main.rs")
-        .await;
-    let told = client
-        .call("list_files", json!({"path": "tree", "depth": 3}))
-        .await
-        .unwrap();
-    let names: Vec<&str> = told
-        .lines()
-        .filter_map(|line| line.split(' ').nth(2))
-        .collect();
+    client.run("mkdir -p tree/sub tree/.git/objects; echo 'fn main() {}' >tree/sub/main.rs").await;
+    let told = client.call("list_files", json!({"path": "tree", "depth": 3})).await.unwrap();
+    let names: Vec<&str> = told.lines().filter_map(|line| line.split(' ').nth(2)).collect();
     assert_eq!(names, [".git", "sub", "sub/main.rs"], "{told}");
-    let told = client
-        .call("list_files", json!({"path": "none"}))
-        .await
-        .unwrap_err();
+    let told = client.call("list_files", json!({"path": "none"})).await.unwrap_err();
     assert_eq!(told, "There is no folder project/none in the sandbox.");
     let wanted = json!({"pattern": "fn +main", "path": "tree"});
     let told = client.call("search", wanted).await.unwrap();
     assert!(told.ends_with("/tree/sub/main.rs:1:fn main() {}"), "{told}");
-    let told = client
-        .call("search", json!({"pattern": "no such words"}))
-        .await;
+    let told = client.call("search", json!({"pattern": "no such words"})).await;
     assert_eq!(told.unwrap(), "Nothing matches.");
 }
 
@@ -429,12 +317,8 @@ async fn a_port_has_an_address(client: &Client) {
 }
 
 async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client: &Client) {
-    let told = client
-        .call(
-            "run_command",
-            json!({"cmd": "echo began; sleep 600", "wait_ms": 500}),
-        )
-        .await;
+    let told =
+        client.call("run_command", json!({"cmd": "echo began; sleep 600", "wait_ms": 500})).await;
     let told = told.unwrap();
     let id = id_of(&told);
     let latest = tokio::time::Instant::now() + Duration::from_millis(STEP_MS_MAX);
@@ -445,10 +329,7 @@ async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client:
     while seen != SandboxState::Running {
         seen = client.provider.resume(&client.name).await.unwrap();
     }
-    let told = client
-        .call("run_command", json!({"id": id}))
-        .await
-        .unwrap_err();
+    let told = client.call("run_command", json!({"id": id})).await.unwrap_err();
     assert!(
         told.starts_with("It ended with the sandbox, which was stopped while it ran"),
         "{told}"

@@ -29,11 +29,7 @@ pub struct Api<E> {
 
 impl<E> Clone for Api<E> {
     fn clone(&self) -> Self {
-        Self {
-            http: self.http.clone(),
-            base: self.base.clone(),
-            refusals: PhantomData,
-        }
+        Self { http: self.http.clone(), base: self.base.clone(), refusals: PhantomData }
     }
 }
 
@@ -55,10 +51,7 @@ impl<E: Refusal> Api<E> {
 
     /// The same with another bound on the bytes of an answer.
     pub fn with_body_bytes_max(&self, bytes: usize) -> Self {
-        Self {
-            http: self.http.with_body_bytes_max(bytes),
-            ..self.clone()
-        }
+        Self { http: self.http.with_body_bytes_max(bytes), ..self.clone() }
     }
 
     /// Its base.

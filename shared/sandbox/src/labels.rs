@@ -70,14 +70,9 @@ mod tests {
     #[test]
     fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
         let carries = |thread: &ThreadKey, tenant: &Tenant| {
-            let dev = Stack {
-                name: "dev",
-                id: "a",
-            };
+            let dev = Stack { name: "dev", id: "a" };
             let all = labels(dev, &thread.sandbox(), 1);
-            tenant_labels("dev", tenant)
-                .iter()
-                .all(|(name, value)| all.get(name) == Some(value))
+            tenant_labels("dev", tenant).iter().all(|(name, value)| all.get(name) == Some(value))
         };
         let thread = ThreadKey::discord("1", "2").unwrap();
         assert!(carries(&thread, &Tenant::discord("1")));

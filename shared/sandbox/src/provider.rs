@@ -404,18 +404,12 @@ mod tests {
             ends_ms: None,
             exec_base: None,
         };
-        let dev = Stack {
-            name: "dev",
-            id: "a",
-        };
+        let dev = Stack { name: "dev", id: "a" };
         assert!(!found.belongs_to(dev, &key, 1));
         found.labels = labels(dev, &key, 1);
         found.labels.insert("more".into(), "x".into());
         assert!(found.belongs_to(dev, &key, 1));
-        let prod = Stack {
-            name: "prod",
-            ..dev
-        };
+        let prod = Stack { name: "prod", ..dev };
         assert!(!found.belongs_to(prod, &key, 1) && !found.belongs_to(dev, &key, 2));
         let namesake = Stack { id: "b", ..dev };
         assert!(!found.belongs_to(namesake, &key, 1) && found.is_foreign("b"));

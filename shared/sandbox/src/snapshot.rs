@@ -87,12 +87,7 @@ impl SnapshotName {
 
 impl fmt::Display for SnapshotName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            sandbox,
-            at_ms,
-            stack,
-            tenant,
-        } = self;
+        let Self { sandbox, at_ms, stack, tenant } = self;
         write!(f, "{sandbox}-at{at_ms}-{stack}{tenant}")
     }
 }
@@ -148,10 +143,7 @@ mod tests {
 
     use super::*;
 
-    const DEV: Stack<'_> = Stack {
-        name: "dev-eu",
-        id: "a",
-    };
+    const DEV: Stack<'_> = Stack { name: "dev-eu", id: "a" };
 
     #[test]
     fn a_snapshots_name_says_whose_it_is_and_is_the_same_for_a_repeat() {
@@ -159,10 +151,7 @@ mod tests {
         let other = ThreadKey::discord("1", "3").unwrap().sandbox();
         let name = SnapshotName::new(DEV, &key, 3, 1_700_000_000_123);
         let text = name.to_string();
-        assert_eq!(
-            text,
-            SnapshotName::new(DEV, &key, 3, 1_700_000_000_123).to_string()
-        );
+        assert_eq!(text, SnapshotName::new(DEV, &key, 3, 1_700_000_000_123).to_string());
         assert!(text.starts_with(&sandbox_name("dev-eu", &key, 3)), "{text}");
         assert!(text.contains("-at1700000000123-"), "{text}");
         assert_eq!(SnapshotName::parse(DEV, &text), Some(name.clone()));
@@ -180,10 +169,7 @@ mod tests {
         let namesake = Stack { id: "b", ..DEV };
         assert_eq!(SnapshotName::parse(namesake, &text), None);
         assert_eq!(
-            SnapshotName::parse(
-                Stack { name: "dev", ..DEV },
-                &text.replace("dev-eu", "prod")
-            ),
+            SnapshotName::parse(Stack { name: "dev", ..DEV }, &text.replace("dev-eu", "prod")),
             None
         );
         let digits = text.rsplit_once('-').unwrap().1;

@@ -87,10 +87,7 @@ fn of_stack(stack_id: &str, hosts: Vec<SshHost>, key: &str) -> SshSandboxes {
         stack: "dev".to_owned(),
         stack_id: stack_id.to_owned(),
         hosts,
-        agent: AgentPort {
-            port: AGENT_PORT,
-            variable: "AGENT_PORT".to_owned(),
-        },
+        agent: AgentPort { port: AGENT_PORT, variable: "AGENT_PORT".to_owned() },
     };
     SshSandboxes::new(settings, key).unwrap()
 }
@@ -105,10 +102,7 @@ fn name_of(thread: &str) -> String {
 
 async fn ensure(provider: &SshSandboxes, thread: &str) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
-    let spec = SandboxSpec {
-        secrets: &secrets,
-        snapshot: None,
-    };
+    let spec = SandboxSpec { secrets: &secrets, snapshot: None };
     provider.ensure(&key_of(thread), 1, spec).await
 }
 
@@ -119,13 +113,7 @@ async fn made(provider: &SshSandboxes, thread: &str) -> Sandbox {
 
 /// The host that a sandbox is on.
 fn host_of(sandbox: &Sandbox) -> &str {
-    sandbox
-        .exec_base
-        .as_deref()
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
+    sandbox.exec_base.as_deref().unwrap().split('/').next().unwrap()
 }
 
 async fn ran(provider: &SshSandboxes, sandbox: &Sandbox, script: &str) -> Output {
@@ -139,14 +127,9 @@ fn later() -> Instant {
 }
 
 async fn got(provider: &SshSandboxes, name: &str, path: &str) -> Result<String, String> {
-    let endpoint = provider
-        .endpoint(name, AGENT_PORT)
-        .await
-        .map_err(|e| e.seen)?;
+    let endpoint = provider.endpoint(name, AGENT_PORT).await.map_err(|e| e.seen)?;
     let http = Http::new(provider.base(), Hosts::Public).unwrap();
-    let request = http
-        .request(reqwest::Method::GET, &format!("{}{path}", endpoint.url))
-        .unwrap();
+    let request = http.request(reqwest::Method::GET, &format!("{}{path}", endpoint.url)).unwrap();
     let answer = http.send(request).await.map_err(|e| e.to_string())?;
     Ok(String::from_utf8(answer.body).unwrap())
 }
@@ -183,10 +166,7 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     assert_eq!(ensure(&provider, "2").await, Ok(SandboxState::Running));
     let other_worker = at(vec![host.settings()], &key);
     assert_eq!(ensure(&other_worker, "2").await, Ok(SandboxState::Running));
-    assert_eq!(
-        provider.list(None).await.unwrap(),
-        std::slice::from_ref(&sandbox)
-    );
+    assert_eq!(provider.list(None).await.unwrap(), std::slice::from_ref(&sandbox));
     assert_eq!(sandbox.owner(), Some((key_of("2"), 1)));
     assert_eq!(host_of(&sandbox), "one");
     let age_ms = std::time::SystemTime::now()
@@ -199,9 +179,7 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     // Commands: one stream of output, an exit status, an environment of their own, the script as input.
     let env = BTreeMap::from([("WORD".to_owned(), "it's $HOME\nhere".to_owned())]);
     let script = "printf '%s|' \"$WORD\"; echo complaint >&2; pwd; id -un; exit 7";
-    let told = provider
-        .exec(&sandbox, script, &env, Duration::from_secs(10))
-        .await;
+    let told = provider.exec(&sandbox, script, &env, Duration::from_secs(10)).await;
     assert_eq!(
         told.unwrap(),
         Output {
@@ -219,10 +197,7 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     ];
     provider.put_files(&sandbox, files).await.unwrap();
     let listed = provider.list_files(&sandbox, "project").await.unwrap();
-    assert_eq!(
-        listed,
-        BTreeMap::from([("a b.txt".to_owned(), 3), (".hidden".to_owned(), 0)])
-    );
+    assert_eq!(listed, BTreeMap::from([("a b.txt".to_owned(), 3), (".hidden".to_owned(), 0)]));
     let read = provider.get_file(&sandbox, "project/deep/er/b").await;
     assert_eq!(read.unwrap(), [0, 255, 10]);
     for missing in ["project/none", "project", "none/at/all"] {
@@ -233,59 +208,30 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     assert_eq!(error.kind, ErrorKind::NotFound);
     for outside in ["/etc/passwd", "../x", "project/../../x"] {
         let error = provider.get_file(&sandbox, outside).await.unwrap_err();
-        assert!(
-            error.seen.contains("below the sandbox's directory"),
-            "{error}"
-        );
-        let error = provider
-            .put_files(&sandbox, vec![(outside.to_owned(), Vec::new())])
-            .await
-            .unwrap_err();
-        assert!(
-            error.seen.contains("below the sandbox's directory"),
-            "{error}"
-        );
+        assert!(error.seen.contains("below the sandbox's directory"), "{error}");
+        let error =
+            provider.put_files(&sandbox, vec![(outside.to_owned(), Vec::new())]).await.unwrap_err();
+        assert!(error.seen.contains("below the sandbox's directory"), "{error}");
     }
 
     // A stop ends what was left running and keeps the directory.
     let background = "setsid sleep 4000 >/dev/null 2>&1 </dev/null &\nnohup sh -c 'trap \"\" TERM; while :; do sleep 4000; done' >/dev/null 2>&1 </dev/null &\nuntil [ \"$(pgrep -u \"$(id -u)\" -c sleep)\" = 2 ]; do :; done";
     ran(&provider, &sandbox, background).await;
-    let sleepers = || {
-        host.as_root("pgrep -u bobbin-1 -c sleep || true")
-            .trim()
-            .to_owned()
-    };
+    let sleepers = || host.as_root("pgrep -u bobbin-1 -c sleep || true").trim().to_owned();
     assert_eq!(sleepers(), "2");
     let too_late = provider.stop(&name, Instant::now()).await;
-    assert!(
-        matches!(too_late, Err(Failure::Wait { .. })),
-        "{too_late:?}"
-    );
-    assert_eq!(
-        provider.stop(&name, later()).await,
-        Ok(SandboxState::Stopped)
-    );
+    assert!(matches!(too_late, Err(Failure::Wait { .. })), "{too_late:?}");
+    assert_eq!(provider.stop(&name, later()).await, Ok(SandboxState::Stopped));
     let others = "pgrep -u bobbin-1 -l | grep -v sshd || true";
     assert_eq!(host.as_root(others), "");
-    assert_eq!(
-        provider.stop(&name, later()).await,
-        Ok(SandboxState::Stopped)
-    );
+    assert_eq!(provider.stop(&name, later()).await, Ok(SandboxState::Stopped));
     assert_eq!(provider.observe(&name).await, Ok(SandboxState::Stopped));
     // Who found it while it ran starts nothing in it now.
     let refused = provider
-        .exec(
-            &sandbox,
-            "echo hello",
-            &BTreeMap::new(),
-            Duration::from_secs(5),
-        )
+        .exec(&sandbox, "echo hello", &BTreeMap::new(), Duration::from_secs(5))
         .await
         .unwrap_err();
-    assert!(
-        matches!(refused.failure, Failure::SandboxDown { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused.failure, Failure::SandboxDown { .. }), "{refused:?}");
 
     assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
     assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
@@ -304,10 +250,7 @@ ipcmk -M 64; ipcmk -Q; ipcmk -S 1";
     assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
     assert_eq!(provider.resume(&name).await, Ok(SandboxState::Gone));
     assert_eq!(provider.observe(&name).await, Ok(SandboxState::Gone));
-    assert_eq!(
-        provider.find(&name).await.unwrap_err().kind,
-        ErrorKind::NotFound
-    );
+    assert_eq!(provider.find(&name).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(
         host.as_root("ls -A /var/lib/bobbin/1/disk /tmp"),
         "/tmp:\n\n/var/lib/bobbin/1/disk:\n"
@@ -346,26 +289,12 @@ async fn sandboxes_of_one_host_neither_read_nor_see_each_others_secrets() {
     };
     let (held, spied) = tokio::join!(provider.exec(&one, holds, &env, time), look);
     assert_eq!(held.unwrap().exit_code, 0);
-    assert!(
-        !spied.text.contains("s3cret") && !spied.text.contains("/proc/"),
-        "{}",
-        spied.text
-    );
-    assert_eq!(
-        spied.text.matches("Permission denied").count(),
-        3,
-        "{}",
-        spied.text
-    );
+    assert!(!spied.text.contains("s3cret") && !spied.text.contains("/proc/"), "{}", spied.text);
+    assert_eq!(spied.text.matches("Permission denied").count(), 3, "{}", spied.text);
     assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep").trim(), "1");
     // The registry is the control user's alone, so that no sandbox can pass itself off as another.
     let forged = ran(&provider, &two, "touch /var/lib/bobbin/registry/9.x.running /var/lib/bobbin/host /var/lib/bobbin/2/.profile").await;
-    assert_eq!(
-        forged.text.matches("Permission denied").count(),
-        3,
-        "{}",
-        forged.text
-    );
+    assert_eq!(forged.text.matches("Permission denied").count(), 3, "{}", forged.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,17 +309,11 @@ async fn an_agent_is_reached_through_the_hosts_loopback_also_after_the_host_was_
         provider.put_files(sandbox, files).await.unwrap();
     }
     let serve = |who: &str| format!("export WHO={who}\n{SERVE}");
-    assert!(
-        got(&provider, &one.name, "/x").await.is_err(),
-        "nobody listens"
-    );
+    assert!(got(&provider, &one.name, "/x").await.is_err(), "nobody listens");
     ran(&provider, &one, &serve("first")).await;
     ran(&provider, &two, &serve("second")).await;
     assert_eq!(got(&provider, &one.name, "/x").await.unwrap(), "first /x");
-    assert_eq!(
-        got(&provider, &two.name, "/y?z=1").await.unwrap(),
-        "second /y?z=1"
-    );
+    assert_eq!(got(&provider, &two.name, "/y?z=1").await.unwrap(), "second /y?z=1");
     // Many at once, over one login.
     let many = (0..40).map(|at| {
         let (provider, name) = (&provider, &one.name);
@@ -413,12 +336,7 @@ async fn an_agent_is_reached_through_the_hosts_loopback_also_after_the_host_was_
 
     ran(&provider, &two, &serve("second")).await;
     provider.stop(&one.name, later()).await.unwrap();
-    assert!(
-        got(&provider, &one.name, "/x")
-            .await
-            .unwrap_err()
-            .contains("not running")
-    );
+    assert!(got(&provider, &one.name, "/x").await.unwrap_err().contains("not running"));
     assert_eq!(got(&provider, &two.name, "/x").await.unwrap(), "second /x");
 }
 
@@ -476,10 +394,7 @@ async fn another_users_process_that_took_a_connection_and_only_reads_is_told_not
 async fn the_host_with_most_room_is_chosen_until_all_are_full() {
     machines!();
     let (key, public) = key_pair();
-    let (small, large) = (
-        Host::start("small", 1, &public),
-        Host::start("large", 3, &public),
-    );
+    let (small, large) = (Host::start("small", 1, &public), Host::start("large", 3, &public));
     // The setting is a bound of its own: of three slots two are to be used.
     let mut bounded = large.settings();
     bounded.sandboxes = 2;
@@ -517,10 +432,7 @@ async fn the_host_with_most_room_is_chosen_until_all_are_full() {
 async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
     machines!();
     let (key, public) = key_pair();
-    let (mut one, two) = (
-        Host::start("one", 4, &public),
-        Host::start("two", 2, &public),
-    );
+    let (mut one, two) = (Host::start("one", 4, &public), Host::start("two", 2, &public));
     let provider = at(vec![one.settings(), two.settings()], &key);
     let sandbox = made(&provider, "2").await;
     assert_eq!(host_of(&sandbox), "one");
@@ -534,57 +446,36 @@ async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
         let Err(Failure::Wait { seen, .. }) = seen else {
             panic!("{seen:?}");
         };
-        assert!(
-            seen.contains("the SSH host one cannot be reached"),
-            "{seen}"
-        );
+        assert!(seen.contains("the SSH host one cannot be reached"), "{seen}");
     }
     let inside = provider
         .exec(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(5))
         .await
         .unwrap_err();
-    assert!(
-        matches!(inside.failure, Failure::SandboxDown { .. }),
-        "{inside:?}"
-    );
+    assert!(matches!(inside.failure, Failure::SandboxDown { .. }), "{inside:?}");
     // Others go on at the other host; a list says that it would not be whole.
     assert_eq!(host_of(&made(&provider, "3").await), "two");
     assert!(provider.list(None).await.is_err());
-    assert_eq!(
-        provider.count(&Tenant::discord("1"), None).await.unwrap(),
-        1
-    );
+    assert_eq!(provider.count(&Tenant::discord("1"), None).await.unwrap(), 1);
 
     // Alone it is an outage, which is waited for.
     let alone = at(vec![one.settings()], &key);
     let seen = ensure(&alone, "4").await;
     assert!(matches!(seen, Err(Failure::Outage { .. })), "{seen:?}");
     let counted = alone.count(&Tenant::discord("1"), None).await.unwrap_err();
-    assert!(
-        matches!(counted.failure, Failure::Outage { .. }),
-        "{counted:?}"
-    );
+    assert!(matches!(counted.failure, Failure::Outage { .. }), "{counted:?}");
 
     one.restart();
-    assert_eq!(
-        provider.observe(&sandbox.name).await,
-        Ok(SandboxState::Running)
-    );
+    assert_eq!(provider.observe(&sandbox.name).await, Ok(SandboxState::Running));
     assert_eq!(provider.list(None).await.unwrap().len(), 2);
-    assert_eq!(
-        provider.destroy(&sandbox.name).await,
-        Ok(SandboxState::Gone)
-    );
+    assert_eq!(provider.destroy(&sandbox.name).await, Ok(SandboxState::Gone));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_that_is_back() {
     machines!();
     let (key, public) = key_pair();
-    let (mut one, two) = (
-        Host::start("one", 4, &public),
-        Host::start("two", 2, &public),
-    );
+    let (mut one, two) = (Host::start("one", 4, &public), Host::start("two", 2, &public));
     let hosts = || vec![one.settings(), two.settings()];
     // The answer to the first making is lost with the host.
     assert_eq!(host_of(&made(&at(hosts(), &key), "2").await), "one");
@@ -598,10 +489,7 @@ async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_tha
     let fresh = at(vec![one.settings(), two.settings()], &key);
     assert_eq!(host_of(&fresh.find(&again.name).await.unwrap()), "two");
     assert_eq!(fresh.count(&Tenant::discord("1"), None).await.unwrap(), 1);
-    assert_eq!(
-        fresh.list(None).await.unwrap(),
-        std::slice::from_ref(&again)
-    );
+    assert_eq!(fresh.list(None).await.unwrap(), std::slice::from_ref(&again));
     assert_eq!(
         one.as_root("ls -A /var/lib/bobbin/registry /var/lib/bobbin/1/disk"),
         "/var/lib/bobbin/1/disk:\n\n/var/lib/bobbin/registry:\n.lock\n"
@@ -623,10 +511,7 @@ async fn a_host_that_shows_another_key_is_told_nothing() {
         said.starts_with("The SSH host one showed another host key than the pinned one: SHA256:"),
         "{said}"
     );
-    assert!(
-        said.contains("Nothing was sent to it") && said.contains("ssh_hosts"),
-        "{said}"
-    );
+    assert!(said.contains("Nothing was sent to it") && said.contains("ssh_hosts"), "{said}");
     let inside = provider
         .exec(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(5))
         .await
@@ -634,19 +519,13 @@ async fn a_host_that_shows_another_key_is_told_nothing() {
     assert!(inside.seen.contains("another host key"), "{inside}");
     assert!(!host.log().contains("Accepted publickey"), "{}", host.log());
     // One of another kind than all that it has.
-    let other_kind = SshHost {
-        host_key: key_of_kind("ecdsa").1,
-        ..pinned
-    };
+    let other_kind = SshHost { host_key: key_of_kind("ecdsa").1, ..pinned };
     let provider = at(vec![other_kind], &key);
     let said = advice(provider.observe(&sandbox.name).await.unwrap_err());
     assert!(said.contains("none of the pinned one's kind"), "{said}");
     // The operator has looked, and pins the new one.
     let provider = at(vec![host.settings()], &key);
-    assert_eq!(
-        provider.observe(&sandbox.name).await,
-        Ok(SandboxState::Running)
-    );
+    assert_eq!(provider.observe(&sandbox.name).await, Ok(SandboxState::Running));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -656,27 +535,15 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
     let (stranger, _) = key_pair();
     let host = Host::start("one", 1, &public);
     for (key, says) in [
-        (
-            "",
-            "The key ssh_key is missing in the secret ProviderSecret.",
-        ),
-        (
-            "-----BEGIN NOTHING-----",
-            "The key for SSH hosts cannot be read",
-        ),
-        (
-            stranger.as_str(),
-            "The SSH host one refused the key for the user bobbin.",
-        ),
+        ("", "The key ssh_key is missing in the secret ProviderSecret."),
+        ("-----BEGIN NOTHING-----", "The key for SSH hosts cannot be read"),
+        (stranger.as_str(), "The SSH host one refused the key for the user bobbin."),
     ] {
         let provider = at(vec![host.settings()], key);
         let found = provider.find("x").await.unwrap_err();
         assert_eq!(found.kind, ErrorKind::KeyRefused);
         let said = advice(ensure(&provider, "2").await.unwrap_err());
-        assert!(
-            said.starts_with(says) && said.contains("The operator"),
-            "{said}"
-        );
+        assert!(said.starts_with(says) && said.contains("The operator"), "{said}");
         let counted = provider.count(&Tenant::discord("1"), None).await;
         assert_eq!(counted.unwrap_err().kind, ErrorKind::KeyRefused);
     }
@@ -689,22 +556,12 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
     std::fs::write(host.folder("keys/bobbin-1"), "").unwrap();
     let provider = at(vec![host.settings()], &key);
     let said = advice(ensure(&provider, "2").await.unwrap_err());
-    assert!(
-        said.contains("refused the key for the user bobbin-1"),
-        "{said}"
-    );
-    assert_eq!(
-        provider.list(None).await.unwrap(),
-        [],
-        "the slot is given back"
-    );
+    assert!(said.contains("refused the key for the user bobbin-1"), "{said}");
+    assert_eq!(provider.list(None).await.unwrap(), [], "the slot is given back");
     // And one that is no host of ours at all.
     std::fs::remove_file(host.folder("host")).unwrap();
     let said = advice(ensure(&provider, "2").await.unwrap_err());
-    assert!(
-        said.contains("is not set up") && said.contains("bobbin sandbox host ssh"),
-        "{said}"
-    );
+    assert!(said.contains("is not set up") && said.contains("bobbin sandbox host ssh"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -721,36 +578,20 @@ async fn a_call_that_is_cut_off_at_any_moment_is_repaired_by_asking_again() {
         cut += u32::from(timeout(after, ensure(&worker, "2")).await.is_err());
         let provider = at(vec![host.settings()], &key);
         let sandbox = made(&provider, "2").await;
-        assert_eq!(
-            provider.list(None).await.unwrap(),
-            std::slice::from_ref(&sandbox)
-        );
-        ran(
-            &provider,
-            &sandbox,
-            "echo kept >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &",
-        )
-        .await;
+        assert_eq!(provider.list(None).await.unwrap(), std::slice::from_ref(&sandbox));
+        ran(&provider, &sandbox, "echo kept >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &")
+            .await;
 
         let worker = at(vec![host.settings()], &key);
         cut += u32::from(timeout(after, worker.stop(&name, later())).await.is_err());
         let provider = at(vec![host.settings()], &key);
-        assert_eq!(
-            settled(&provider, |p| p.stop(&name, later())).await,
-            SandboxState::Stopped
-        );
-        assert_eq!(
-            host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(),
-            "0"
-        );
+        assert_eq!(settled(&provider, |p| p.stop(&name, later())).await, SandboxState::Stopped);
+        assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(), "0");
 
         let worker = at(vec![host.settings()], &key);
         cut += u32::from(timeout(after, worker.resume(&name)).await.is_err());
         let provider = at(vec![host.settings()], &key);
-        assert_eq!(
-            settled(&provider, |p| p.resume(&name)).await,
-            SandboxState::Running
-        );
+        assert_eq!(settled(&provider, |p| p.resume(&name)).await, SandboxState::Running);
         assert_eq!(ran(&provider, &sandbox, "cat file").await.text, "kept\n");
 
         let worker = at(vec![host.settings()], &key);
@@ -758,14 +599,8 @@ async fn a_call_that_is_cut_off_at_any_moment_is_repaired_by_asking_again() {
         let provider = at(vec![host.settings()], &key);
         // A look finishes what was begun.
         let seen = settled(&provider, |p| p.observe(&name)).await;
-        assert!(
-            matches!(seen, SandboxState::Running | SandboxState::Gone),
-            "{seen:?}"
-        );
-        assert_eq!(
-            settled(&provider, |p| p.destroy(&name)).await,
-            SandboxState::Gone
-        );
+        assert!(matches!(seen, SandboxState::Running | SandboxState::Gone), "{seen:?}");
+        assert_eq!(settled(&provider, |p| p.destroy(&name)).await, SandboxState::Gone);
         assert_eq!(host.as_root("ls -A /var/lib/bobbin/registry /var/lib/bobbin/1/disk /var/lib/bobbin/2/disk | grep -v : ; true").trim(), ".lock");
     }
     assert!(cut > 10, "{cut} calls were cut off");
@@ -798,12 +633,8 @@ async fn what_is_somebody_elses_is_never_touched() {
     let theirs = of_stack("another", vec![host.settings()], &key);
     // A namesake of this stack, with a thread of the same key.
     let sandbox = made(&theirs, "2").await;
-    ran(
-        &theirs,
-        &sandbox,
-        "echo theirs >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &",
-    )
-    .await;
+    ran(&theirs, &sandbox, "echo theirs >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &")
+        .await;
     for refused in [
         ensure(&ours, "2").await,
         ours.observe(&sandbox.name).await,
@@ -816,12 +647,7 @@ async fn what_is_somebody_elses_is_never_touched() {
     }
     assert!(ours.delete(&sandbox).await.is_err());
     assert_eq!(ours.count(&Tenant::discord("1"), None).await.unwrap(), 0);
-    assert!(
-        ours.find(&sandbox.name)
-            .await
-            .unwrap()
-            .is_foreign("this-one")
-    );
+    assert!(ours.find(&sandbox.name).await.unwrap().is_foreign("this-one"));
     assert_eq!(
         host.as_root("cat /var/lib/bobbin/1/disk/*/file; pgrep -u bobbin-1 -c sleep"),
         "theirs\n1\n"
@@ -834,10 +660,7 @@ async fn what_is_somebody_elses_is_never_touched() {
         said,
         "The directory of the user bobbin-2 on the SSH host one holds what no sandbox of Bobbin's has left. It was left alone. The operator has to look at it and remove it."
     );
-    assert_eq!(
-        host.as_root("cat /var/lib/bobbin/2/disk/.notes"),
-        "precious\n"
-    );
+    assert_eq!(host.as_root("cat /var/lib/bobbin/2/disk/.notes"), "precious\n");
     // With a further slot it is that one.
     drop((ours, theirs));
     let wide = Host::start("wide", 2, &public);
@@ -845,14 +668,8 @@ async fn what_is_somebody_elses_is_never_touched() {
     let provider = at(vec![wide.settings()], &key);
     let sandbox = made(&provider, "3").await;
     assert_eq!(ran(&provider, &sandbox, "id -un").await.text, "bobbin-2\n");
-    assert_eq!(
-        provider.destroy(&sandbox.name).await,
-        Ok(SandboxState::Gone)
-    );
-    assert_eq!(
-        wide.as_root("cat /var/lib/bobbin/1/disk/notes"),
-        "precious\n"
-    );
+    assert_eq!(provider.destroy(&sandbox.name).await, Ok(SandboxState::Gone));
+    assert_eq!(wide.as_root("cat /var/lib/bobbin/1/disk/notes"), "precious\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -864,18 +681,11 @@ async fn a_command_is_bounded_in_time_and_in_what_it_prints() {
     let sandbox = made(&provider, "2").await;
     let nothing = BTreeMap::new();
     let endless = "trap '' TERM; while :; do sleep 600; done";
-    let over = provider
-        .exec(&sandbox, endless, &nothing, Duration::from_secs(1))
-        .await;
+    let over = provider.exec(&sandbox, endless, &nothing, Duration::from_secs(1)).await;
     assert_eq!(over.unwrap_err().kind, ErrorKind::CommandTimeout);
-    assert_eq!(
-        host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(),
-        "0"
-    );
-    let flood = provider
-        .exec(&sandbox, "yes", &nothing, Duration::from_secs(20))
-        .await
-        .unwrap_err();
+    assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(), "0");
+    let flood =
+        provider.exec(&sandbox, "yes", &nothing, Duration::from_secs(20)).await.unwrap_err();
     assert!(flood.seen.contains("more than 16777216 bytes"), "{flood}");
     let large = provider.exec(
         &sandbox,
@@ -886,15 +696,9 @@ async fn a_command_is_bounded_in_time_and_in_what_it_prints() {
     large.await.unwrap();
     let read = provider.get_file(&sandbox, "large").await.unwrap_err();
     assert!(read.seen.contains("more than 16777216 bytes"), "{read}");
-    let files = vec![
-        ("a".to_owned(), vec![0; 9_000_000]),
-        ("b".to_owned(), vec![0; 9_000_000]),
-    ];
+    let files = vec![("a".to_owned(), vec![0; 9_000_000]), ("b".to_owned(), vec![0; 9_000_000])];
     let written = provider.put_files(&sandbox, files).await.unwrap_err();
-    assert!(
-        written.seen.contains("more than 16777216 bytes"),
-        "{written}"
-    );
+    assert!(written.seen.contains("more than 16777216 bytes"), "{written}");
     // What is left running with the command's own output open holds nobody up.
     let began = Instant::now();
     let left = ran(&provider, &sandbox, "sleep 600 & echo started").await;
@@ -918,22 +722,13 @@ async fn no_snapshot_is_promised_where_there_are_none() {
         provider.caps().snapshots(),
         Err("no snapshots here: an SSH host has a sandbox's files in one place alone".to_owned())
     );
-    let stack = bobbin_sandbox::labels::Stack {
-        name: "dev",
-        id: "this-one",
-    };
+    let stack = bobbin_sandbox::labels::Stack { name: "dev", id: "this-one" };
     let name = SnapshotName::new(stack, &key_of("2"), 1, 5);
     let said = advice(provider.snapshot(&name).await.unwrap_err().failure);
     assert_eq!(said, "SSH hosts make no snapshots.");
     assert_eq!(provider.snapshots().await.unwrap(), []);
     let secrets = BTreeMap::new();
-    let spec = SandboxSpec {
-        secrets: &secrets,
-        snapshot: Some(&name),
-    };
+    let spec = SandboxSpec { secrets: &secrets, snapshot: Some(&name) };
     let refused = provider.ensure(&key_of("2"), 1, spec).await;
-    assert!(
-        matches!(refused, Err(Failure::TurnFailed { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Failure::TurnFailed { .. })), "{refused:?}");
 }

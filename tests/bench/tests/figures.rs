@@ -8,12 +8,7 @@ use figures::{Report, Sample, Spread};
 #[test]
 fn quartiles_lie_between_the_values() {
     let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]);
-    let Spread {
-        runs,
-        low,
-        median,
-        high,
-    } = spread;
+    let Spread { runs, low, median, high } = spread;
     assert_eq!((runs, low, median, high), (4, 1.75, 2.5, 3.25));
     assert_eq!(Spread::of(&[5.0]).high, 5.0);
 }
@@ -25,10 +20,7 @@ fn programs_are_compared_run_by_run_so_that_a_slow_minute_shifts_both() {
         values: values.to_vec(),
     };
     let mut report = Report::default();
-    let samples = [
-        sample("ours", [1.0, 10.0, 100.0]),
-        sample("peer", [2.0, 20.0, 200.0]),
-    ];
+    let samples = [sample("ours", [1.0, 10.0, 100.0]), sample("peer", [2.0, 20.0, 200.0])];
     report.add("time", "ms", &samples, "ours", &[("peer", 0.5)]);
     let ratio = report.lines.last().expect("a ratio");
     assert_eq!((ratio.spread.low, ratio.spread.high), (0.5, 0.5));
@@ -41,10 +33,7 @@ fn programs_are_compared_run_by_run_so_that_a_slow_minute_shifts_both() {
 
 #[test]
 fn a_figure_above_its_bound_is_told_as_missed() {
-    let sample = |value: f64| Sample {
-        program: "ours".to_owned(),
-        values: vec![value],
-    };
+    let sample = |value: f64| Sample { program: "ours".to_owned(), values: vec![value] };
     let mut report = Report::default();
     report.add("memory", "MiB", &[sample(8.0)], "ours", &[]);
     report.at_most("ours", 9.0);

@@ -33,12 +33,8 @@ fn call(peer: Peer, name: &str, begun_ms: u64, ended_ms: u64) -> Call {
 }
 
 fn shares(calls: Vec<Call>, up_ms: u64, boot_ms: (u64, u64)) -> Shares {
-    let delivery = Delivery {
-        calls,
-        given: at(100),
-        up: at(up_ms),
-        boot: (at(boot_ms.0), at(boot_ms.1)),
-    };
+    let delivery =
+        Delivery { calls, given: at(100), up: at(up_ms), boot: (at(boot_ms.0), at(boot_ms.1)) };
     delivery.shares().expect("the prompt was sent")
 }
 
@@ -106,10 +102,8 @@ fn on_a_host_time_is_the_hosts_while_a_word_of_its_is_waited_for() {
     wire.said(at(1_040), 300);
     wire.answered(at(1_060), 300);
     let exchanges = wire.taken();
-    let spans: Vec<(u128, u128)> = exchanges
-        .iter()
-        .map(|it| (it.begun.as_millis(), it.ended.as_millis()))
-        .collect();
+    let spans: Vec<(u128, u128)> =
+        exchanges.iter().map(|it| (it.begun.as_millis(), it.ended.as_millis())).collect();
     assert_eq!(spans, [(110, 130), (137, 197), (1_040, 1_060)]);
 
     let call_of = |it: Exchange| Call {
@@ -140,11 +134,6 @@ fn what_a_host_says_after_everything_was_taken_answers_nobody() {
     wire.answered(at(9_000), 1);
     wire.said(at(9_010), 2);
     wire.answered(at(9_020), 3);
-    let expected = Exchange {
-        begun: at(9_010),
-        ended: at(9_020),
-        sent: 2,
-        received: 3,
-    };
+    let expected = Exchange { begun: at(9_010), ended: at(9_020), sent: 2, received: 3 };
     assert_eq!(wire.taken(), [expected]);
 }

@@ -46,15 +46,8 @@ fn calls_that_overlap_are_one_round_trip_and_those_that_waited_are_as_many_as_th
 
 #[test]
 fn what_is_asked_in_the_same_words_again_is_told() {
-    let calls = [
-        call("again", 30, 40, 7),
-        call("once", 0, 10, 7),
-        call("other", 10, 20, 8),
-    ];
-    let told: Vec<&str> = repeated(&calls)
-        .iter()
-        .map(|call| call.name.as_str())
-        .collect();
+    let calls = [call("again", 30, 40, 7), call("once", 0, 10, 7), call("other", 10, 20, 8)];
+    let told: Vec<&str> = repeated(&calls).iter().map(|call| call.name.as_str()).collect();
     assert_eq!(told, ["again"]);
 }
 
@@ -71,10 +64,7 @@ fn a_picture_shows_every_bar_where_it_lies_and_marks_those_that_count() {
         title: "A <turn> & its \"path\"".to_owned(),
         notes: vec!["Assumed: nothing.".to_owned()],
         groups: Peer::ALL.map(|peer| peer.word().to_owned()).to_vec(),
-        bars: vec![
-            bar("load", 0, 0.0, 325.0, true),
-            bar("card", 1, 325.0, 650.0, false),
-        ],
+        bars: vec![bar("load", 0, 0.0, 325.0, true), bar("card", 1, 325.0, 650.0, false)],
         marks: vec![("sent".to_owned(), 325.0)],
     };
     let svg = picture.svg();

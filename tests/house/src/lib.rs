@@ -14,11 +14,8 @@ pub use metadata::{Dependency, Metadata, Package};
 pub fn broken(metadata: &Metadata) -> Vec<String> {
     let packages = &metadata.packages;
     let mut broken: Vec<String> = packages.iter().flat_map(foreign).collect();
-    let folders: Vec<&Path> = packages
-        .iter()
-        .filter(|package| package.is_ours())
-        .map(Package::folder)
-        .collect();
+    let folders: Vec<&Path> =
+        packages.iter().filter(|package| package.is_ours()).map(Package::folder).collect();
     for package in packages.iter().filter(|package| package.is_ours()) {
         let sources = sources::read(package.folder(), &folders);
         broken.extend(unused(metadata, package, &sources));
@@ -40,9 +37,7 @@ fn foreign(package: &Package) -> Vec<String> {
     match &package.license {
         None => broken.push(format!("{name} names no licence")),
         Some(licence) if !is_allowed(licence) => {
-            broken.push(format!(
-                "{name} has the licence {licence}, which is not among ours"
-            ));
+            broken.push(format!("{name} has the licence {licence}, which is not among ours"));
         }
         Some(_) => {}
     }
@@ -55,9 +50,7 @@ fn unused(metadata: &Metadata, package: &Package, sources: &str) -> Vec<String> 
         .dependencies
         .iter()
         .filter(|dependency| !sources::names(sources, &metadata.crate_name(package, dependency)));
-    unused
-        .map(|dependency| format!("{} does not use {}", package.name, dependency.name))
-        .collect()
+    unused.map(|dependency| format!("{} does not use {}", package.name, dependency.name)).collect()
 }
 
 /// Dependencies that are declared again for tests, with nothing more.
@@ -68,7 +61,5 @@ fn twice(package: &Package) -> Vec<String> {
         };
         dev.kind.as_deref() == Some("dev") && package.dependencies.iter().any(is_same)
     });
-    twice
-        .map(|dependency| format!("{} declares {} twice", package.name, dependency.name))
-        .collect()
+    twice.map(|dependency| format!("{} declares {} twice", package.name, dependency.name)).collect()
 }

@@ -20,10 +20,7 @@ const ALLOWED: [&str; 11] = [
 /// Whether an SPDX expression can be met by the licences that are allowed. A slash is an OR, as older crates write it.
 #[must_use]
 pub fn is_allowed(expression: &str) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
     either(&mut words) && words.next().is_none()
 }

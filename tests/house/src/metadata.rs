@@ -91,9 +91,6 @@ impl Metadata {
         let node = self.resolve.nodes.iter().find(|node| node.id == package.id);
         let edge = node.and_then(|node| node.deps.iter().find(of_package));
         // A dependency of another platform, or of a feature that is off, is not resolved.
-        edge.map_or_else(
-            || dependency.name.replace('-', "_"),
-            |edge| edge.name.clone(),
-        )
+        edge.map_or_else(|| dependency.name.replace('-', "_"), |edge| edge.name.clone())
     }
 }

@@ -59,21 +59,13 @@ pub fn description(name: &str) -> Option<Value> {
 /// # Panics
 /// When it does not conform, or the description has no such schema.
 pub fn conforms(description: &Value, pointer: &str, value: &Value) {
-    assert!(
-        description.pointer(pointer).is_some(),
-        "{pointer} is not in the description"
-    );
+    assert!(description.pointer(pointer).is_some(), "{pointer} is not in the description");
     let mut schema = description.clone();
-    schema["$ref"] = json!(format!(
-        "#{}",
-        pointer.replace('{', "%7B").replace('}', "%7D")
-    ));
+    schema["$ref"] = json!(format!("#{}", pointer.replace('{', "%7B").replace('}', "%7D")));
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     let validator = jsonschema::validator_for(&schema).expect("a readable schema");
-    let errors: Vec<String> = validator
-        .iter_errors(value)
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{pointer} refuses {value}: {errors:?}");
 }
 

@@ -35,11 +35,7 @@ pub fn wrong_call(method: &str, arguments: &Value) -> Vec<String> {
         "conversations.history" => needs(arguments, &["channel"], &mut wrong),
         "conversations.replies" => needs(arguments, &["channel", "ts"], &mut wrong),
         "agents.sessions.setStatus" => {
-            needs(
-                arguments,
-                &["channel_id", "thread_ts", "status"],
-                &mut wrong,
-            );
+            needs(arguments, &["channel_id", "thread_ts", "status"], &mut wrong);
             let known = ["processing", "active", "suspended", "closed"];
             if !known.iter().any(|known| arguments["status"] == *known) {
                 wrong.push(format!("unknown status {}", arguments["status"]));
@@ -136,11 +132,9 @@ fn stream(method: &str, arguments: &Value, wrong: &mut Vec<String>) {
         wrong.push(format!("a piece has {length} characters"));
     }
     match method {
-        "chat.startStream" => needs(
-            arguments,
-            &["thread_ts", "recipient_user_id", "recipient_team_id"],
-            wrong,
-        ),
+        "chat.startStream" => {
+            needs(arguments, &["thread_ts", "recipient_user_id", "recipient_team_id"], wrong)
+        }
         "chat.stopStream" => {
             needs(arguments, &["ts"], wrong);
             metadata(arguments, wrong);
@@ -190,11 +184,7 @@ mod tests {
         ] {
             let mut mistaken = right.clone();
             mistaken[name] = value;
-            assert_eq!(
-                wrong_call("chat.postMessage", &mistaken).len(),
-                1,
-                "{name}: {mistaken}"
-            );
+            assert_eq!(wrong_call("chat.postMessage", &mistaken).len(), 1, "{name}: {mistaken}");
         }
         assert!(!wrong_call("chat.delete", &json!({})).is_empty());
         let stream = json!({"channel": "C1", "thread_ts": "1.1", "markdown_text": "x"});

@@ -28,11 +28,7 @@ impl Reply {
     /// An answer of this content type; an empty one sends none.
     #[must_use]
     pub fn new(status: u16, content_type: &'static str, body: impl Into<String>) -> Self {
-        let reply = Self {
-            status,
-            body: body.into(),
-            headers: Vec::new(),
-        };
+        let reply = Self { status, body: body.into(), headers: Vec::new() };
         match content_type {
             "" => reply,
             _ => reply.with("content-type", content_type),
@@ -119,22 +115,14 @@ impl Server {
     pub async fn answering(replies: impl IntoIterator<Item = Reply>) -> Self {
         let script = Shared::default();
         locked(&script).replies.extend(replies);
-        let router = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&script));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("a port on loopback");
         let address = listener.local_addr().expect("an address");
         let task = tokio::spawn(async move {
-            axum::serve(listener, router)
-                .await
-                .expect("axum serves for ever");
+            axum::serve(listener, router).await.expect("axum serves for ever");
         });
-        Self {
-            base: format!("http://{address}"),
-            script,
-            task,
-        }
+        Self { base: format!("http://{address}"), script, task }
     }
 
     /// Address of the server, `http://127.0.0.1:PORT`.

@@ -39,9 +39,7 @@ impl Discord {
     /// For this stack; what the test signs itself goes to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
-        Self {
-            side: Side::new(client, ready, ingress),
-        }
+        Self { side: Side::new(client, ready, ingress) }
     }
 
     /// A person acts in the client, which the chat carries out as Discord would.
@@ -63,9 +61,7 @@ impl Discord {
     /// # Errors
     /// When it is refused.
     pub async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value, String> {
-        self.side
-            .control(method, &format!("discord/{path}"), body)
-            .await
+        self.side.control(method, &format!("discord/{path}"), body).await
     }
 
     /// The text of a file of a message.
@@ -118,11 +114,7 @@ impl Discord {
     pub fn thread(&self, id: &str) -> Result<Thread, String> {
         let key = ThreadKey::discord(&self.side.ready.discord_guild_id, id)
             .map_err(|error| error.to_string())?;
-        Ok(Thread {
-            key,
-            channel: id.to_owned(),
-            root: id.to_owned(),
-        })
+        Ok(Thread { key, channel: id.to_owned(), root: id.to_owned() })
     }
 
     /// A slash command in a thread.
@@ -217,15 +209,9 @@ impl Discord {
     /// # Errors
     /// When the channel cannot be read.
     pub async fn messages(&self, channel: &str) -> Result<Vec<ChatMessage>, String> {
-        let list = self
-            .api(&format!(
-                "/channels/{channel}/messages?limit={MESSAGES_MAX}"
-            ))
-            .await?;
-        let mut seen: Vec<ChatMessage> = list
-            .as_array()
-            .map(|list| list.iter().map(seen).collect())
-            .unwrap_or_default();
+        let list = self.api(&format!("/channels/{channel}/messages?limit={MESSAGES_MAX}")).await?;
+        let mut seen: Vec<ChatMessage> =
+            list.as_array().map(|list| list.iter().map(seen).collect()).unwrap_or_default();
         seen.reverse();
         Ok(seen)
     }
@@ -258,8 +244,7 @@ impl Discord {
     /// # Errors
     /// When it cannot be read.
     pub async fn line(&self, thread: &str) -> Result<String, String> {
-        self.message(&self.side.ready.discord_channel_id, thread)
-            .await
+        self.message(&self.side.ready.discord_channel_id, thread).await
     }
 
     /// A person types a message, which may answer (`reply_to`) or `forward` one; answers its id.
@@ -269,8 +254,7 @@ impl Discord {
     pub async fn say(&self, act: &Value) -> Result<String, String> {
         let said = self.control(Method::POST, "interact", act).await?;
         let id = said["id"].as_str();
-        id.map(str::to_owned)
-            .ok_or_else(|| format!("nothing was said: {said}"))
+        id.map(str::to_owned).ok_or_else(|| format!("nothing was said: {said}"))
     }
 
     /// Ids of what the chat was planted with.
@@ -302,16 +286,10 @@ impl Discord {
     /// When they cannot be read.
     pub async fn active_threads(&self) -> Result<Vec<String>, String> {
         let list = self
-            .api(&format!(
-                "/guilds/{}/threads/active",
-                self.side.ready.discord_guild_id
-            ))
+            .api(&format!("/guilds/{}/threads/active", self.side.ready.discord_guild_id))
             .await?;
         let ids = list["threads"].as_array().cloned().unwrap_or_default();
-        Ok(ids
-            .iter()
-            .filter_map(|one| one["id"].as_str().map(str::to_owned))
-            .collect())
+        Ok(ids.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
     }
 
     /// What only this person sees, everywhere, oldest first.

@@ -41,9 +41,7 @@ impl Side {
 
     /// A read call of a platform's API.
     pub(super) async fn read(&self, url: &str, authorization: &str) -> Result<Value, String> {
-        call(&self.client, Method::GET, url, authorization, &Value::Null)
-            .await?
-            .ok()
+        call(&self.client, Method::GET, url, authorization, &Value::Null).await?.ok()
     }
 
     /// The text of a file of the platform.
@@ -65,9 +63,7 @@ impl Side {
         let url = format!("{}/ui/upload?name={name}", self.ready.console);
         let request = self.client.post(url).body(bytes.to_vec());
         let request = request.header("authorization", self.ready.control());
-        let kept = send(request.header("content-type", media_type))
-            .await?
-            .ok()?;
+        let kept = send(request.header("content-type", media_type)).await?.ok()?;
         let id = kept["id"].as_str().map(str::to_owned);
         id.ok_or_else(|| format!("the file was not kept: {kept}"))
     }
@@ -81,9 +77,8 @@ impl Side {
     ) -> Result<Answer, String> {
         let request = self.client.post(format!("{}/{path}", self.ingress));
         let request = request.body(body.to_owned());
-        let request = headers.iter().fold(request, |request, (name, value)| {
-            request.header(*name, *value)
-        });
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         send(request).await
     }
 }
@@ -91,7 +86,5 @@ impl Side {
 pub(super) fn now_ms() -> Ms {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| {
-            Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX)
-        })
+        .map_or(0, |since| Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX))
 }

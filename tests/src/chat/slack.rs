@@ -25,9 +25,7 @@ impl Slack {
     /// For this stack; what the test signs itself goes to `ingress`.
     #[must_use]
     pub fn new(client: &Client, ready: &Ready, ingress: &str) -> Self {
-        Self {
-            side: Side::new(client, ready, ingress),
-        }
+        Self { side: Side::new(client, ready, ingress) }
     }
 
     /// A person acts in the client, which the chat carries out as Slack would.
@@ -55,14 +53,9 @@ impl Slack {
     /// When it is refused.
     pub async fn direct_channel(&self, user: &str) -> Result<String, String> {
         let asked = json!({"id": user});
-        let set = self
-            .side
-            .control(Method::POST, "slack/user", &asked)
-            .await?;
+        let set = self.side.control(Method::POST, "slack/user", &asked).await?;
         let channel = set["dm_id"].as_str();
-        channel
-            .map(str::to_owned)
-            .ok_or_else(|| format!("no direct messages: {set}"))
+        channel.map(str::to_owned).ok_or_else(|| format!("no direct messages: {set}"))
     }
 
     /// All direct messages of a person as one thread.
@@ -72,11 +65,7 @@ impl Slack {
     pub fn direct(&self, user: &str, channel: &str) -> Result<Thread, String> {
         let key = ThreadKey::slack_direct(&self.side.ready.slack_team_id, user)
             .map_err(|error| error.to_string())?;
-        Ok(Thread {
-            key,
-            channel: channel.to_owned(),
-            root: String::new(),
-        })
+        Ok(Thread { key, channel: channel.to_owned(), root: String::new() })
     }
 
     /// A person writes to the app: under no message, or in a thread. Answers the message's `ts`.
@@ -149,10 +138,8 @@ impl Slack {
     /// When it was not accepted.
     pub async fn start(&self, prompt: &str) -> Result<(Thread, String), String> {
         let done = self.mention(None, prompt).await?;
-        let (channel, ts) = (
-            done["channel"].as_str().unwrap_or_default(),
-            done["ts"].as_str().unwrap_or_default(),
-        );
+        let (channel, ts) =
+            (done["channel"].as_str().unwrap_or_default(), done["ts"].as_str().unwrap_or_default());
         Ok((self.thread(channel, ts)?, self.turn(channel, ts)))
     }
 
@@ -163,11 +150,7 @@ impl Slack {
     pub fn thread(&self, channel: &str, root: &str) -> Result<Thread, String> {
         let key = ThreadKey::slack(&self.side.ready.slack_team_id, channel, root)
             .map_err(|error| error.to_string())?;
-        Ok(Thread {
-            key,
-            channel: channel.to_owned(),
-            root: root.to_owned(),
-        })
+        Ok(Thread { key, channel: channel.to_owned(), root: root.to_owned() })
     }
 
     /// The turn that a message stands for.
@@ -202,9 +185,8 @@ impl Slack {
         label: &str,
         fields: &Value,
     ) -> Result<Value, String> {
-        let button = message
-            .button(label)
-            .ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
+        let button =
+            message.button(label).ok_or_else(|| format!("no button {label:?} on {message:?}"))?;
         let mut values = json!({});
         for (name, value) in fields.as_object().into_iter().flatten() {
             let id = format!("{FIELD_ACTION}:{name}");
@@ -242,10 +224,7 @@ impl Slack {
             ("x-slack-signature", &self.sign(&timestamp, &body)),
             ("x-slack-request-timestamp", &timestamp),
         ];
-        let answer = self
-            .side
-            .post("slack/interactivity", &body, &headers)
-            .await?;
+        let answer = self.side.post("slack/interactivity", &body, &headers).await?;
         match answer.status {
             200 => Ok(()),
             status => Err(format!("{status}: {answer:?}")),
@@ -266,20 +245,13 @@ impl Slack {
     /// # Errors
     /// When it cannot be read.
     pub async fn whispers(&self, thread: &Thread) -> Result<Vec<ChatMessage>, String> {
-        let list = self
-            .side
-            .control(Method::GET, "slack/ephemeral", &Value::Null)
-            .await?;
+        let list = self.side.control(Method::GET, "slack/ephemeral", &Value::Null).await?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
         let here = |one: &&Value| {
             one["channel"] == thread.channel.as_str()
                 && one["message"]["thread_ts"] == thread.root.as_str()
         };
-        Ok(kept
-            .iter()
-            .filter(here)
-            .map(|one| seen(&one["message"]))
-            .collect())
+        Ok(kept.iter().filter(here).map(|one| seen(&one["message"])).collect())
     }
 
     /// A thread as a person sees it.
@@ -296,10 +268,7 @@ impl Slack {
         let query = format!("channel={channel}&limit={MESSAGES_MAX}{further}");
         let list = match root.as_str() {
             "" => self.api(&format!("conversations.history?{query}")).await?,
-            root => {
-                self.api(&format!("conversations.replies?ts={root}&{query}"))
-                    .await?
-            }
+            root => self.api(&format!("conversations.replies?ts={root}&{query}")).await?,
         };
         let mut messages = list["messages"].as_array().cloned().unwrap_or_default();
         if root.is_empty() {
@@ -328,9 +297,7 @@ impl Slack {
         let list = self.side.control(Method::GET, &path, &Value::Null).await?;
         let kept = list["messages"].as_array().cloned().unwrap_or_default();
         let here = kept.iter().filter(|one| one["channel"] == channel);
-        Ok(here
-            .map(|one| slack_view::message(&one["message"]))
-            .collect())
+        Ok(here.map(|one| slack_view::message(&one["message"])).collect())
     }
 
     /// The status of a thread's agent session; empty where it has none.
@@ -338,19 +305,13 @@ impl Slack {
     /// # Errors
     /// When it cannot be read.
     pub async fn status(&self, thread: &Thread) -> Result<String, String> {
-        let list = self
-            .side
-            .control(Method::GET, "slack/sessions", &Value::Null)
-            .await?;
+        let list = self.side.control(Method::GET, "slack/sessions", &Value::Null).await?;
         let all = list["sessions"].as_array().cloned().unwrap_or_default();
         let here = |one: &&Value| {
             one["channel_id"] == thread.channel.as_str() && one["thread_ts"] == thread.root.as_str()
         };
         let found = all.iter().find(here);
-        Ok(found
-            .and_then(|one| one["status"].as_str())
-            .unwrap_or_default()
-            .to_owned())
+        Ok(found.and_then(|one| one["status"].as_str()).unwrap_or_default().to_owned())
     }
 
     /// What the functions have asked of Slack, oldest first.
@@ -358,10 +319,7 @@ impl Slack {
     /// # Errors
     /// When it cannot be read.
     pub async fn requests(&self) -> Result<Vec<Value>, String> {
-        let list = self
-            .side
-            .control(Method::GET, "slack/requests", &Value::Null)
-            .await?;
+        let list = self.side.control(Method::GET, "slack/requests", &Value::Null).await?;
         Ok(list["requests"].as_array().cloned().unwrap_or_default())
     }
 
@@ -377,11 +335,7 @@ impl Slack {
         let url = format!("{}/{call_and_query}", self.side.ready.slack_api);
         let token = format!("Bearer {}", self.side.ready.slack_bot_token);
         let answer = self.side.read(&url, &token).await?;
-        if answer["ok"] == true {
-            Ok(answer)
-        } else {
-            Err(answer.to_string())
-        }
+        if answer["ok"] == true { Ok(answer) } else { Err(answer.to_string()) }
     }
 
     /// An event envelope as Slack sends it, about a message that a person typed.
@@ -447,9 +401,7 @@ fn seen(message: &Value) -> ChatMessage {
     texts(&message["blocks"], &mut text);
     let mut buttons = Vec::new();
     let button = |node: &Value| {
-        let id = node["action_id"]
-            .as_str()
-            .filter(|_| node["type"] == "button")?;
+        let id = node["action_id"].as_str().filter(|_| node["type"] == "button")?;
         Some(Button {
             label: node["text"]["text"].as_str().unwrap_or_default().to_owned(),
             id: id.to_owned(),
@@ -458,9 +410,7 @@ fn seen(message: &Value) -> ChatMessage {
     collect(&message["blocks"], &button, &mut buttons);
     ChatMessage {
         id: message["ts"].as_str().unwrap_or_default().to_owned(),
-        key: message["metadata"]["event_payload"]["op_id"]
-            .as_str()
-            .map(str::to_owned),
+        key: message["metadata"]["event_payload"]["op_id"].as_str().map(str::to_owned),
         text: text.join("\n"),
         buttons,
         by_bot: message["bot_id"].is_string(),

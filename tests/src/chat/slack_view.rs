@@ -12,16 +12,8 @@ pub fn page(messages: &[Value]) -> String {
 /// One message: who wrote it, its blocks, its buttons in brackets, its files.
 #[must_use]
 pub fn message(message: &Value) -> String {
-    let name = if message["bot_id"].is_string() {
-        "Bobbin"
-    } else {
-        "a person"
-    };
-    let only = if message["is_ephemeral"] == true {
-        " (only you see it)"
-    } else {
-        ""
-    };
+    let name = if message["bot_id"].is_string() { "Bobbin" } else { "a person" };
+    let only = if message["is_ephemeral"] == true { " (only you see it)" } else { "" };
     let mut lines = vec![format!("{name}{only}")];
     let blocks = message["blocks"].as_array();
     let composed = |one: &&Value| one["type"] == "rich_text";
@@ -54,10 +46,7 @@ fn text(text: &Value) -> Vec<String> {
 
 fn block(block: &Value) -> Vec<String> {
     match block["type"].as_str().unwrap_or_default() {
-        "header" => vec![format!(
-            "  # {}",
-            block["text"]["text"].as_str().unwrap_or_default()
-        )],
+        "header" => vec![format!("  # {}", block["text"]["text"].as_str().unwrap_or_default())],
         "section" => {
             let mut lines = text(&block["text"]["text"]);
             if !block["accessory"].is_null() {
@@ -106,30 +95,21 @@ fn element(element: &Value) -> String {
     match element["type"].as_str().unwrap_or_default() {
         "button" => format!("[{}]", element["text"]["text"].as_str().unwrap_or_default()),
         "plain_text_input" => "<text>".to_owned(),
-        _ => format!(
-            "<{}>",
-            element["placeholder"]["text"].as_str().unwrap_or("choose")
-        ),
+        _ => format!("<{}>", element["placeholder"]["text"].as_str().unwrap_or("choose")),
     }
 }
 
 /// The words without times, what a run took, ids, and the line by which a test finds its prompt.
 fn normal(words: &str) -> String {
-    let words = words
-        .lines()
-        .filter(|line| !line.trim().starts_with("(task "))
-        .map(|line| {
-            let line = match line.split_once(" (task ") {
-                Some((before, after)) => {
-                    format!(
-                        "{before}{}",
-                        after.split_once(')').map_or("", |(_, rest)| rest)
-                    )
-                }
-                None => line.to_owned(),
-            };
-            normal_line(&line)
-        });
+    let words = words.lines().filter(|line| !line.trim().starts_with("(task ")).map(|line| {
+        let line = match line.split_once(" (task ") {
+            Some((before, after)) => {
+                format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
+            }
+            None => line.to_owned(),
+        };
+        normal_line(&line)
+    });
     words.collect::<Vec<_>>().join("\n")
 }
 
@@ -147,10 +127,7 @@ fn normal_line(line: &str) -> String {
         if number && ["s", "min", "h"].contains(&unit) {
             let mut tail = words.next().unwrap_or_default().to_owned();
             // `3 min 12 s` is one span.
-            while words
-                .peek()
-                .is_some_and(|next| next.chars().all(|c| c.is_ascii_digit()))
-            {
+            while words.peek().is_some_and(|next| next.chars().all(|c| c.is_ascii_digit())) {
                 words.next();
                 tail = words.next().unwrap_or_default().to_owned();
             }
@@ -160,10 +137,8 @@ fn normal_line(line: &str) -> String {
             out.push(format!("{opening}<some>"));
         } else if bare.starts_with('$') {
             out.push(format!("{opening}<money>"));
-        } else if let Some((before, after)) = word
-            .split_once("<!date^")
-            .or(word.split_once("<#"))
-            .or(word.split_once("<@"))
+        } else if let Some((before, after)) =
+            word.split_once("<!date^").or(word.split_once("<#")).or(word.split_once("<@"))
         {
             let kind = match () {
                 () if word.contains("<!date^") => "<a time>",

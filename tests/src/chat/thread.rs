@@ -75,16 +75,13 @@ pub struct ChatFile {
 impl ChatMessage {
     /// The button with this label, which must be there.
     pub(super) fn must_have(&self, label: &str) -> Result<&Button, String> {
-        self.button(label)
-            .ok_or_else(|| format!("no button {label:?} on {self:?}"))
+        self.button(label).ok_or_else(|| format!("no button {label:?} on {self:?}"))
     }
 
     /// The button with this label, whatever the case of its letters.
     #[must_use]
     pub fn button(&self, label: &str) -> Option<&Button> {
-        self.buttons
-            .iter()
-            .find(|button| button.label.eq_ignore_ascii_case(label))
+        self.buttons.iter().find(|button| button.label.eq_ignore_ascii_case(label))
     }
 }
 

@@ -13,9 +13,7 @@ pub fn page(messages: &[Value]) -> String {
 #[must_use]
 pub fn message(message: &Value) -> String {
     let author = &message["author"];
-    let name = author["global_name"]
-        .as_str()
-        .or(author["username"].as_str());
+    let name = author["global_name"].as_str().or(author["username"].as_str());
     let only = message["flags"].as_u64().unwrap_or(0) & 64 != 0;
     let mut lines = vec![format!(
         "{}{}",
@@ -27,11 +25,7 @@ pub fn message(message: &Value) -> String {
     if let Some(answered) = answered.filter(|words| !words.is_empty()) {
         lines.push(format!("  answers: {answered}"));
     }
-    for forwarded in message["message_snapshots"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
+    for forwarded in message["message_snapshots"].as_array().into_iter().flatten() {
         let words = forwarded["message"]["content"].as_str().unwrap_or_default();
         lines.push(format!("  forwards: {words}"));
     }
@@ -57,18 +51,10 @@ pub fn form(form: &Value) -> String {
             Some(21) => "choice",
             _ => "something else",
         };
-        let optional = if input["required"] == false {
-            ", optional"
-        } else {
-            ""
-        };
+        let optional = if input["required"] == false { ", optional" } else { "" };
         lines.push(format!("  {} ({kind}{optional})", text(part, "label")));
         for option in input["options"].as_array().into_iter().flatten() {
-            let mark = if option["default"] == true {
-                "(x)"
-            } else {
-                "( )"
-            };
+            let mark = if option["default"] == true { "(x)" } else { "( )" };
             let about = text(option, "description");
             lines.push(format!("    {mark} {}: {about}", text(option, "label")));
         }
@@ -97,11 +83,7 @@ fn parts(components: &Value, indent: &str, lines: &mut Vec<String>) {
 /// A button or select.
 fn control(part: &Value) -> String {
     if part["type"] == 2 {
-        let off = if part["disabled"] == true {
-            ", off"
-        } else {
-            ""
-        };
+        let off = if part["disabled"] == true { ", off" } else { "" };
         return format!("[{}{off}]", text(part, "label"));
     }
     let options = part["options"].as_array().into_iter().flatten();
@@ -115,9 +97,7 @@ fn text<'v>(of: &'v Value, name: &str) -> &'v str {
 
 /// The words without times, sizes of a run, and the line by which a test finds its prompt.
 fn normal(words: &str) -> String {
-    let lines = words
-        .lines()
-        .filter(|line| !line.trim().starts_with("(task "));
+    let lines = words.lines().filter(|line| !line.trim().starts_with("(task "));
     let lines: Vec<String> = lines.map(normal_line).collect();
     lines.join("\n")
 }

@@ -32,16 +32,8 @@ pub(super) fn json(input: &[u8]) {
 fn sandbox(sandbox: &Sandbox) {
     let state = sandbox.state.as_deref().unwrap_or_default();
     let told = sandbox.sandbox_state();
-    assert_eq!(
-        told == SandboxState::Gone,
-        GONE.contains(&state),
-        "{state:?}"
-    );
-    assert_eq!(
-        told == SandboxState::Running,
-        state == "started",
-        "{state:?}"
-    );
+    assert_eq!(told == SandboxState::Gone, GONE.contains(&state), "{state:?}");
+    assert_eq!(told == SandboxState::Running, state == "started", "{state:?}");
     if let SandboxState::Broken { recoverable, .. } = &told {
         assert!(["error", "build_failed"].contains(&state), "{state:?}");
         assert!(!*recoverable || sandbox.recoverable == Some(true));
@@ -52,26 +44,17 @@ fn sandbox(sandbox: &Sandbox) {
         return;
     };
     let stack = sandbox.labels.get(LABEL_STACK);
-    let id = sandbox
-        .labels
-        .get(LABEL_STACK_ID)
-        .map_or("", String::as_str);
+    let id = sandbox.labels.get(LABEL_STACK_ID).map_or("", String::as_str);
     let of = |name| Stack { name, id };
     let ours = stack.is_some_and(|stack| sandbox.belongs_to(of(stack), &key, generation));
     // A number can be written in other ways than ours (`+1`, `01`): then it is nobody's.
-    let as_written = sandbox
-        .labels
-        .values()
-        .any(|v| *v == generation.to_string());
+    let as_written = sandbox.labels.values().any(|v| *v == generation.to_string());
     assert_eq!(ours, stack.is_some() && as_written, "{sandbox:?}");
     let other = format!("{stack:?}-other");
     assert!(!sandbox.belongs_to(of(&other), &key, generation));
     if let Some(name) = stack.filter(|_| sandbox.labels.contains_key(LABEL_STACK_ID)) {
         let namesake = format!("{id}-other");
-        let namesake = Stack {
-            name,
-            id: &namesake,
-        };
+        let namesake = Stack { name, id: &namesake };
         assert!(!sandbox.belongs_to(namesake, &key, generation));
     }
 }
@@ -80,11 +63,7 @@ fn preview(link: PreviewLink) {
     let shown = format!("{link:?}");
     let normal = link.clone().normalised();
     assert!(!normal.url.contains('?') && !normal.url.ends_with('/'));
-    assert_eq!(
-        normal.clone().normalised(),
-        normal,
-        "a link that is normal stays as it is"
-    );
+    assert_eq!(normal.clone().normalised(), normal, "a link that is normal stays as it is");
     assert!(link.token.is_empty() || normal.token == link.token);
     for secret in [&link.url, &link.token] {
         assert!(secret.len() < 32 || !shown.contains(secret.as_str()));

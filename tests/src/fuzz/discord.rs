@@ -34,17 +34,9 @@ pub(super) fn inbound(input: &[u8]) {
         assert!(!prompt.text.trim().is_empty(), "an empty prompt");
         assert!(prompt.text.chars().count() <= limits.prompt_chars);
         assert!(prompt.attachments.len() <= limits.attachments);
-        assert!(
-            prompt
-                .attachments
-                .iter()
-                .all(|file| file.size <= limits.attachment_bytes)
-        );
+        assert!(prompt.attachments.iter().all(|file| file.size <= limits.attachment_bytes));
     }
-    let closed = App {
-        policy: Policy::default(),
-        ..app.clone()
-    };
+    let closed = App { policy: Policy::default(), ..app.clone() };
     let elsewhere = self::app(&nowhere(input), "");
     let others = self::app("", &nowhere(input));
     for app in [closed, elsewhere, others] {
@@ -91,11 +83,9 @@ fn fits(inbound: &Inbound) {
         match kind {
             1 | 6 => assert!(data.is_null(), "{answer}"),
             5 | 8 | 9 => assert!(data["content"].is_null(), "{answer}"),
-            4 | 7 => assert_eq!(
-                data["allowed_mentions"],
-                json!({"parse": []}),
-                "it may ping: {answer}"
-            ),
+            4 | 7 => {
+                assert_eq!(data["allowed_mentions"], json!({"parse": []}), "it may ping: {answer}")
+            }
             _ => panic!("no callback type of Discord's: {answer}"),
         }
         if kind == 4 {

@@ -19,10 +19,7 @@ pub(super) fn refused(inbound: &Inbound) {
 /// Signed: a known status, readable JSON, and work that the queue takes and the worker reads.
 pub(super) fn taken(inbound: &Inbound, tenant: &str) {
     for answer in [&inbound.answer, &inbound.on_queue_failure] {
-        assert!(
-            [200, 400, 413, 503].contains(&answer.status),
-            "status of {inbound:?}"
-        );
+        assert!([200, 400, 413, 503].contains(&answer.status), "status of {inbound:?}");
         json(answer);
     }
     let Some(body) = &inbound.enqueue else {
@@ -43,11 +40,7 @@ pub(super) fn taken(inbound: &Inbound, tenant: &str) {
 /// What goes on the queue can be read from it, under names that it takes, and is somebody's of this tenant.
 fn worked_on(body: &Body, tenant: &str) {
     let written = body.encode();
-    assert_eq!(
-        &Body::decode(&written).expect("the worker reads it"),
-        body,
-        "{written}"
-    );
+    assert_eq!(&Body::decode(&written).expect("the worker reads it"), body, "{written}");
     for name in [body.id(), &body.group()] {
         assert!(
             (1..=QUEUE_ID_CHARS_MAX).contains(&name.len())
@@ -57,9 +50,7 @@ fn worked_on(body: &Body, tenant: &str) {
     }
     let operates = match &mut body.clone() {
         Body::Open(open) => open.prompt.membership.operates,
-        body => body
-            .membership_mut()
-            .is_some_and(|membership| membership.operates),
+        body => body.membership_mut().is_some_and(|membership| membership.operates),
     };
     assert!(!operates, "nobody outside runs the stack: {body:?}");
     let (of, by) = match body {
@@ -79,10 +70,7 @@ fn worked_on(body: &Body, tenant: &str) {
         }
         Body::Open(open) => (Tenant::discord(&open.guild), &open.prompt.by),
         Body::Control(control) => {
-            assert!(
-                !matches!(control.want, Want::Halt { .. }),
-                "nobody outside may halt a turn"
-            );
+            assert!(!matches!(control.want, Want::Halt { .. }), "nobody outside may halt a turn");
             (control.thread.tenant(), &control.by)
         }
         Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),

@@ -90,9 +90,8 @@ fn in_json(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
         return Some(changed(value, other, dice).into_bytes());
     }
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    let of_event: Vec<usize> = (0..lines.len())
-        .filter(|at| lines[*at].starts_with(b"data: {"))
-        .collect();
+    let of_event: Vec<usize> =
+        (0..lines.len()).filter(|at| lines[*at].starts_with(b"data: {")).collect();
     let at = *of_event.get(dice.place(of_event.len()))?;
     if dice.falls(200) {
         // Events late, early or twice.

@@ -16,25 +16,15 @@ const SUBJECT_CHARS_MAX: usize = 1_001;
 const REASON_CHARS_MAX: usize = 500;
 
 /// What a card would show.
-type Picture = (
-    Vec<CardStep>,
-    Vec<(AskId, About)>,
-    RunState,
-    Option<String>,
-    Vec<String>,
-);
+type Picture = (Vec<CardStep>, Vec<(AskId, About)>, RunState, Option<String>, Vec<String>);
 
 /// An input is the stream's bytes.
 pub(super) fn events(input: &[u8]) {
-    let data = Sse::default()
-        .push(input)
-        .expect("an input is shorter than an event may be");
+    let data = Sse::default().push(input).expect("an input is shorter than an event may be");
     let size = 1 + input.len() % 61;
     let mut sse = Sse::default();
-    let cut: Vec<String> = input
-        .chunks(size)
-        .flat_map(|piece| sse.push(piece).expect("as long as before"))
-        .collect();
+    let cut: Vec<String> =
+        input.chunks(size).flat_map(|piece| sse.push(piece).expect("as long as before")).collect();
     assert_eq!(cut, data, "cut into pieces of {size} bytes");
 
     let events: Vec<Event> = data.iter().map(|data| Event::parse(data)).collect();
@@ -49,11 +39,7 @@ pub(super) fn events(input: &[u8]) {
         run.apply(event);
     }
     within_bounds(&run);
-    assert_eq!(
-        picture(&again),
-        picture(&run),
-        "an event that came twice changed the picture"
-    );
+    assert_eq!(picture(&again), picture(&run), "an event that came twice changed the picture");
     for stranger in run.strangers() {
         run.dismiss(&stranger);
     }
@@ -79,10 +65,7 @@ pub(super) fn messages(input: &[u8]) {
         );
         let mut run = Run::new(&session, &prompt);
         run.catch_up(Snapshot {
-            statuses: status
-                .into_iter()
-                .map(|status| (session.clone(), status))
-                .collect(),
+            statuses: status.into_iter().map(|status| (session.clone(), status)).collect(),
             messages: messages.clone(),
             ..Snapshot::default()
         });
@@ -106,13 +89,7 @@ fn whose(events: &[Event]) -> (String, String) {
 }
 
 fn picture(run: &Run) -> Picture {
-    (
-        run.steps().0,
-        run.asks(),
-        run.state(),
-        run.trouble().map(str::to_owned),
-        run.strangers(),
-    )
+    (run.steps().0, run.asks(), run.state(), run.trouble().map(str::to_owned), run.strangers())
 }
 
 fn within_bounds(run: &Run) {

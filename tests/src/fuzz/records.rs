@@ -21,16 +21,10 @@ pub(super) fn body(input: &[u8]) {
         Body::Message(message) => assert_eq!(body.group(), message.thread.to_string()),
         // What is not in its thread's own group still says whose it is.
         Body::Control(control) => {
-            assert_eq!(
-                thread_of_group(&body.group()).as_ref(),
-                Some(&control.thread)
-            );
+            assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&control.thread));
         }
         Body::Announce(announce) => {
-            assert_eq!(
-                thread_of_group(&body.group()).as_ref(),
-                Some(&announce.thread)
-            );
+            assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&announce.thread));
         }
         Body::Candidate(candidate) => assert_eq!(body.group(), candidate.said.group()),
         // Nor is it this word, or does it begin with `home:`.
@@ -47,11 +41,7 @@ pub(super) fn session(input: &[u8]) {
     let Ok(session) = Session::decode(text, None) else {
         return;
     };
-    assert_eq!(
-        session.observed,
-        Observations::default(),
-        "seen before it was looked at"
-    );
+    assert_eq!(session.observed, Observations::default(), "seen before it was looked at");
     let (written, of_sandbox) = (session.encode(), session.sandbox.encode());
     let read = Session::decode(&written, Some(&of_sandbox)).expect("our own form can be read");
     assert!(read.same_record(&session), "{written}");
@@ -78,28 +68,16 @@ fn stays_whole(shape: Shape, written: &str, through: impl Fn(&str) -> Result<Str
     newer["from_the_future"] = Value::from(1);
     let kept = through(&newer.to_string()).expect("a newer record can be read");
     let kept: Value = serde_json::from_str(&kept).expect("JSON");
-    assert_eq!(
-        kept, newer,
-        "a field was lost, or what is known was changed"
-    );
+    assert_eq!(kept, newer, "a field was lost, or what is known was changed");
     let mut beyond = known.clone();
     beyond[FIELD] = Value::from(shape.reads() + 1);
     let beyond = through(&beyond.to_string());
-    assert!(
-        matches!(beyond, Err(Unreadable::Newer { .. })),
-        "{beyond:?}"
-    );
+    assert!(matches!(beyond, Err(Unreadable::Newer { .. })), "{beyond:?}");
 
     let written = known.to_string();
-    let half = (0..=written.len() / 2)
-        .rev()
-        .find(|at| written.is_char_boundary(*at))
-        .unwrap_or_default();
-    for torn in [
-        &written[..half],
-        &written[..written.len() - 1],
-        &written[1..],
-    ] {
+    let half =
+        (0..=written.len() / 2).rev().find(|at| written.is_char_boundary(*at)).unwrap_or_default();
+    for torn in [&written[..half], &written[..written.len() - 1], &written[1..]] {
         assert!(through(torn).is_err(), "a torn record was read");
     }
 }

@@ -32,10 +32,7 @@ pub(super) fn of_corpus_only(_workspace: &Path) -> Vec<Seed> {
 /// The files of a target's corpus.
 pub(super) fn corpus(workspace: &Path, target: &str) -> Vec<Seed> {
     let folder = workspace.join("tests/fuzz/corpus").join(target);
-    files(&folder, "", u64::MAX)
-        .iter()
-        .map(|path| read(path))
-        .collect()
+    files(&folder, "", u64::MAX).iter().map(|path| read(path)).collect()
 }
 
 pub(super) fn discord_payloads(workspace: &Path) -> Vec<Seed> {
@@ -66,10 +63,7 @@ pub(super) fn slack_commands(workspace: &Path) -> Vec<Seed> {
 pub(super) fn signed_by_discord(workspace: &Path) -> Vec<Seed> {
     let timestamp = NOW_S.to_string();
     let signed = |seed: &Seed| by_discord(timestamp.as_bytes(), &seed.bytes);
-    discord_payloads(workspace)
-        .iter()
-        .map(|seed| headed(seed, &signed(seed), &timestamp))
-        .collect()
+    discord_payloads(workspace).iter().map(|seed| headed(seed, &signed(seed), &timestamp)).collect()
 }
 
 pub(super) fn signed_by_slack(workspace: &Path) -> Vec<Seed> {
@@ -90,12 +84,8 @@ pub(super) fn opencode_events(workspace: &Path) -> Vec<Seed> {
 pub(super) fn agents_lines(workspace: &Path) -> Vec<Seed> {
     let array = |seed: &Seed| {
         let text = String::from_utf8_lossy(&seed.bytes);
-        let lines = text
-            .lines()
-            .map(|line| line.strip_prefix("data: ").unwrap_or(line));
-        let values: Vec<Value> = lines
-            .filter_map(|it| serde_json::from_str(it).ok())
-            .collect();
+        let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let values: Vec<Value> = lines.filter_map(|it| serde_json::from_str(it).ok()).collect();
         Seed {
             name: format!("{}, an array", seed.name),
             bytes: Value::Array(values).to_string().into_bytes(),
@@ -139,12 +129,8 @@ pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
     };
     let discord = discord_payloads(workspace);
     let slack = slack_events(workspace);
-    let discord = discord
-        .iter()
-        .filter_map(|seed| Some(written(seed, of_discord(&seed.bytes)?)));
-    let slack = slack
-        .iter()
-        .filter_map(|seed| Some(written(seed, of_slack(&seed.bytes)?)));
+    let discord = discord.iter().filter_map(|seed| Some(written(seed, of_discord(&seed.bytes)?)));
+    let slack = slack.iter().filter_map(|seed| Some(written(seed, of_slack(&seed.bytes)?)));
     discord.chain(slack).collect()
 }
 
@@ -157,10 +143,7 @@ pub(super) fn texts(workspace: &Path) -> Vec<Seed> {
 
 fn recorded(workspace: &Path, end: &str) -> Vec<Seed> {
     let folder = workspace.join("tests/fixtures/opencode");
-    files(&folder, end, STREAM_BYTES_MAX)
-        .iter()
-        .map(|path| read(path))
-        .collect()
+    files(&folder, end, STREAM_BYTES_MAX).iter().map(|path| read(path)).collect()
 }
 
 /// Stored requests for one endpoint, as it reads them: of a form with a payload the payload alone.
@@ -181,14 +164,10 @@ fn slack(workspace: &Path, wanted: &str) -> Vec<Seed> {
 /// The endpoint and the body of the request in a stored event (see `events/README.md`).
 fn request(path: &Path) -> (String, Vec<u8>) {
     let event = json(path);
-    let endpoint = event["rawPath"]
-        .as_str()
-        .and_then(|at| at.rsplit('/').next());
+    let endpoint = event["rawPath"].as_str().and_then(|at| at.rsplit('/').next());
     let body = event["body"].as_str().unwrap_or_default();
     let body = if event["isBase64Encoded"] == true {
-        STANDARD
-            .decode(body)
-            .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        STANDARD.decode(body).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     } else {
         body.as_bytes().to_vec()
     };
@@ -197,10 +176,7 @@ fn request(path: &Path) -> (String, Vec<u8>) {
 
 fn headed(seed: &Seed, signature: &str, timestamp: &str) -> Seed {
     let head = format!("{signature}\n{timestamp}\n");
-    Seed {
-        name: seed.name.clone(),
-        bytes: [head.as_bytes(), &seed.bytes].concat(),
-    }
+    Seed { name: seed.name.clone(), bytes: [head.as_bytes(), &seed.bytes].concat() }
 }
 
 /// The files of a folder whose names end so, in the order of their names.
@@ -208,11 +184,7 @@ fn files(folder: &Path, end: &str, bytes_max: u64) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap_or_else(|e| panic!("{}: {e}", folder.display())))
-        .filter(|entry| {
-            entry
-                .metadata()
-                .is_ok_and(|of| of.is_file() && of.len() <= bytes_max)
-        })
+        .filter(|entry| entry.metadata().is_ok_and(|of| of.is_file() && of.len() <= bytes_max))
         .map(|entry| entry.path())
         .filter(|path| path.to_string_lossy().ends_with(end))
         .collect();
@@ -222,21 +194,14 @@ fn files(folder: &Path, end: &str, bytes_max: u64) -> Vec<PathBuf> {
 
 fn named(path: &Path, text: String) -> Seed {
     Seed {
-        name: path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned(),
+        name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
         bytes: text.into_bytes(),
     }
 }
 
 fn read(path: &Path) -> Seed {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    Seed {
-        bytes,
-        ..named(path, String::new())
-    }
+    Seed { bytes, ..named(path, String::new()) }
 }
 
 fn json(path: &Path) -> Value {

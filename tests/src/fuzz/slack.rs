@@ -37,10 +37,7 @@ pub(super) fn commands(input: &[u8]) {
         Some(Body::Control(control)) => matches!(control.want, Want::Configure { .. }),
         Some(_) => false,
     };
-    assert!(
-        quiet,
-        "a slash command starts and ends nothing: {answered:?}"
-    );
+    assert!(quiet, "a slash command starts and ends nothing: {answered:?}");
 }
 
 fn app(teams: &str, channels: &str, people: &str) -> App {
@@ -78,25 +75,13 @@ fn entered(endpoint: Endpoint, raw: &[u8]) -> Inbound {
         );
         assert!(prompt.text.chars().count() <= Limits::DEFAULT.prompt_chars);
     }
-    assert_eq!(
-        at(&signature, &self::app("", "", "")).enqueue,
-        None,
-        "work of a stranger"
-    );
+    assert_eq!(at(&signature, &self::app("", "", "")).enqueue, None, "work of a stranger");
     let elsewhere = nowhere(raw);
-    for app in [
-        self::app(TEAM, &elsewhere, ""),
-        self::app(TEAM, "", &elsewhere),
-    ] {
+    for app in [self::app(TEAM, &elsewhere, ""), self::app(TEAM, "", &elsewhere)] {
         let refused = at(&signature, &app);
         // A Home belongs to no channel: only the list of people counts for it.
-        let own_home = matches!(
-            &refused.enqueue,
-            Some(Body::Overview(Overview {
-                place: Surface::Home,
-                ..
-            }))
-        );
+        let own_home =
+            matches!(&refused.enqueue, Some(Body::Overview(Overview { place: Surface::Home, .. })));
         assert!(
             endpoint::only_a_word(&refused) || (own_home && app.policy.people.is_empty()),
             "work for somebody who may not: {refused:?}"

@@ -69,10 +69,7 @@ fn fences_can_be_repeated(markdown: &str) -> bool {
     };
     !markdown.contains(['<', '\t'])
         && !markdown.replace("\r\n", "\n").contains('\r')
-        && markdown
-            .lines()
-            .filter(|line| has_fence(line))
-            .all(at_the_start)
+        && markdown.lines().filter(|line| has_fence(line)).all(at_the_start)
 }
 
 /// Whether every code block has a closing line or goes on to the end. One that ends with its list depends on a list
@@ -82,10 +79,7 @@ fn blocks_have_ends(markdown: &str) -> bool {
     let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter();
     events
         .filter(|(event, _)| {
-            matches!(
-                event,
-                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_)))
-            )
+            matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))))
         })
         .all(|(_, range)| {
             let block = markdown[range.clone()].trim_end();

@@ -86,9 +86,9 @@ fn verifier(
         assert!(!accepts(&right, &shifted, &body), "outside of the window");
     }
     // One bit somewhere, chosen by the input.
-    let chance = input.iter().fold(0_usize, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(usize::from(*byte))
-    });
+    let chance = input
+        .iter()
+        .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
     let digits = right.strip_prefix("v0=").unwrap_or(&right);
     let mut bytes = hex::decode(digits).expect("a signature is hex");
     let at = chance % bytes.len();
@@ -112,9 +112,7 @@ fn verifier(
 fn fresh(timestamp: &str) -> bool {
     timestamp.len() == 10
         && timestamp.bytes().all(|byte| byte.is_ascii_digit())
-        && timestamp
-            .parse::<u64>()
-            .is_ok_and(|at_s| at_s.abs_diff(NOW_S) <= WINDOW_S)
+        && timestamp.parse::<u64>().is_ok_and(|at_s| at_s.abs_diff(NOW_S) <= WINDOW_S)
 }
 
 /// Signature, timestamp and body. Headers are text, so that anything else is made one.
@@ -122,9 +120,5 @@ fn parts(input: &[u8]) -> (String, String, Vec<u8>) {
     let mut lines = input.splitn(3, |byte| *byte == b'\n');
     let mut header = || String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
     let (signature, timestamp) = (header(), header());
-    (
-        signature,
-        timestamp,
-        lines.next().unwrap_or_default().to_vec(),
-    )
+    (signature, timestamp, lines.next().unwrap_or_default().to_vec())
 }

@@ -45,11 +45,7 @@ pub enum Fact {
     /// Somebody wanted the turn's prompt sent into the run before it, and that is on record.
     Steered { turn: usize },
     /// A new post called these people.
-    Called {
-        turn: usize,
-        kind: PostKind,
-        who: Vec<String>,
-    },
+    Called { turn: usize, kind: PostKind, who: Vec<String> },
     /// When all was quiet, a card still looked as if it were alive.
     Left { turn: usize },
     /// The record says how the turn ended.
@@ -70,11 +66,7 @@ pub enum Fact {
     /// is answered.
     Closed { turn: usize },
     /// Something that has a bound was used so often.
-    Spent {
-        what: &'static str,
-        times: u64,
-        bound: u64,
-    },
+    Spent { what: &'static str, times: u64, bound: u64 },
 }
 
 /// What was accepted.

@@ -26,16 +26,8 @@ pub struct Promise {
 /// eleventh about credentials in a sandbox, the ninth is about all states that can be
 /// reached: in one history it is that an end was reached at all.
 pub const ALL: [Promise; 10] = [
-    Promise {
-        number: 1,
-        words: "at most one live sandbox a thread",
-        holds: one_live_sandbox,
-    },
-    Promise {
-        number: 2,
-        words: "no orphan once all is quiet",
-        holds: no_orphan,
-    },
+    Promise { number: 1, words: "at most one live sandbox a thread", holds: one_live_sandbox },
+    Promise { number: 2, words: "no orphan once all is quiet", holds: no_orphan },
     Promise {
         number: 3,
         words: "every accepted message ends exactly once, visibly",
@@ -46,26 +38,14 @@ pub const ALL: [Promise; 10] = [
         words: "prompts reach the agent in acceptance order, except where a person did not want to wait",
         holds: in_order,
     },
-    Promise {
-        number: 5,
-        words: "no prompt reaches an agent twice",
-        holds: never_twice,
-    },
+    Promise { number: 5, words: "no prompt reaches an agent twice", holds: never_twice },
     Promise {
         number: 6,
         words: "no stop or delete hits a running turn unless a person asked",
         holds: no_hit,
     },
-    Promise {
-        number: 8,
-        words: "everything is bounded",
-        holds: bounded,
-    },
-    Promise {
-        number: 9,
-        words: "the thread converges",
-        holds: converged,
-    },
+    Promise { number: 8, words: "everything is bounded", holds: bounded },
+    Promise { number: 9, words: "the thread converges", holds: converged },
     Promise {
         number: 12,
         words: "who asked is called once at the end and once for an ask, and nobody else ever is",
@@ -85,11 +65,7 @@ pub const WHO_ASKS: &str = "ann";
 #[must_use]
 pub fn broken(history: &History) -> u16 {
     ALL.iter().enumerate().fold(0, |bits, (at, promise)| {
-        if (promise.holds)(history).is_err() {
-            bits | 1 << at
-        } else {
-            bits
-        }
+        if (promise.holds)(history).is_err() { bits | 1 << at } else { bits }
     })
 }
 
@@ -106,24 +82,14 @@ pub fn check(history: &History) -> Result<(), String> {
                 .map(|why| format!("promise {} ({}): {why}", promise.number, promise.words))
         })
         .collect();
-    if broken.is_empty() {
-        Ok(())
-    } else {
-        Err(broken.join("; "))
-    }
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ")) }
 }
 
 fn one_live_sandbox(history: &History) -> Result<(), String> {
     let most = history
         .facts
         .iter()
-        .filter_map(|fact| {
-            if let Fact::Live(count) = fact {
-                Some(*count)
-            } else {
-                None
-            }
-        })
+        .filter_map(|fact| if let Fact::Live(count) = fact { Some(*count) } else { None })
         .max();
     match most {
         Some(count) if count > 1 => Err(format!("{count} sandboxes of the present generation")),
@@ -154,9 +120,7 @@ fn no_orphan(history: &History) -> Result<(), String> {
         return Ok(());
     }
     // What the provider did by itself is noticed when the sandbox is next needed or due; a sandbox too many never is right.
-    let disturbed = history.facts.contains(&Fact::Disturbed {
-        generation: end.generation,
-    });
+    let disturbed = history.facts.contains(&Fact::Disturbed { generation: end.generation });
     if disturbed
         && end
             .listed
@@ -219,13 +183,9 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
             _ => None,
         });
         if shown != Some(Some(ending)) {
-            return Err(format!(
-                "turn {turn} ended as {ending:?}, but its card says {shown:?}"
-            ));
+            return Err(format!("turn {turn} ended as {ending:?}, but its card says {shown:?}"));
         }
-        let parts = (0..history.parts)
-            .filter(|part| stands(&PostKind::Chunk(*part)))
-            .count();
+        let parts = (0..history.parts).filter(|part| stands(&PostKind::Chunk(*part))).count();
         if count(&Fact::Left { turn }) > 0 {
             return Err(format!("a card of turn {turn} still looks alive"));
         }
@@ -239,34 +199,24 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         let undisturbed = count(&Fact::Withheld { turn }) == 0
             && count(&Fact::Refused { turn }) == 0
             && count(&Fact::Closed { turn }) == 0
-            && !history
-                .facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
+            && !history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         if history.files
             && ending == Ending::Answered
             && undisturbed
             && !stands(&PostKind::Artifact(0))
         {
-            return Err(format!(
-                "turn {turn} was answered, but its file is not shown"
-            ));
+            return Err(format!("turn {turn} was answered, but its file is not shown"));
         }
         // What was told before the agent fell silent stands, whatever the end is then called.
         let cut_short = count(&Fact::Withheld { turn }) > 0
-            || history
-                .facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
+            || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         let may_stand = match ending {
             Ending::Answered => true,
             Ending::Cancelled => history.partial || cut_short,
             Ending::Failed | Ending::Lost | Ending::Joined => cut_short,
         };
         if parts > 0 && !may_stand {
-            return Err(format!(
-                "turn {turn} ended as {ending:?}, but an answer stands"
-            ));
+            return Err(format!("turn {turn} ended as {ending:?}, but an answer stands"));
         }
     }
     Ok(())
@@ -322,15 +272,9 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
             return Err(format!("{kind:?} of turn {turn} called {who:?}"));
         }
         let is_ask = |kind: &PostKind| matches!(kind, PostKind::Ask(_));
-        let asks: Vec<&PostKind> = calls(turn)
-            .map(|(kind, _)| kind)
-            .filter(|kind| is_ask(kind))
-            .collect();
-        if asks
-            .iter()
-            .enumerate()
-            .any(|(at, kind)| asks[..at].contains(kind))
-        {
+        let asks: Vec<&PostKind> =
+            calls(turn).map(|(kind, _)| kind).filter(|kind| is_ask(kind)).collect();
+        if asks.iter().enumerate().any(|(at, kind)| asks[..at].contains(kind)) {
             return Err(format!("turn {turn} called twice for one ask"));
         }
         let count = |wanted: &Fact| history.facts.iter().filter(|fact| *fact == wanted).count();
@@ -351,31 +295,19 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
         };
         // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its own.
         let cut_short = count(&Fact::Withheld { turn }) > 0
-            || history
-                .facts
-                .iter()
-                .any(|fact| matches!(fact, Fact::Disturbed { .. }));
-        let most = if steered {
-            0
-        } else {
-            1 + usize::from(cut_short && ending != Ending::Answered)
-        };
+            || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
+        let most =
+            if steered { 0 } else { 1 + usize::from(cut_short && ending != Ending::Answered) };
         let ends = calls(turn).filter(|(kind, _)| !is_ask(kind)).count();
         if history.end.is_some() && !(least..=most).contains(&ends) {
-            return Err(format!(
-                "turn {turn} ended as {ending:?} and called {ends} times"
-            ));
+            return Err(format!("turn {turn} ended as {ending:?} and called {ends} times"));
         }
     }
     Ok(())
 }
 
 fn no_hit(history: &History) -> Result<(), String> {
-    match history
-        .facts
-        .iter()
-        .find(|fact| matches!(fact, Fact::Hit { .. }))
-    {
+    match history.facts.iter().find(|fact| matches!(fact, Fact::Hit { .. })) {
         Some(hit) => Err(format!("{hit:?}")),
         None => Ok(()),
     }
@@ -389,9 +321,9 @@ fn one_at_a_time(history: &History) -> Result<(), String> {
     }
     let astray = |fact: &&Fact| matches!(fact, Fact::Astray { .. });
     match history.facts.iter().find(astray) {
-        Some(Fact::Astray { turn }) => Err(format!(
-            "the agent went on with turn {turn}, which had ended"
-        )),
+        Some(Fact::Astray { turn }) => {
+            Err(format!("the agent went on with turn {turn}, which had ended"))
+        }
         _ => Ok(()),
     }
 }

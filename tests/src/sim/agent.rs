@@ -101,10 +101,7 @@ impl Run {
 impl Agent {
     /// One that the daemon runs, or OpenCode by itself.
     pub fn new(is_native: bool) -> Self {
-        Self {
-            is_native,
-            ..Self::default()
-        }
+        Self { is_native, ..Self::default() }
     }
 
     pub fn run(&self, message: &str) -> Option<&Run> {
@@ -146,11 +143,7 @@ impl Agent {
                 }
             }
             None => {
-                let run = Run {
-                    sent,
-                    began_ms: now_ms,
-                    ..run()
-                };
+                let run = Run { sent, began_ms: now_ms, ..run() };
                 self.runs.insert(message.to_owned(), run);
                 Sent::Begins
             }
@@ -180,10 +173,7 @@ impl Agent {
                 Sent::Known
             }
             None => {
-                let run = Run {
-                    began_ms: now_ms,
-                    ..run()
-                };
+                let run = Run { began_ms: now_ms, ..run() };
                 self.runs.insert(message.to_owned(), run);
                 Sent::Begins
             }
@@ -204,9 +194,8 @@ impl Agent {
 
     /// How the run of these prompts stands, as the daemon says it.
     fn standing(&self, message: &str, further: &[String], now_ms: Ms) -> RunState {
-        let all: Vec<&str> = std::iter::once(message)
-            .chain(further.iter().map(String::as_str))
-            .collect();
+        let all: Vec<&str> =
+            std::iter::once(message).chain(further.iter().map(String::as_str)).collect();
         let states: Vec<TurnState> = all.iter().map(|one| self.state(one, now_ms)).collect();
         let standing = Standing::of(&states);
         match standing {
@@ -219,13 +208,9 @@ impl Agent {
         let end = if runs.iter().any(|run| run.aborted) {
             RunEnd::Aborted
         } else if standing == Standing::CutLater {
-            RunEnd::Error {
-                reason: CUT_LATER.to_owned(),
-            }
+            RunEnd::Error { reason: CUT_LATER.to_owned() }
         } else if runs.iter().any(|run| run.error) {
-            RunEnd::Error {
-                reason: "overloaded".to_owned(),
-            }
+            RunEnd::Error { reason: "overloaded".to_owned() }
         } else {
             RunEnd::Completed
         };
@@ -317,11 +302,7 @@ impl Agent {
             RunState::Busy => None,
             RunState::Done(answer) => Some(Some(Answer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
-                text: if answer.text.is_empty() {
-                    answer.text
-                } else {
-                    ANSWER.to_owned()
-                },
+                text: if answer.text.is_empty() { answer.text } else { ANSWER.to_owned() },
                 ..answer
             })),
             RunState::Stopped | RunState::Lost | RunState::Pending => Some(None),

@@ -133,10 +133,7 @@ impl Inner {
             }
             return Some(Announcing::Settles(turn, PostRef { channel, id }));
         }
-        let state = CardState::Queued {
-            ahead: 1,
-            now: true,
-        };
+        let state = CardState::Queued { ahead: 1, now: true };
         let card = Card::new(&turn, state, now_ms, now_ms, "m");
         here.post(&turn, &PostKind::Card, None, &Post::Card(card));
         Some(Announcing::Settles(turn, PostRef { channel, id }))
@@ -178,10 +175,7 @@ impl Inner {
                         let state = CardState::Ended { outcome, usage };
                         Post::Card(Card::new(&turn, state, 1, 1, "m"))
                     }
-                    _ => Post::Moved {
-                        to: at.clone(),
-                        link: None,
-                    },
+                    _ => Post::Moved { to: at.clone(), link: None },
                 };
                 here.post(&turn, &PostKind::Card, Some(&at), &post);
             }

@@ -123,12 +123,7 @@ impl Crowd {
         if stopped_ms > STOP_MS_MAX {
             return Err(format!("a Stop took {stopped_ms} ms"));
         }
-        Ok(Came {
-            looks_before: inner.looks_before,
-            looks,
-            calls: inner.calls,
-            stopped_ms,
-        })
+        Ok(Came { looks_before: inner.looks_before, looks, calls: inner.calls, stopped_ms })
     }
 }
 

@@ -20,10 +20,7 @@ pub(super) enum Luck {
 }
 
 fn wait() -> Failure {
-    Failure::Wait {
-        after_ms: 0,
-        seen: "429".to_owned(),
-    }
+    Failure::Wait { after_ms: 0, seen: "429".to_owned() }
 }
 
 /// What an effect needs that may be away.
@@ -59,10 +56,9 @@ pub(super) fn not_there(effect: &Effect) -> Option<Event> {
         ) => Some(Event::Observed(SandboxState::Gone)),
         // Made there it is as if it were here: nobody looks for it in both.
         Effect::Sandbox(SandboxEffect::Create { .. }) => None,
-        Effect::Agent(AgentEffect::SendPrompt {
-            sending: Sending::First { .. },
-            ..
-        }) => Some(Event::NotSent(Failure::SandboxGone)),
+        Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }) => {
+            Some(Event::NotSent(Failure::SandboxGone))
+        }
         Effect::Sandbox(_) | Effect::Agent(_) => Some(Event::Failed(Failure::SandboxGone)),
         _ => None,
     }
@@ -70,26 +66,15 @@ pub(super) fn not_there(effect: &Effect) -> Option<Event> {
 
 pub(super) fn away_for_now(what: Out) -> Failure {
     if what == Out::Access {
-        return Failure::ThreadClosed {
-            seen: "the app may not write here".to_owned(),
-        };
+        return Failure::ThreadClosed { seen: "the app may not write here".to_owned() };
     }
-    Failure::Outage {
-        after_ms: 0,
-        seen: format!("{what:?} is away"),
-    }
+    Failure::Outage { after_ms: 0, seen: format!("{what:?} is away") }
 }
 
 /// How a call fails that was done, or was not.
 pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
-    let down = Failure::SandboxDown {
-        seen: "connection reset".to_owned(),
-    };
-    if let Effect::Agent(AgentEffect::SendPrompt {
-        sending: Sending::First { .. },
-        ..
-    }) = effect
-    {
+    let down = Failure::SandboxDown { seen: "connection reset".to_owned() };
+    if let Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }) = effect {
         return match at % 4 {
             0 if !done => Event::NotSent(down),
             1 if !done => Event::NotSent(Failure::SessionMissing),
@@ -98,12 +83,12 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
         };
     }
     Event::Failed(match (effect, at % 4) {
-        (Effect::Sandbox(SandboxEffect::Create { .. }), 0) => Failure::NonRecoverable {
-            advice: "quota".to_owned(),
-        },
-        (Effect::Sandbox(SandboxEffect::EnsureServer { .. }), 0 | 1) => Failure::ResumeFailed {
-            seen: "not healthy".to_owned(),
-        },
+        (Effect::Sandbox(SandboxEffect::Create { .. }), 0) => {
+            Failure::NonRecoverable { advice: "quota".to_owned() }
+        }
+        (Effect::Sandbox(SandboxEffect::EnsureServer { .. }), 0 | 1) => {
+            Failure::ResumeFailed { seen: "not healthy".to_owned() }
+        }
         (
             Effect::Sandbox(SandboxEffect::Clone { .. } | SandboxEffect::EnsureServer { .. })
             | Effect::Agent(
@@ -120,10 +105,9 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
         (Effect::Agent(AgentEffect::SendPrompt { .. } | AgentEffect::FindPrompt { .. }), _) => {
             Failure::SessionMissing
         }
-        (Effect::Sandbox(_), 1 | 2) => Failure::Outage {
-            after_ms: 0,
-            seen: "the provider does not answer".to_owned(),
-        },
+        (Effect::Sandbox(_), 1 | 2) => {
+            Failure::Outage { after_ms: 0, seen: "the provider does not answer".to_owned() }
+        }
         _ => wait(),
     })
 }

@@ -63,10 +63,7 @@ pub struct Home {
 impl Home {
     /// The one of this place's thread.
     pub fn of(place: usize) -> Self {
-        Self {
-            users: [place].into(),
-            ..Self::default()
-        }
+        Self { users: [place].into(), ..Self::default() }
     }
 
     /// Keeps a record that was written, as the table does: what was only seen is not kept.
@@ -89,25 +86,17 @@ impl Home {
             return Event::Failed(Failure::SandboxGone);
         }
         let name = format!("snapshot-{generation}-{at_ms}");
-        let ready_ms = *self
-            .snapshots
-            .entry(name.clone())
-            .or_insert(now_ms + takes_ms);
-        let seen = if ready_ms <= now_ms {
-            SnapshotSeen::Ready
-        } else {
-            SnapshotSeen::UnderWay
-        };
+        let ready_ms = *self.snapshots.entry(name.clone()).or_insert(now_ms + takes_ms);
+        let seen = if ready_ms <= now_ms { SnapshotSeen::Ready } else { SnapshotSeen::UnderWay };
         Event::SnapshotSeen { name, seen }
     }
 
     pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
         Event::Observed(match self.sandboxes.get(&generation) {
             None => SandboxState::Gone,
-            Some(sandbox) if sandbox.broken => SandboxState::Broken {
-                reason: "no capacity".to_owned(),
-                recoverable: false,
-            },
+            Some(sandbox) if sandbox.broken => {
+                SandboxState::Broken { reason: "no capacity".to_owned(), recoverable: false }
+            }
             Some(sandbox) if sandbox.ready_ms > now_ms => SandboxState::Provisioning,
             Some(sandbox) if sandbox.stopped => SandboxState::Stopped,
             Some(_) => SandboxState::Running,
@@ -135,10 +124,7 @@ impl Home {
     }
 
     pub fn start(&mut self, generation: u32, now_ms: Ms, takes_ms: u64) {
-        if let Some(sandbox) = self
-            .sandboxes
-            .get_mut(&generation)
-            .filter(|sandbox| sandbox.stopped)
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation).filter(|sandbox| sandbox.stopped)
         {
             sandbox.stopped = false;
             sandbox.ready_ms = now_ms + takes_ms;
@@ -197,9 +183,7 @@ impl Home {
             .collect();
         for generation in &over {
             self.park(*generation, now_ms);
-            self.facts.push(Fact::Disturbed {
-                generation: *generation,
-            });
+            self.facts.push(Fact::Disturbed { generation: *generation });
         }
         !over.is_empty()
     }
@@ -212,18 +196,13 @@ impl Home {
                 self.hits(from, generation, threads, now_ms);
                 self.park(generation, now_ms);
             }
-            Late::Delete {
-                generation,
-                by_person,
-            } => {
+            Late::Delete { generation, by_person } => {
                 if !by_person {
                     self.hits(from, generation, threads, now_ms);
                 }
                 // What a turn of another thread had yet to read of its answer goes with it.
                 if by_person || self.unwanted.contains(&generation) {
-                    self.users
-                        .iter()
-                        .for_each(|place| threads[*place].withheld());
+                    self.users.iter().for_each(|place| threads[*place].withheld());
                 }
                 self.deleted.insert(generation);
                 self.sandboxes.remove(&generation);
@@ -245,18 +224,13 @@ impl Home {
         let record = self.record.as_ref();
         // A turn that waits until it is stopped or deleted has nothing at work in it.
         let present = record.filter(|record| {
-            let is_wanted = matches!(
-                record.phase,
-                Phase::Creating | Phase::Active | Phase::Resuming
-            );
+            let is_wanted =
+                matches!(record.phase, Phase::Creating | Phase::Active | Phase::Resuming);
             record.generation == generation && is_wanted
         });
         for place in self.users.clone() {
             let thread = &mut threads[place];
-            let turn = thread
-                .record
-                .as_ref()
-                .and_then(|session| session.turn.as_ref());
+            let turn = thread.record.as_ref().and_then(|session| session.turn.as_ref());
             let Some(turn) = turn.filter(|turn| !turn.stage.is_ending()) else {
                 continue;
             };
@@ -304,9 +278,7 @@ impl Home {
 
     /// Shows again what was hidden until now.
     pub fn shows_again(&mut self, now_ms: Ms) {
-        let over = self
-            .hidden
-            .extract_if(.., |_, (until_ms, _)| *until_ms <= now_ms);
+        let over = self.hidden.extract_if(.., |_, (until_ms, _)| *until_ms <= now_ms);
         let shown = over.map(|(generation, (_, sandbox))| (generation, sandbox));
         self.sandboxes.extend(shown);
     }
@@ -348,10 +320,7 @@ impl Home {
     }
 
     pub fn stops_by_itself(&mut self, now_ms: Ms) {
-        if let Some(generation) = self
-            .sandboxes
-            .last_key_value()
-            .map(|(generation, _)| *generation)
+        if let Some(generation) = self.sandboxes.last_key_value().map(|(generation, _)| *generation)
         {
             self.park(generation, now_ms);
             self.facts.push(Fact::Disturbed { generation });
@@ -359,10 +328,7 @@ impl Home {
     }
 
     /// The sandbox's server, if it can be talked to.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the error is the event that is returned as it is"
-    )]
+    #[expect(clippy::result_large_err, reason = "the error is the event that is returned as it is")]
     pub(super) fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
         let is_cut = self.cut_ms(now_ms) > 0;
         match self.sandboxes.get_mut(&generation) {
@@ -400,14 +366,10 @@ impl Home {
     pub fn clone_into(&mut self, generation: u32, now_ms: Ms, missing: bool) -> Event {
         match self.sandboxes.get_mut(&generation) {
             None => Event::Failed(Failure::SandboxGone),
-            Some(_) if missing => Event::NotCloned {
-                why: NotCloned::NotFound,
-            },
+            Some(_) if missing => Event::NotCloned { why: NotCloned::NotFound },
             Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
                 sandbox.cloned = true;
-                Event::Cloned {
-                    left_out: LeftOut::default(),
-                }
+                Event::Cloned { left_out: LeftOut::default() }
             }
             Some(_) => down(),
         }

@@ -65,10 +65,7 @@ impl Out {
 
 /// A person or the platform does something at a time.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most of them send, and there are few at a time"
-)]
+#[expect(clippy::large_enum_variant, reason = "most of them send, and there are few at a time")]
 pub enum Deed {
     Send(Message),
     /// Stop for the turn with this id.
@@ -122,62 +119,36 @@ pub enum Late {
 
 /// Who says everything.
 pub fn ann() -> Person {
-    Person {
-        id: "ann".into(),
-        name: "ann".into(),
-    }
+    Person { id: "ann".into(), name: "ann".into() }
 }
 
 pub fn prompt(text: &str) -> Work {
-    let wants = Selection {
-        repo: Some("acme/api".to_owned()),
-        ..Selection::default()
-    };
+    let wants = Selection { repo: Some("acme/api".to_owned()), ..Selection::default() };
     wanting(text, wants)
 }
 
 /// A prompt for which something was chosen.
 pub fn wanting(text: &str, wants: Selection) -> Work {
-    Work::Prompt(Prompt {
-        text: text.to_owned(),
-        by: ann(),
-        wants,
-        ..Prompt::default()
-    })
+    Work::Prompt(Prompt { text: text.to_owned(), by: ann(), wants, ..Prompt::default() })
 }
 
 pub fn reset() -> Work {
-    Work::Reset {
-        by: ann(),
-        membership: Membership::default(),
-        keeps_files: false,
-    }
+    Work::Reset { by: ann(), membership: Membership::default(), keeps_files: false }
 }
 
 /// The thread's sandbox gets a name.
 pub fn name(name: &str) -> Work {
-    Work::Name {
-        name: called(name),
-        by: ann(),
-        membership: Membership::default(),
-    }
+    Work::Name { name: called(name), by: ann(), membership: Membership::default() }
 }
 
 /// The thread goes to another sandbox, or back to its own.
 pub fn connect(to: Option<SandboxKey>) -> Work {
-    Work::Connect {
-        to,
-        by: ann(),
-        membership: Membership::default(),
-    }
+    Work::Connect { to, by: ann(), membership: Membership::default() }
 }
 
 /// Somebody in the chat wants something of a sandbox.
 pub fn operate(want: Operation) -> Work {
-    Work::Operate {
-        want,
-        by: Some(ann()),
-    }
+    Work::Operate { want, by: Some(ann()) }
 }
 
 /// A name of a sandbox.

@@ -82,11 +82,7 @@ impl World {
         }
         Err(format!(
             "it did not come to rest: {:?}",
-            self.lock()
-                .places
-                .iter()
-                .map(SimThread::in_short)
-                .collect::<Vec<_>>()
+            self.lock().places.iter().map(SimThread::in_short).collect::<Vec<_>>()
         ))
     }
 
@@ -180,10 +176,7 @@ impl World {
             inner.met.insert("wake-up");
             inner.send(message);
         }
-        let late: Vec<_> = inner
-            .later
-            .extract_if(.., |late| late.0 <= now_ms)
-            .collect();
+        let late: Vec<_> = inner.later.extract_if(.., |late| late.0 <= now_ms).collect();
         for (_, spot, late) in late {
             inner.met.insert("late");
             inner.note(spot.1, || format!("arrives late: {late:?}"));
@@ -237,25 +230,12 @@ impl World {
             }
             let most = inner.places[place].deliveries_most.max(receives);
             inner.places[place].deliveries_most = most;
-            inner.receipts.insert(
-                token,
-                Receipt {
-                    group,
-                    began_ms: now_ms,
-                    frozen_ms: None,
-                },
-            );
-            let skew_ms = if inner.troubled() {
-                inner.dice.below(10_000)
-            } else {
-                0
-            };
+            inner.receipts.insert(token, Receipt { group, began_ms: now_ms, frozen_ms: None });
+            let skew_ms = if inner.troubled() { inner.dice.below(10_000) } else { 0 };
             if skew_ms > 0 {
                 inner.met.insert("clock skew");
             }
-            inner.note(place, || {
-                format!("delivers {} for the {receives}. time", message.id)
-            });
+            inner.note(place, || format!("delivers {} for the {receives}. time", message.id));
             let hand = Worker::new(self.clone(), group, token, skew_ms, &message.work);
             let limits = Arc::clone(&self.limits);
             let runtime = inner.runtime;
@@ -275,12 +255,7 @@ impl World {
             });
             let dies_at_ms = now_ms + FUNCTION_MS;
             inner.wakes.push(Reverse((dies_at_ms, token)));
-            tasks.begin(Task {
-                work,
-                token,
-                group: Some(group),
-                dies_at_ms,
-            });
+            tasks.begin(Task { work, token, group: Some(group), dies_at_ms });
         }
     }
 
@@ -297,18 +272,9 @@ impl World {
             }
         }
         while let Some((at, task)) = tasks.next() {
-            let Task {
-                token,
-                group,
-                dies_at_ms,
-                ..
-            } = *task;
+            let Task { token, group, dies_at_ms, .. } = *task;
             self.lock().working = token;
-            let verdict = match task
-                .work
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()))
-            {
+            let verdict = match task.work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(verdict) => Some(verdict),
                 Poll::Pending => None,
             };
@@ -327,9 +293,7 @@ impl World {
                 tasks.end(at);
                 continue;
             };
-            inner.note(group.place, || {
-                format!("ends: {verdict:?} (its receipt is good: {holds})")
-            });
+            inner.note(group.place, || format!("ends: {verdict:?} (its receipt is good: {holds})"));
             if holds {
                 let queue = inner.queue(group);
                 match verdict {

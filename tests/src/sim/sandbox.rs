@@ -41,14 +41,10 @@ impl Sandbox {
 
     /// The server went away, and with it what all threads' runs were at.
     pub(super) fn dies(&mut self, now_ms: Ms) {
-        self.agents
-            .values_mut()
-            .for_each(|agent| agent.dies(now_ms));
+        self.agents.values_mut().for_each(|agent| agent.dies(now_ms));
     }
 }
 
 pub(super) fn down() -> Event {
-    Event::Failed(Failure::SandboxDown {
-        seen: "no answer".to_owned(),
-    })
+    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
 }

@@ -219,28 +219,18 @@ impl Inner {
 
     /// What is stored of a thread and the sandbox that it works in, or in the group of a sandbox of that alone.
     pub fn stored(&mut self, group: Group) -> Option<Session> {
-        let at = if group.of_sandbox {
-            group.place
-        } else {
-            self.home_of(group.place)
-        };
+        let at = if group.of_sandbox { group.place } else { self.home_of(group.place) };
         let sandbox = self.places[at].home.record.clone();
         if group.of_sandbox {
             let thread = self.places[at].thread.sandbox().group();
-            return Some(Session {
-                sandbox: sandbox?,
-                ..Session::new(thread, 0)
-            });
+            return Some(Session { sandbox: sandbox?, ..Session::new(thread, 0) });
         }
         self.places[at].home.users.insert(group.place);
         // What was made in the sandbox's own group can be there before the thread has a record.
         let fresh = || Session::new(self.places[group.place].thread.clone(), 0);
         let record = self.places[group.place].record.clone();
         let record = record.or_else(|| sandbox.is_some().then(fresh))?;
-        Some(Session {
-            sandbox: sandbox.unwrap_or_default(),
-            ..record
-        })
+        Some(Session { sandbox: sandbox.unwrap_or_default(), ..record })
     }
 
     /// Whether these names can be written.
@@ -303,19 +293,12 @@ impl Inner {
         }
         let workspace = format!("{generation}:{workspace}");
         let who = who.into_iter().collect();
-        self.places[at]
-            .home
-            .facts
-            .push(Fact::Working { workspace, who });
+        self.places[at].home.facts.push(Fact::Working { workspace, who });
     }
 
     pub fn queue(&mut self, group: Group) -> &mut std::collections::VecDeque<Entry> {
         let here = &mut self.places[group.place];
-        if group.of_sandbox {
-            &mut here.home.queue
-        } else {
-            &mut here.queue
-        }
+        if group.of_sandbox { &mut here.home.queue } else { &mut here.queue }
     }
 
     /// Groups whose head can be received now, or is held by a process whose receipt has run out; in the order of their places,
@@ -353,11 +336,8 @@ impl Inner {
             return;
         };
         let interval_ms = parked.until_ms - parked.at_ms;
-        let looks = if self.now_ms < self.at_work_ms {
-            &mut self.looks_before
-        } else {
-            &mut self.looks
-        };
+        let looks =
+            if self.now_ms < self.at_work_ms { &mut self.looks_before } else { &mut self.looks };
         looks.all += 1;
         looks.latest_ms = looks.latest_ms.max(late_ms);
         looks.too_late += u64::from(late_ms > interval_ms);
@@ -421,11 +401,7 @@ impl Inner {
     /// When what a group's sweeps are about is due.
     pub(super) fn due(&mut self, group: Group) -> &mut Due {
         let here = &mut self.places[group.place];
-        if group.of_sandbox {
-            &mut here.home.due
-        } else {
-            &mut here.due
-        }
+        if group.of_sandbox { &mut here.home.due } else { &mut here.due }
     }
 
     /// The sweeper may say the next one.
@@ -444,19 +420,13 @@ impl Inner {
                 continue;
             }
             let prompt = dead.prompt_of(&dead.id).map(|prompt| {
-                Box::new(DeadPrompt {
-                    accepted_at_ms: dead.accepted_at_ms,
-                    prompt: prompt.clone(),
-                })
+                Box::new(DeadPrompt { accepted_at_ms: dead.accepted_at_ms, prompt: prompt.clone() })
             });
             let notice = Message {
                 id: format!("bury-{}", dead.id).into(),
                 thread: dead.thread.clone(),
                 accepted_at_ms: self.now_ms,
-                work: Work::DeadLetter {
-                    turn: dead.id.clone(),
-                    prompt,
-                },
+                work: Work::DeadLetter { turn: dead.id.clone(), prompt },
             };
             self.send(notice);
             if !self.letters_go_unread {
@@ -496,11 +466,7 @@ impl Inner {
         };
         let here = &self.places[receipt.group.place];
         let of_sandbox = receipt.group.of_sandbox;
-        let queue = if of_sandbox {
-            &here.home.queue
-        } else {
-            &here.queue
-        };
+        let queue = if of_sandbox { &here.home.queue } else { &here.queue };
         let head = queue.front();
         head.is_some_and(|entry| entry.holder == Some(token))
     }
@@ -525,9 +491,7 @@ impl Inner {
     }
 
     pub fn is_frozen(&self, token: u64) -> bool {
-        self.receipts
-            .get(&token)
-            .is_some_and(|receipt| receipt.frozen_ms == Some(self.now_ms))
+        self.receipts.get(&token).is_some_and(|receipt| receipt.frozen_ms == Some(self.now_ms))
     }
 
     pub fn is_dying(&self, token: u64) -> bool {
@@ -573,10 +537,7 @@ impl Inner {
     /// A person stops everything: one flag for what waits, announced or not, and the running turn is stopped.
     pub(super) fn stop_all(&mut self, place: usize) {
         let all = StoppedAll {
-            by: Person {
-                id: "bob".into(),
-                name: "bob".into(),
-            },
+            by: Person { id: "bob".into(), name: "bob".into() },
             until_ms: self.now_ms,
         };
         let here = &mut self.places[place];
@@ -592,10 +553,7 @@ impl Inner {
     pub(super) fn stop(&mut self, place: usize, turn: &TurnId) {
         let here = &mut self.places[place];
         if !here.has_ended(turn) && here.turns.iter().any(|known| known == turn) {
-            let by = Person {
-                id: "bob".into(),
-                name: "bob".into(),
-            };
+            let by = Person { id: "bob".into(), name: "bob".into() };
             here.flags.cancelled.insert(turn.to_owned(), by);
             if here.wish_for_running(self.now_ms) {
                 self.met.insert("brought forward");
@@ -605,11 +563,7 @@ impl Inner {
             let here = &self.places[place];
             if let Some(abort) = here.to_abort(turn) {
                 let now_ms = self.now_ms;
-                let late_ms = if self.troubled() {
-                    self.dice.below(20_000)
-                } else {
-                    0
-                };
+                let late_ms = if self.troubled() { self.dice.below(20_000) } else { 0 };
                 let is_turn = false;
                 let spot = (Caller { place, is_turn }, self.home_of(place));
                 match late_ms {
@@ -629,8 +583,7 @@ impl Inner {
         };
         let place = group.place;
         let here = &mut self.places[place];
-        here.known_ids
-            .retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
+        here.known_ids.retain(|_, at| *at + DEDUPLICATION_MS > now_ms);
         // A repeat does not make the queue remember it for longer.
         if here.known_ids.contains_key(&message.id) {
             return;
@@ -693,10 +646,7 @@ pub fn settled(inner: &Inner) -> bool {
     };
     !inner.troubled()
         && !inner.places.iter().any(has_orphan)
-        && !inner
-            .places
-            .iter()
-            .any(|place| passing(place) || astray(place) || untold(place))
+        && !inner.places.iter().any(|place| passing(place) || astray(place) || untold(place))
 }
 
 fn has_orphan(place: &SimThread) -> bool {

@@ -23,11 +23,7 @@ impl Inner {
     fn sweep(&mut self, group: Group, due_ms: Ms) {
         let now_ms = self.now_ms;
         let thread = self.places[group.place].thread.clone();
-        let thread = if group.of_sandbox {
-            thread.sandbox().group()
-        } else {
-            thread
-        };
+        let thread = if group.of_sandbox { thread.sandbox().group() } else { thread };
         let mut sweep = Message::sweep(thread, now_ms);
         if !self.sweeps_each_time {
             if self.is_out(Out::Table) || self.is_out(Out::Writes) {
@@ -181,14 +177,9 @@ impl World {
                     {
                         let mut inner = world.lock();
                         inner.met.insert("orphan");
-                        inner.note(place, || {
-                            format!("the hunt deletes generation {generation}")
-                        });
+                        inner.note(place, || format!("the hunt deletes generation {generation}"));
                         let by_person = false;
-                        let delete = Late::Delete {
-                            generation,
-                            by_person,
-                        };
+                        let delete = Late::Delete { generation, by_person };
                         let is_turn = false;
                         inner.land((Caller { place, is_turn }, place), delete);
                     }
@@ -198,12 +189,7 @@ impl World {
             });
             let dies_at_ms = now_ms + FUNCTION_MS;
             inner.wakes.push(Reverse((dies_at_ms, token)));
-            tasks.begin(Task {
-                work,
-                token,
-                group: None,
-                dies_at_ms,
-            });
+            tasks.begin(Task { work, token, group: None, dies_at_ms });
         }
     }
 }

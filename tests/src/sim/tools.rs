@@ -53,10 +53,7 @@ impl Inner {
         match late_ms {
             0 => self.send(message),
             _ => {
-                self.deeds.insert(
-                    (self.now_ms + late_ms, self.planned),
-                    (at, Deed::Send(message)),
-                );
+                self.deeds.insert((self.now_ms + late_ms, self.planned), (at, Deed::Send(message)));
                 self.planned += 1;
             }
         }
@@ -79,11 +76,8 @@ impl Inner {
         }
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone().unwrap_or_default();
-        let site = Site {
-            key: &outside::tools_of(&key),
-            record: &record,
-            agent: Some((&key, &agent)),
-        };
+        let site =
+            Site { key: &outside::tools_of(&key), record: &record, agent: Some((&key, &agent)) };
         if how == Use::Comes {
             return site.expected(now_ms);
         }
@@ -103,12 +97,7 @@ impl Inner {
     pub(super) fn is_left_outside(&mut self, at: usize) -> Option<bool> {
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone()?;
-        let is_up = Site {
-            key: &self.key_of(second),
-            record: &record,
-            agent: None,
-        }
-        .standing()
+        let is_up = Site { key: &self.key_of(second), record: &record, agent: None }.standing()
             == Standing::Up;
         is_up.then(|| self.runs(second, &record, self.now_ms))
     }
@@ -132,9 +121,7 @@ impl Inner {
         };
         let in_use = record.in_use.iter();
         let hit = in_use.filter(|one| !one.left && one.since_ms <= began_ms);
-        let hit: Vec<_> = hit
-            .map(|one| (one.thread.clone(), one.turn.clone()))
-            .collect();
+        let hit: Vec<_> = hit.map(|one| (one.thread.clone(), one.turn.clone())).collect();
         for (thread, turn) in hit {
             let place = self.place_of(&thread);
             let here = &mut self.places[place];

@@ -32,12 +32,7 @@ impl Transition {
             Work::Name { .. } => "name",
             Work::Connect { .. } => "connect",
         };
-        Before(Self {
-            from: phase.word(),
-            work,
-            event: event.map_or("delivered", kind),
-            to: "",
-        })
+        Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
     }
 }
 
@@ -49,10 +44,7 @@ impl Before {
     }
 
     pub fn after(self, phase: Phase) -> Transition {
-        Transition {
-            to: phase.word(),
-            ..self.0
-        }
+        Transition { to: phase.word(), ..self.0 }
     }
 }
 

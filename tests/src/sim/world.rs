@@ -67,10 +67,7 @@ impl Future for Aside {
 
 impl World {
     pub fn aside(&self) -> Aside {
-        Aside {
-            world: self.clone(),
-            went: false,
-        }
+        Aside { world: self.clone(), went: false }
     }
 
     pub fn new(threads: usize, seed: u64, trouble: Trouble, limits: Limits) -> Self {
@@ -86,10 +83,7 @@ impl World {
 
     pub fn pause(&self, ms: u64) -> Pause {
         let until_ms = self.lock().now_ms + ms;
-        Pause {
-            world: self.clone(),
-            until_ms,
-        }
+        Pause { world: self.clone(), until_ms }
     }
 
     /// Something will be done in a place, `after_ms` from the start.
@@ -110,11 +104,7 @@ impl World {
         };
         Message {
             id: id.into(),
-            thread: if of_sandbox {
-                thread.sandbox().group()
-            } else {
-                thread
-            },
+            thread: if of_sandbox { thread.sandbox().group() } else { thread },
             accepted_at_ms: inner.now_ms,
             work,
         }
@@ -135,10 +125,7 @@ impl World {
         for at in 0..inner.places.len() {
             let facts = std::mem::take(&mut inner.places[at].home.facts);
             for place in inner.places[at].home.users.clone() {
-                inner.places[place]
-                    .history
-                    .facts
-                    .extend(facts.iter().cloned());
+                inner.places[place].history.facts.extend(facts.iter().cloned());
                 inner.with(place, at, |here, home, _| here.note_strays(home, now_ms));
             }
         }
@@ -147,13 +134,9 @@ impl World {
         let tenants: BTreeSet<Tenant> = places.map(|place| place.thread.tenant()).collect();
         for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
             let places = inner.places.iter_mut();
-            let mut of_tenant: Vec<_> = places
-                .filter(|place| place.thread.tenant() == *tenant)
-                .collect();
-            let times = of_tenant
-                .iter()
-                .map(|place| place.home.sandboxes.len() as u64)
-                .sum();
+            let mut of_tenant: Vec<_> =
+                places.filter(|place| place.thread.tenant() == *tenant).collect();
+            let times = of_tenant.iter().map(|place| place.home.sandboxes.len() as u64).sum();
             of_tenant[0].history.facts.push(Fact::Spent {
                 what: "sandboxes of a tenant",
                 times,

@@ -79,9 +79,7 @@ impl World {
                 self.discord.start_with(&options).await
             }
             Platform::Slack => {
-                let chosen = choices
-                    .iter()
-                    .map(|(name, value)| format!("{name}:{value} "));
+                let chosen = choices.iter().map(|(name, value)| format!("{name}:{value} "));
                 let chosen: String = chosen.collect();
                 self.slack.start(&format!("{chosen}{text}")).await
             }
@@ -95,12 +93,7 @@ impl World {
     /// The conversation in a thread whose first prompt is this turn.
     #[must_use]
     pub fn talk(&self, platform: Platform, thread: Thread, turn: &str, mark: &str) -> Talk<'_> {
-        Talk {
-            world: self,
-            platform,
-            thread,
-            accepted: vec![Accepted::prompt(turn, mark)],
-        }
+        Talk { world: self, platform, thread, accepted: vec![Accepted::prompt(turn, mark)] }
     }
 
     /// The conversation that a request of the test's own has started: its thread is the one whose record has the turn.
@@ -174,11 +167,7 @@ impl World {
 #[must_use]
 pub fn marked(lines: &str) -> (String, String) {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let mark = format!(
-        "(task {}-{})",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    );
+    let mark = format!("(task {}-{})", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     (format!("{lines}\n{mark}"), mark)
 }
 
@@ -210,9 +199,7 @@ impl Talk<'_> {
     pub async fn say_as(&mut self, agent: &str, lines: &str) -> String {
         let (text, mark) = marked(lines);
         let options = json!({"prompt": text, "agent": agent});
-        let turn = self
-            .sent("say", &options, &format!("agent:{agent} {text}"))
-            .await;
+        let turn = self.sent("say", &options, &format!("agent:{agent} {text}")).await;
         self.accepted.push(Accepted::prompt(&turn, &mark));
         turn
     }
@@ -231,10 +218,9 @@ impl Talk<'_> {
     async fn sent(&self, command: &str, options: &Value, words: &str) -> String {
         let World { discord, slack, .. } = self.world;
         let sent = match self.platform {
-            Platform::Discord => discord
-                .command(&self.thread, command, options)
-                .await
-                .map(|acted| acted.interaction),
+            Platform::Discord => {
+                discord.command(&self.thread, command, options).await.map(|acted| acted.interaction)
+            }
             Platform::Slack => slack.mention(Some(&self.thread), words).await.map(|done| {
                 let ts = done["ts"].as_str().unwrap_or_default();
                 slack.turn(&self.thread.channel, ts)
@@ -274,9 +260,7 @@ impl Talk<'_> {
             // In Slack, where the question stands in the thread, so does the answer.
             let key = post_key(&self.thread.key, &said.as_str().into(), &PostKind::Notice);
             return self
-                .see(VISIBLE_MS_MAX, "the person is told", |one| {
-                    one.key.as_deref() == Some(&key)
-                })
+                .see(VISIBLE_MS_MAX, "the person is told", |one| one.key.as_deref() == Some(&key))
                 .await
                 .text;
         }
@@ -299,28 +283,21 @@ impl Talk<'_> {
     /// When it is not gone, or not told, within its bound.
     pub async fn reset(&mut self) {
         let turn = self.word("reset").await;
-        self.accepted.push(Accepted {
-            turn: turn.clone(),
-            mark: None,
-        });
+        self.accepted.push(Accepted { turn: turn.clone(), mark: None });
         let key = post_key(&self.thread.key, &turn.as_str().into(), &PostKind::Notice);
         let thread = &self.thread.key;
-        eventually(
-            ANSWER_MS_MAX,
-            "the reset is told and its sandbox gone",
-            async || {
-                let posts = self.messages().await?;
-                let told = posts.iter().any(|post| post.key.as_deref() == Some(&key));
-                let sandboxes = self.world.provider.of(thread).await?;
-                let left = sandboxes.iter().filter(|one| one.live()).count();
-                let phase = self.world.session(thread).await?.sandbox.phase;
-                if told && left == 0 && phase == Phase::Destroyed {
-                    Ok(())
-                } else {
-                    Err(format!("told: {told}, sandboxes: {left}, phase: {phase:?}"))
-                }
-            },
-        )
+        eventually(ANSWER_MS_MAX, "the reset is told and its sandbox gone", async || {
+            let posts = self.messages().await?;
+            let told = posts.iter().any(|post| post.key.as_deref() == Some(&key));
+            let sandboxes = self.world.provider.of(thread).await?;
+            let left = sandboxes.iter().filter(|one| one.live()).count();
+            let phase = self.world.session(thread).await?.sandbox.phase;
+            if told && left == 0 && phase == Phase::Destroyed {
+                Ok(())
+            } else {
+                Err(format!("told: {told}, sandboxes: {left}, phase: {phase:?}"))
+            }
+        })
         .await;
     }
 
@@ -344,14 +321,8 @@ impl Talk<'_> {
     pub async fn fill(&self, message: &ChatMessage, label: &str, fields: &Value) {
         let World { discord, slack, .. } = self.world;
         let filled = match self.platform {
-            Platform::Discord => discord
-                .fill(&self.thread, message, label, fields)
-                .await
-                .map(drop),
-            Platform::Slack => slack
-                .fill(&self.thread, message, label, fields)
-                .await
-                .map(drop),
+            Platform::Discord => discord.fill(&self.thread, message, label, fields).await.map(drop),
+            Platform::Slack => slack.fill(&self.thread, message, label, fields).await.map(drop),
         };
         filled.unwrap_or_else(|why| panic!("{fields} cannot be sent: {why}"));
     }
@@ -365,19 +336,12 @@ impl Talk<'_> {
         let id = format!("{ASK_ACTION}:{word}");
         let clicked = match self.platform {
             Platform::Discord => discord
-                .click(
-                    &self.thread,
-                    &message.id,
-                    &format!("{ASK_ACTION}:{ask}:{word}"),
-                    by,
-                )
+                .click(&self.thread, &message.id, &format!("{ASK_ACTION}:{ask}:{word}"), by)
                 .await
                 .map(drop),
             Platform::Slack => {
                 let value = format!("{ask}:{word}");
-                slack
-                    .click(&self.thread, &message.id, (&id, &value), by)
-                    .await
+                slack.click(&self.thread, &message.id, (&id, &value), by).await
             }
         };
         clicked.unwrap_or_else(|why| panic!("{word} cannot be clicked: {why}"));

@@ -43,10 +43,7 @@ impl Talk<'_> {
             if seen.iter().any(|one| one.text.contains(words)) {
                 Ok(())
             } else {
-                Err(format!(
-                    "{:?}",
-                    seen.iter().map(|one| &one.text).collect::<Vec<_>>()
-                ))
+                Err(format!("{:?}", seen.iter().map(|one| &one.text).collect::<Vec<_>>()))
             }
         })
         .await;
@@ -66,10 +63,7 @@ impl Talk<'_> {
             let messages = self.messages().await?;
             let found = messages.iter().find(|one| wanted(one)).cloned();
             found.ok_or_else(|| {
-                format!(
-                    "{:?}",
-                    messages.iter().map(|one| &one.text).collect::<Vec<_>>()
-                )
+                format!("{:?}", messages.iter().map(|one| &one.text).collect::<Vec<_>>())
             })
         })
         .await
@@ -81,10 +75,7 @@ impl Talk<'_> {
     /// When it does not stand within its bound.
     pub async fn card(&self, turn: &str) -> ChatMessage {
         let key = post_key(&self.thread.key, &turn.into(), &PostKind::Card);
-        self.see(ANSWER_MS_MAX, "the card stands", |one| {
-            one.key.as_deref() == Some(&key)
-        })
-        .await
+        self.see(ANSWER_MS_MAX, "the card stands", |one| one.key.as_deref() == Some(&key)).await
     }
 
     /// Waits until the agent works on a turn.
@@ -94,10 +85,8 @@ impl Talk<'_> {
     pub async fn running(&self, turn: &str) -> Session {
         eventually(ANSWER_MS_MAX, "the turn runs", async || {
             let session = self.world.session(&self.thread.key).await?;
-            let runs = session
-                .turn
-                .as_ref()
-                .is_some_and(|now| now.id == turn && now.stage.is_running());
+            let runs =
+                session.turn.as_ref().is_some_and(|now| now.id == turn && now.stage.is_running());
             if runs {
                 Ok(session)
             } else {
@@ -124,11 +113,7 @@ impl Talk<'_> {
             let session = self.world.session(&self.thread.key).await?;
             let found = session.ended.iter().find(|ended| ended.id == turn).cloned();
             found.ok_or_else(|| {
-                format!(
-                    "phase {}, turn {:?}",
-                    session.sandbox.phase.word(),
-                    session.turn
-                )
+                format!("phase {}, turn {:?}", session.sandbox.phase.word(), session.turn)
             })
         })
         .await;
@@ -153,16 +138,13 @@ impl Talk<'_> {
     /// # Panics
     /// When the thread cannot be read.
     pub async fn answer(&self, turn: &str) -> String {
-        let messages = self
-            .messages()
-            .await
-            .unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
+        let messages =
+            self.messages().await.unwrap_or_else(|why| panic!("the thread cannot be read: {why}"));
         let keys: Vec<String> = (0..10)
             .map(|index| post_key(&self.thread.key, &turn.into(), &PostKind::Chunk(index)))
             .collect();
-        let parts = keys
-            .iter()
-            .filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
+        let parts =
+            keys.iter().filter_map(|key| messages.iter().find(|one| one.key.as_ref() == Some(key)));
         let text: Vec<String> = parts.map(|part| part.text.clone()).collect();
         // Who asked is called by a line below the answer.
         let is_call = |line: &str| {
@@ -181,10 +163,7 @@ impl Talk<'_> {
     /// # Panics
     /// When there is none.
     pub async fn session(&self) -> Session {
-        self.world
-            .session(&self.thread.key)
-            .await
-            .unwrap_or_else(|why| panic!("{why}"))
+        self.world.session(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// The thread's only live sandbox.
@@ -192,12 +171,8 @@ impl Talk<'_> {
     /// # Panics
     /// When there is none, or more than one.
     pub async fn sandbox(&self) -> Sandbox {
-        let mut list = self
-            .world
-            .provider
-            .of(&self.thread.key)
-            .await
-            .unwrap_or_else(|why| panic!("{why}"));
+        let mut list =
+            self.world.provider.of(&self.thread.key).await.unwrap_or_else(|why| panic!("{why}"));
         list.retain(Sandbox::live);
         assert_eq!(list.len(), 1, "{list:?}");
         list.remove(0)

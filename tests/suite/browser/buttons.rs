@@ -12,13 +12,9 @@ use super::{THREAD, button, open, picture_of_thread};
 
 /// The agent wants to run a command; a person allows it once, and the card says who did.
 pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
-    let (talk, turn) = world
-        .begin(platform, "ask: date +%Y && echo allowed-by-hand")
-        .await;
+    let (talk, turn) = world.begin(platform, "ask: date +%Y && echo allowed-by-hand").await;
     open(browser, &talk).await;
-    browser
-        .reads(ANSWER_MS_MAX, THREAD, "date +%Y && echo allowed-by-hand")
-        .await;
+    browser.reads(ANSWER_MS_MAX, THREAD, "date +%Y && echo allowed-by-hand").await;
     picture_of_thread(browser, &format!("permission-{}", platform.word())).await;
     browser
         .press(&button(match platform {
@@ -37,10 +33,7 @@ pub async fn allow(world: &World, browser: &Browser, platform: Platform) {
 pub async fn again(world: &World, browser: &Browser, platform: Platform) {
     let (mut talk, turn) = world.begin(platform, "fail: 401").await;
     open(browser, &talk).await;
-    assert!(matches!(
-        talk.ended(&turn).await.outcome,
-        Outcome::Failed { .. }
-    ));
+    assert!(matches!(talk.ended(&turn).await.outcome, Outcome::Failed { .. }));
     picture_of_thread(browser, &format!("failed-{}", platform.word())).await;
     browser.press(&button("Run again")).await;
     let second = eventually(ANSWER_MS_MAX, "the task has run again", async || {
@@ -58,23 +51,16 @@ pub async fn again(world: &World, browser: &Browser, platform: Platform) {
 
 /// A second task waits behind the first; "Send now" gives it to the agent within the first one's run.
 pub async fn now(world: &World, browser: &Browser, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(platform, "slow: 20 one two three four five six")
-        .await;
+    let (mut talk, first) = world.begin(platform, "slow: 20 one two three four five six").await;
     talk.running(&first).await;
     open(browser, &talk).await;
     let second = talk.say("echo: the second").await;
     browser.reads(VISIBLE_MS_MAX, THREAD, "Queued").await;
     picture_of_thread(browser, &format!("waiting-{}", platform.word())).await;
     browser.press(&button("Send now")).await;
-    browser
-        .reads(ANSWER_MS_MAX, THREAD, "Sent into the running task")
-        .await;
+    browser.reads(ANSWER_MS_MAX, THREAD, "Sent into the running task").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    assert!(matches!(
-        talk.ended(&second).await.outcome,
-        Outcome::Joined { .. }
-    ));
+    assert!(matches!(talk.ended(&second).await.outcome, Outcome::Joined { .. }));
     talk.finish().await;
 }
 
@@ -90,9 +76,7 @@ pub async fn diff(world: &World, browser: &Browser, platform: Platform) {
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     browser.reads(VISIBLE_MS_MAX, THREAD, "1 file").await;
     browser.press(&button("View diff")).await;
-    browser
-        .reads(VISIBLE_MS_MAX, THREAD, "+- fix the build")
-        .await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "+- fix the build").await;
     picture_of_thread(browser, &format!("diff-{}", platform.word())).await;
     talk.finish().await;
 }

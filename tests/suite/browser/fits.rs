@@ -22,9 +22,7 @@ pub async fn phone(world: &World, browser: &Browser) {
         .await;
     open(browser, &talk).await;
     browser.wide(Some(PHONE)).await;
-    browser
-        .reads(VISIBLE_MS_MAX, THREAD, "Which database, of all those")
-        .await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "Which database, of all those").await;
     let seen = browser
         .run(
             "const box = document.querySelector('#thread-pane [data-testid=composer]').getBoundingClientRect();
@@ -35,10 +33,7 @@ pub async fn phone(world: &World, browser: &Browser) {
                menu: getComputedStyle(document.getElementById('sidebar')).visibility };",
         )
         .await;
-    assert_eq!(
-        seen,
-        json!({"page": PHONE, "box": true, "over": [], "menu": "hidden"})
-    );
+    assert_eq!(seen, json!({"page": PHONE, "box": true, "over": [], "menu": "hidden"}));
     browser.press("[data-testid=menu-toggle]").await;
     browser
         .press(&format!(

@@ -21,9 +21,8 @@ const CHANNEL: &str = "#channel-pane";
 const THREAD: &str = "#thread-pane";
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::ignorable_test(
-        "browser::a_person_uses_the_chat_page_on_both_platforms",
-        || match programs() {
+    vec![Trial::ignorable_test("browser::a_person_uses_the_chat_page_on_both_platforms", || {
+        match programs() {
             Ok(programs) => {
                 let stack = COMMON.get();
                 block_on(async {
@@ -39,8 +38,8 @@ pub fn trials() -> Vec<Trial> {
             Err(missing) => Ok(Completion::ignored_with(format!(
                 "{missing} is not installed (Debian: apt-get install chromium chromium-driver)"
             ))),
-        },
-    )]
+        }
+    })]
 }
 
 async fn person(world: &World, browser: &Browser) {
@@ -61,9 +60,7 @@ async fn person(world: &World, browser: &Browser) {
 /// Brings the page to a conversation's thread.
 async fn open(browser: &Browser, talk: &Talk<'_>) {
     let platform = talk.platform;
-    browser
-        .press(&format!("[data-testid=platform-{}]", platform.word()))
-        .await;
+    browser.press(&format!("[data-testid=platform-{}]", platform.word())).await;
     // Both platforms have a channel of the same name, so the page of the right one is waited for.
     let hint = match platform {
         Platform::Discord => "Plain text is for people here",
@@ -71,10 +68,7 @@ async fn open(browser: &Browser, talk: &Talk<'_>) {
     };
     browser.reads(VISIBLE_MS_MAX, CHANNEL, hint).await;
     browser
-        .press(&format!(
-            "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
-            talk.thread.root
-        ))
+        .press(&format!("{CHANNEL} [data-testid=open-thread][data-thread='{}']", talk.thread.root))
         .await;
 }
 
@@ -95,34 +89,22 @@ async fn form(world: &World, browser: &Browser, platform: Platform) {
     browser.reads(ANSWER_MS_MAX, THREAD, "Why so?").await;
     let fields = match platform {
         Platform::Discord => {
-            browser
-                .press(&format!(
-                    "{THREAD} [data-testid=button][data-label='Answer…']"
-                ))
-                .await;
+            browser.press(&format!("{THREAD} [data-testid=button][data-label='Answer…']")).await;
             "[data-testid=modal] [data-field='".to_owned()
         }
         Platform::Slack => format!("{THREAD} [data-field='v1:field:"),
     };
-    browser
-        .press(&format!("{fields}s0'] option[value=o1]"))
-        .await;
-    browser
-        .press(&format!("{fields}s1'] option[value=o0]"))
-        .await;
+    browser.press(&format!("{fields}s0'] option[value=o1]")).await;
+    browser.press(&format!("{fields}s1'] option[value=o0]")).await;
     browser.press(&format!("{fields}w2'] textarea")).await;
-    browser
-        .write(&format!("{fields}w2'] textarea"), "because of the tests")
-        .await;
+    browser.write(&format!("{fields}w2'] textarea"), "because of the tests").await;
     picture(browser, &format!("form-{}", platform.word())).await;
     let send = match platform {
         Platform::Discord => "[data-testid=modal] [data-testid=modal-submit]".to_owned(),
         Platform::Slack => format!("{THREAD} [data-testid=button][data-label='Send Answers']"),
     };
     browser.press(&send).await;
-    browser
-        .reads(VISIBLE_MS_MAX, THREAD, "Why: because of the tests")
-        .await;
+    browser.reads(VISIBLE_MS_MAX, THREAD, "Why: because of the tests").await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     for words in [
@@ -137,146 +119,74 @@ async fn form(world: &World, browser: &Browser, platform: Platform) {
 
 async fn on_discord(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-discord]").await;
-    browser
-        .press("[data-testid=channel][data-name=general]")
-        .await;
+    browser.press("[data-testid=channel][data-name=general]").await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "/sand").await;
     browser
-        .reads(
-            BROWSER_MS_MAX,
-            &format!("{CHANNEL} [data-testid=suggestions]"),
-            "/sandbox",
-        )
+        .reads(BROWSER_MS_MAX, &format!("{CHANNEL} [data-testid=suggestions]"), "/sandbox")
         .await;
     browser.write(&composer, ENTER).await;
     let (first, first_mark) = marked(
         "write: notes/today.md # Today\\n\\n- fix the build\\n- write it down\nrun: cat notes/today.md && uname -s",
     );
-    browser
-        .write(
-            &format!("{CHANNEL} [data-testid=option-prompt]"),
-            &typed(&first),
-        )
-        .await;
-    browser
-        .press(&format!("{CHANNEL} [data-testid=send]"))
-        .await;
+    browser.write(&format!("{CHANNEL} [data-testid=option-prompt]"), &typed(&first)).await;
+    browser.press(&format!("{CHANNEL} [data-testid=send]")).await;
 
     let session = begun(world, &first_mark, "discord:").await;
-    let id = session
-        .thread
-        .to_string()
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .to_owned();
-    browser
-        .press(&format!(
-            "{CHANNEL} [data-testid=open-thread][data-thread='{id}']"
-        ))
-        .await;
+    let id = session.thread.to_string().rsplit(':').next().unwrap().to_owned();
+    browser.press(&format!("{CHANNEL} [data-testid=open-thread][data-thread='{id}']")).await;
     let card = format!("{THREAD} [data-testid=card]");
     browser.reads(ANSWER_MS_MAX, &card, "Done").await;
     let answer = format!("{THREAD} [data-testid=message]");
-    browser
-        .reads(VISIBLE_MS_MAX, &answer, "fix the build")
-        .await;
-    browser
-        .reads(
-            VISIBLE_MS_MAX,
-            "#session-panel [data-testid=phase]",
-            "active",
-        )
-        .await;
-    browser
-        .reads(
-            VISIBLE_MS_MAX,
-            "#session-panel [data-testid=timeline]",
-            "active",
-        )
-        .await;
-    browser
-        .reads(VISIBLE_MS_MAX, "[data-testid=sandbox-list]", "started")
-        .await;
+    browser.reads(VISIBLE_MS_MAX, &answer, "fix the build").await;
+    browser.reads(VISIBLE_MS_MAX, "#session-panel [data-testid=phase]", "active").await;
+    browser.reads(VISIBLE_MS_MAX, "#session-panel [data-testid=timeline]", "active").await;
+    browser.reads(VISIBLE_MS_MAX, "[data-testid=sandbox-list]", "started").await;
     pictures(browser).await;
 
-    browser
-        .press(&format!("{THREAD} [data-testid=button][data-label=Reply]"))
-        .await;
+    browser.press(&format!("{THREAD} [data-testid=button][data-label=Reply]")).await;
     let (second, second_mark) = marked("slow: 90 one two three four five six seven eight nine ten");
-    browser
-        .write("[data-testid=modal] textarea", &typed(&second))
-        .await;
-    browser
-        .press("[data-testid=modal] [data-testid=modal-submit]")
-        .await;
-    eventually(
-        ANSWER_MS_MAX,
-        "the second prompt reaches the agent",
-        async || {
-            let calls = world.model_calls().await?;
-            if calls.iter().any(|call| call.user.contains(&second_mark)) {
-                Ok(())
-            } else {
-                Err("no call of the model has it".to_owned())
-            }
-        },
-    )
+    browser.write("[data-testid=modal] textarea", &typed(&second)).await;
+    browser.press("[data-testid=modal] [data-testid=modal-submit]").await;
+    eventually(ANSWER_MS_MAX, "the second prompt reaches the agent", async || {
+        let calls = world.model_calls().await?;
+        if calls.iter().any(|call| call.user.contains(&second_mark)) {
+            Ok(())
+        } else {
+            Err("no call of the model has it".to_owned())
+        }
+    })
     .await;
-    browser
-        .press(&format!("{THREAD} [data-testid=button][data-label=Stop]"))
-        .await;
+    browser.press(&format!("{THREAD} [data-testid=button][data-label=Stop]")).await;
     browser.reads(VISIBLE_MS_MAX, &card, "Stopped").await;
 
     let thread = world.discord.thread(&id).unwrap();
     let ended = finish(world, Platform::Discord, thread, &[first_mark, second_mark]).await;
-    assert!(
-        matches!(ended[..], [Outcome::Answered, Outcome::Cancelled { .. }]),
-        "{ended:?}"
-    );
+    assert!(matches!(ended[..], [Outcome::Answered, Outcome::Cancelled { .. }]), "{ended:?}");
 }
 
 async fn on_slack(world: &World, browser: &Browser) {
     browser.press("[data-testid=platform-slack]").await;
     // Both platforms have a channel of this name: only the page of the right one may be written in.
-    browser
-        .reads(VISIBLE_MS_MAX, CHANNEL, "Mention the bot")
-        .await;
+    browser.reads(VISIBLE_MS_MAX, CHANNEL, "Mention the bot").await;
     let composer = format!("{CHANNEL} [data-testid=composer]");
     browser.write(&composer, "@bob").await;
-    browser
-        .reads(
-            BROWSER_MS_MAX,
-            &format!("{CHANNEL} [data-testid=suggestions]"),
-            "@bobbin",
-        )
-        .await;
+    browser.reads(BROWSER_MS_MAX, &format!("{CHANNEL} [data-testid=suggestions]"), "@bobbin").await;
     browser.write(&composer, ENTER).await;
     let (text, mark) = marked("echo: hello from the other side");
     browser.write(&composer, &typed(&text)).await;
-    browser
-        .press(&format!("{CHANNEL} [data-testid=send]"))
-        .await;
+    browser.press(&format!("{CHANNEL} [data-testid=send]")).await;
 
     let session = begun(world, &mark, "slack:").await;
     let key = session.thread.to_string();
     let parts: Vec<&str> = key.split(':').collect();
     browser
-        .press(&format!(
-            "{CHANNEL} [data-testid=open-thread][data-thread='{}']",
-            parts[3]
-        ))
+        .press(&format!("{CHANNEL} [data-testid=open-thread][data-thread='{}']", parts[3]))
         .await;
-    browser
-        .reads(ANSWER_MS_MAX, THREAD, "hello from the other side")
-        .await;
+    browser.reads(ANSWER_MS_MAX, THREAD, "hello from the other side").await;
     browser.reads(ANSWER_MS_MAX, THREAD, "Done").await;
     let thread = world.slack.thread(parts[2], parts[3]).unwrap();
-    assert_eq!(
-        finish(world, Platform::Slack, thread, &[mark]).await,
-        [Outcome::Answered]
-    );
+    assert_eq!(finish(world, Platform::Slack, thread, &[mark]).await, [Outcome::Answered]);
 }
 
 /// Lines as keys: Enter alone would send them.
@@ -325,24 +235,10 @@ async fn finish(
         .ended
         .iter()
         .zip(marks)
-        .map(|(ended, mark)| Accepted {
-            turn: ended.id.to_string(),
-            mark: Some(mark.clone()),
-        })
+        .map(|(ended, mark)| Accepted { turn: ended.id.to_string(), mark: Some(mark.clone()) })
         .collect();
-    Talk {
-        world,
-        platform,
-        thread,
-        accepted,
-    }
-    .finish()
-    .await;
-    session
-        .ended
-        .into_iter()
-        .map(|ended| ended.outcome)
-        .collect()
+    Talk { world, platform, thread, accepted }.finish().await;
+    session.ended.into_iter().map(|ended| ended.outcome).collect()
 }
 
 /// A picture of the window for the documentation, when it is asked for.
@@ -376,10 +272,7 @@ async fn pictures(browser: &Browser) {
     }
     for _ in 0..2 {
         let theme = browser.run("return document.documentElement.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')").await;
-        keep(
-            &format!("chat-{}", theme.as_str().unwrap()),
-            &browser.picture().await,
-        );
+        keep(&format!("chat-{}", theme.as_str().unwrap()), &browser.picture().await);
         browser.press("[data-testid=theme-toggle]").await;
     }
 }

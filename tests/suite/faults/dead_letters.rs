@@ -41,10 +41,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// A stack of its own: the clock that is pushed is everybody's.
 fn stack() -> Stack {
-    Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    })
+    Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) })
 }
 
 /// Has the queue of messages give one up earlier, as whoever runs a stack could.
@@ -58,10 +55,7 @@ async fn give_up_early(world: &World) {
     let now = call("GetQueueAttributes", asked).await;
     let mut policy: Value =
         serde_json::from_str(now["Attributes"]["RedrivePolicy"].as_str().unwrap()).unwrap();
-    assert_eq!(
-        policy["maxReceiveCount"].as_u64(),
-        Some(DELIVERIES_MAX.into())
-    );
+    assert_eq!(policy["maxReceiveCount"].as_u64(), Some(DELIVERIES_MAX.into()));
     policy["maxReceiveCount"] = json!(RECEIVES_MAX);
     let attributes = json!({"RedrivePolicy": policy.to_string()});
     let set = json!({"QueueUrl": url, "Attributes": attributes});
@@ -87,29 +81,22 @@ async fn poison(platform: Platform) {
     give_up_early(&world).await;
     let (mut talk, first) = world.begin(platform, "echo: before").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-    let unreadable = [
-        "{\"kind\":\"from the future\"",
-        "{\"kind\":\"from the future\"}",
-    ];
+    let unreadable = ["{\"kind\":\"from the future\"", "{\"kind\":\"from the future\"}"];
     for (told, body) in (1..).zip(unreadable) {
         put(&world, &talk, body).await;
         let next = talk.say("echo: after").await;
-        eventually(
-            DEAD_LETTER_MS_MAX,
-            "the thread is told of what nobody can read",
-            async || {
-                world.advance_clock(STEP_MS).await?;
-                world.sweep().await?;
-                let words =
-                    |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
-                let seen = talk.messages().await?.into_iter().filter(words).count();
-                if seen == told {
-                    Ok(())
-                } else {
-                    Err(format!("told {seen} times; dead: {:?}", dead(&world).await))
-                }
-            },
-        )
+        eventually(DEAD_LETTER_MS_MAX, "the thread is told of what nobody can read", async || {
+            world.advance_clock(STEP_MS).await?;
+            world.sweep().await?;
+            let words =
+                |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
+            let seen = talk.messages().await?.into_iter().filter(words).count();
+            if seen == told {
+                Ok(())
+            } else {
+                Err(format!("told {seen} times; dead: {:?}", dead(&world).await))
+            }
+        })
         .await;
         assert_eq!(talk.ended(&next).await.outcome, Outcome::Answered);
         talk.check().await;
@@ -125,11 +112,7 @@ async fn put(world: &World, talk: &Talk<'_>, body: &str) {
         "QueueUrl": world.deployment.messages_queue_url, "MessageBody": body,
         "MessageGroupId": talk.thread.key.to_string(),
     });
-    world
-        .aws
-        .call("sqs", "AmazonSQS.SendMessage", &message)
-        .await
-        .unwrap();
+    world.aws.call("sqs", "AmazonSQS.SendMessage", &message).await.unwrap();
 }
 
 /// What is among the dead letters of messages.
@@ -142,10 +125,7 @@ async fn dead(world: &World) -> Vec<Value> {
         .unwrap()
         .replace("Messages", "MessagesDead");
     let path = format!("queues/{queue}/messages");
-    let listed = world
-        .engine(Method::GET, &path, &Value::Null)
-        .await
-        .unwrap();
+    let listed = world.engine(Method::GET, &path, &Value::Null).await.unwrap();
     listed.as_array().cloned().unwrap_or_default()
 }
 
@@ -174,11 +154,7 @@ async fn dead_letter(platform: Platform) {
         .await;
         processes::kill(process);
         eventually(KILLED_MS_MAX, "the worker is gone", async || {
-            if processes::alive(process) {
-                Err(format!("{process} lives"))
-            } else {
-                Ok(())
-            }
+            if processes::alive(process) { Err(format!("{process} lives")) } else { Ok(()) }
         })
         .await;
         // Its letter is read by a worker that lives, and by no more of those that were to work on it.
@@ -186,10 +162,7 @@ async fn dead_letter(platform: Platform) {
             breakpoint.clone().remove().await.unwrap();
         } else {
             let next = world.breakpoint(&condition).await;
-            std::mem::replace(&mut breakpoint, next)
-                .remove()
-                .await
-                .unwrap();
+            std::mem::replace(&mut breakpoint, next).remove().await.unwrap();
         }
         world.advance_clock(CLAIMED_MS).await.unwrap();
     }

@@ -74,12 +74,8 @@ const STAND_IN: Agent = Agent {
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
 /// The same where a sandbox is made, found and reached in another way.
-const AT_VERCEL: Agent = Agent {
-    word: "with_a_stand_in_at_vercel",
-    place: Place::Vercel,
-    sample: 4,
-    ..STAND_IN
-};
+const AT_VERCEL: Agent =
+    Agent { word: "with_a_stand_in_at_vercel", place: Place::Vercel, sample: 4, ..STAND_IN };
 const AT_SSH: Agent = Agent {
     word: "with_a_stand_in_on_an_ssh_host",
     place: Place::Ssh,
@@ -89,11 +85,7 @@ const AT_SSH: Agent = Agent {
 };
 
 /// The same in a session of the daemon's own, where a prompt has another way to its agent.
-const NATIVE: Agent = Agent {
-    word: "natively_with_a_stand_in",
-    mode: Some("native"),
-    ..STAND_IN
-};
+const NATIVE: Agent = Agent { word: "natively_with_a_stand_in", mode: Some("native"), ..STAND_IN };
 
 impl Agent {
     fn options(self) -> Options {
@@ -117,12 +109,7 @@ struct Point {
 
 impl std::fmt::Display for Point {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            platform,
-            call,
-            nth,
-            after,
-        } = self;
+        let Self { platform, call, nth, after } = self;
         let when = if *after { "after" } else { "before" };
         write!(f, "{} {when} {call} #{nth}", platform.word())
     }
@@ -178,9 +165,8 @@ async fn kills(agent: Agent) {
     }
     let count = points.len();
     // Before the claim only the queue's own clock brings the message back, and moving it concerns every thread.
-    let (claims, others): (Vec<_>, Vec<_>) = points
-        .into_iter()
-        .partition(|point| point.call == CLAIM && !point.after);
+    let (claims, others): (Vec<_>, Vec<_>) =
+        points.into_iter().partition(|point| point.call == CLAIM && !point.after);
     let mut ends = at_once(agent.at_once, others, async |point| {
         let took_ms = match kill(&world, &point).await {
             Some(killed) => Some(survived(killed).await),
@@ -189,10 +175,8 @@ async fn kills(agent: Agent) {
         (took_ms, point)
     })
     .await;
-    let killed = at_once(agent.at_once, claims, async |point| {
-        (kill(&world, &point).await, point)
-    })
-    .await;
+    let killed =
+        at_once(agent.at_once, claims, async |point| (kill(&world, &point).await, point)).await;
     world.advance_clock(QUEUE_VISIBILITY_MS).await.unwrap();
     for killed in killed {
         ends.push(match killed {
@@ -213,11 +197,7 @@ async fn kills(agent: Agent) {
     for (took_ms, point) in survived.iter().rev().take(3) {
         println!("{took_ms:>6} ms from the kill to the answer: {point}");
     }
-    println!(
-        "{}: kills survived: {} of {count}",
-        agent.word,
-        survived.len()
-    );
+    println!("{}: kills survived: {} of {count}", agent.word, survived.len());
     assert!(trouble.is_empty(), "{}", trouble.join("\n"));
     println!("no thread came to: {given_up:?}");
     assert!(given_up.len() <= GIVEN_UP_MAX, "{given_up:?}");
@@ -240,17 +220,9 @@ async fn record(world: &World, platform: Platform) -> Vec<Point> {
         _ => *nth <= POLLS_MAX,
     });
     order.retain(|call| recordings.iter().all(|other| other.contains(call)));
-    assert!(
-        order.len() > 20,
-        "a first message takes more calls than {order:?}"
-    );
+    assert!(order.len() > 20, "a first message takes more calls than {order:?}");
     let points = order.into_iter().flat_map(|(call, nth)| {
-        [false, true].map(|after| Point {
-            platform,
-            call: call.clone(),
-            nth,
-            after,
-        })
+        [false, true].map(|after| Point { platform, call: call.clone(), nth, after })
     });
     points.collect()
 }
@@ -293,9 +265,8 @@ fn sample(all: &[Point], count: usize) -> Vec<Point> {
         Err(_) => count,
     };
     let wanted = wanted.min(all.len());
-    let mut taken: Vec<usize> = (0..wanted)
-        .map(|index| (index * all.len() / wanted + seed()) % all.len())
-        .collect();
+    let mut taken: Vec<usize> =
+        (0..wanted).map(|index| (index * all.len() / wanted + seed()) % all.len()).collect();
     taken.sort_unstable();
     taken.dedup();
     taken.into_iter().map(|index| all[index].clone()).collect()
@@ -315,8 +286,7 @@ async fn at_once<T>(
     let runs = points.into_iter().map(|point| async move {
         let name = point.to_string();
         let run = AssertUnwindSafe(each(point)).catch_unwind();
-        run.await
-            .map_err(|panic| format!("{name}: {}", words(panic.as_ref())))
+        run.await.map_err(|panic| format!("{name}: {}", words(panic.as_ref())))
     });
     stream::iter(runs).buffer_unordered(count).collect().await
 }
@@ -326,19 +296,17 @@ async fn at_once<T>(
 async fn kill<'w>(world: &'w World, point: &Point) -> Option<Killed<'w>> {
     for _ in 0..TRIES {
         let (text, mark) = marked(PROMPT);
-        let breakpoint = world
-            .breakpoint(&condition_of(&mark, &point.call, point.nth, point.after))
-            .await;
+        let breakpoint =
+            world.breakpoint(&condition_of(&mark, &point.call, point.nth, point.after)).await;
         let (talk, turn) = begin(world, point.platform, &text, &mark).await;
-        let held = eventually(
-            FAULTY_ANSWER_MS_MAX,
-            "the call is held",
-            async || match breakpoint.held_process().await {
-                Ok(process) => Ok(Some(process)),
-                Err(_) if talk.has_ended(&turn).await => Ok(None),
-                Err(why) => Err(why),
-            },
-        )
+        let held = eventually(FAULTY_ANSWER_MS_MAX, "the call is held", async || match breakpoint
+            .held_process()
+            .await
+        {
+            Ok(process) => Ok(Some(process)),
+            Err(_) if talk.has_ended(&turn).await => Ok(None),
+            Err(why) => Err(why),
+        })
         .await;
         let Some(process) = held else {
             // A look less than in the recordings: this thread goes its way, another one tries again.

@@ -12,13 +12,8 @@ mod slow_queue;
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    [
-        kills::trials(),
-        order::trials(),
-        dead_letters::trials(),
-        slow_queue::trials(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    [kills::trials(), order::trials(), dead_letters::trials(), slow_queue::trials()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -19,29 +19,20 @@ const THREADS: usize = 50;
 const FURTHER: usize = 2;
 
 pub fn trials() -> Vec<Trial> {
-    vec![alone(
-        "faults::fifty_threads_interleaved_keep_their_order",
-        interleaved,
-    )]
+    vec![alone("faults::fifty_threads_interleaved_keep_their_order", interleaved)]
 }
 
 /// With the stand-in agent: fifty of the real one would take 22 GB and three minutes of two processors to start.
 async fn interleaved() {
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = World::of(&stack);
     let began = (0..THREADS).map(|index| {
         let platform = Platform::ALL[index % Platform::ALL.len()];
         let world = &world;
         async move { world.begin(platform, "echo: 1").await }
     });
-    let mut talks: Vec<Talk<'_>> = stream::iter(began)
-        .buffered(PEOPLE_AT_ONCE)
-        .map(|(talk, _)| talk)
-        .collect()
-        .await;
+    let mut talks: Vec<Talk<'_>> =
+        stream::iter(began).buffered(PEOPLE_AT_ONCE).map(|(talk, _)| talk).collect().await;
     // A person cannot write in a Discord thread before it is there.
     join_all(talks.iter().map(async |talk| {
         eventually(LOADED_MS_MAX, "the thread is there", async || {
@@ -68,11 +59,7 @@ async fn interleaved() {
     // Besides all promises: the record's own order, and each answer in the words of its prompt.
     for talk in &talks {
         let session = talk.session().await;
-        let ended: Vec<&str> = session
-            .ended
-            .iter()
-            .map(|ended| ended.id.as_str())
-            .collect();
+        let ended: Vec<&str> = session.ended.iter().map(|ended| ended.id.as_str()).collect();
         let accepted: Vec<&str> = talk.accepted.iter().map(|one| one.turn.as_str()).collect();
         assert_eq!(ended, accepted, "{}", talk.thread.key);
         for (index, turn) in accepted.iter().enumerate() {
@@ -81,10 +68,7 @@ async fn interleaved() {
             assert_eq!(words, (index + 1).to_string(), "of {answer:?}");
         }
     }
-    println!(
-        "{THREADS} threads with {} prompts each kept their order",
-        FURTHER + 1
-    );
+    println!("{THREADS} threads with {} prompts each kept their order", FURTHER + 1);
     eventually(VISIBLE_MS_MAX, "nothing is left over", async || {
         for talk in &talks {
             observed::check(&talk.observed().await?)?;

@@ -22,10 +22,8 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         for (after, word) in [(false, "takes_nothing"), (true, "takes_it_unheard")] {
-            let name = format!(
-                "faults::{}::a_slow_queue_that_{word}_costs_one_more_try",
-                platform.word()
-            );
+            let name =
+                format!("faults::{}::a_slow_queue_that_{word}_costs_one_more_try", platform.word());
             trials.push(trial(&name, async move || slow(platform, after).await));
             let name = format!(
                 "faults::{}::one_call_of_a_queue_that_{word}_costs_nobody_anything",
@@ -109,18 +107,12 @@ async fn slow(platform: Platform, after: bool) {
 }
 
 fn stack() -> Stack {
-    Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    })
+    Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) })
 }
 
 async fn was_held(breakpoint: &Breakpoint) {
     let seen = breakpoint.status().await.unwrap();
-    assert!(
-        seen.process.is_some(),
-        "the queue was not slow at all: {seen:?}"
-    );
+    assert!(seen.process.is_some(), "the queue was not slow at all: {seen:?}");
 }
 
 /// However often it was sent, it was asked once and is answered.

@@ -15,10 +15,7 @@ fn waiting(card: &str) -> Value {
     let queued = Queued {
         by: Person::default(),
         accepted_at_ms: 1_795_168_700_000,
-        card: Some(PostRef {
-            channel: "C0BUILD0001".to_owned(),
-            id: card.to_owned(),
-        }),
+        card: Some(PostRef { channel: "C0BUILD0001".to_owned(), id: card.to_owned() }),
         refused: false,
         prompt: None,
     };
@@ -29,10 +26,7 @@ fn waiting(card: &str) -> Value {
 /// Two prompts wait, and the chat takes nothing.
 pub async fn stop_all() {
     let mut function = start("worker").await;
-    let (_, mut stop) = stored("worker")
-        .into_iter()
-        .find(|(name, _)| name == "stop")
-        .unwrap();
+    let (_, mut stop) = stored("worker").into_iter().find(|(name, _)| name == "stop").unwrap();
     let body = stop["Records"][0]["body"].as_str().unwrap();
     let all = body.replace(r#"{"want":"stop","turn":null}"#, r#"{"want":"stop_all"}"#);
     assert_ne!(all, body, "the event is written otherwise");
@@ -52,14 +46,10 @@ pub async fn stop_all() {
     let _ = function.calls();
     let answer = function.invoke(&stop).await.unwrap();
     let calls = function.calls();
-    let said = calls
-        .iter()
-        .position(|call| call.what.starts_with("POST /slack/chat."));
+    let said = calls.iter().position(|call| call.what.starts_with("POST /slack/chat."));
     let before = &calls[..said.expect("somebody is told")];
     let flagged = |flag: &str| {
-        let flagged = before
-            .iter()
-            .filter(|call| call.body.to_string().contains(flag));
+        let flagged = before.iter().filter(|call| call.body.to_string().contains(flag));
         flagged.count()
     };
     assert_eq!(flagged("cancel#m"), 2, "{calls:#?}");

@@ -11,17 +11,10 @@ use super::secret;
 const HIDE: &str = "AmazonSQS.ChangeMessageVisibility";
 
 /// A function, what is wrong with its environment (none: not set), and what it says then.
-struct Row(
-    &'static str,
-    &'static str,
-    Option<&'static str>,
-    &'static [&'static str],
-);
+struct Row(&'static str, &'static str, Option<&'static str>, &'static [&'static str]);
 
-const NOT_SET: &[&str] = &[
-    "is not set: template.yaml sets it where it is deployed",
-    "bobbin env writes that file",
-];
+const NOT_SET: &[&str] =
+    &["is not set: template.yaml sets it where it is deployed", "bobbin env writes that file"];
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
@@ -96,9 +89,7 @@ pub async fn refused() {
 async fn given_back(what: &str, mut worker: Function) -> String {
     let mut log = worker.log();
     log.retain(|line| line["event"] != "secret.unread");
-    let [line] = &log[..] else {
-        panic!("{what}: not one line: {log:?}")
-    };
+    let [line] = &log[..] else { panic!("{what}: not one line: {log:?}") };
     assert_eq!(line["event"], "start.refused", "{what}");
     let message = line["message"].as_str().unwrap_or_default().to_owned();
     let events = stored("worker");
@@ -172,11 +163,7 @@ pub async fn accepted() {
 
 /// The one line, which is what Lambda is told as well; nothing else is said, and the process has failed.
 fn one_line(what: &str, started: Started, reported: bool) -> String {
-    let Refused {
-        report,
-        status,
-        said,
-    } = match started {
+    let Refused { report, status, said } = match started {
         Started::Refused(refused) => refused,
         Started::Ready(_) => panic!("{what}: it has started"),
     };
@@ -187,9 +174,7 @@ fn one_line(what: &str, started: Started, reported: bool) -> String {
     // A secret that cannot be read is a line of its own, whenever that is.
     let mut lines: Vec<Value> = said.lines().map(read).collect();
     lines.retain(|line| line["event"] != "secret.unread");
-    let [line] = &lines[..] else {
-        panic!("{what}: not one line: {said}")
-    };
+    let [line] = &lines[..] else { panic!("{what}: not one line: {said}") };
     assert_eq!(
         (&line["event"], &line["level"]),
         (&json!("start.refused"), &json!("ERROR")),

@@ -23,11 +23,7 @@ use tokio::process::Command;
 use crate::run::{CHAT, block_on, on};
 
 pub fn environment() -> Trial {
-    on(
-        &CHAT,
-        "functions::env_json_holds_every_variable_of_the_template_and_no_key",
-        whole,
-    )
+    on(&CHAT, "functions::env_json_holds_every_variable_of_the_template_and_no_key", whole)
 }
 
 pub fn invoked() -> Trial {
@@ -76,18 +72,14 @@ fn declared() -> BTreeMap<String, BTreeMap<String, bool>> {
         let pairs = listed.into_iter().flatten();
         pairs
             .map(|(name, value)| {
-                (
-                    name.as_str().unwrap().to_owned(),
-                    is_reference(&template, value),
-                )
+                (name.as_str().unwrap().to_owned(), is_reference(&template, value))
             })
             .collect()
     };
     let every = variables(&template["Globals"]["Function"]);
     let resources = template["Resources"].as_mapping().unwrap();
-    let functions = resources
-        .iter()
-        .filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function");
+    let functions =
+        resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function");
     functions
         .map(|(id, function)| {
             let own = variables(&function["Properties"]);
@@ -111,11 +103,7 @@ fn is_reference(template: &Yaml, value: &Yaml) -> bool {
 }
 
 async fn whole(world: World) {
-    let made = env_json(
-        &world.state_dir,
-        &["--container-host", "host.docker.internal"],
-    )
-    .await;
+    let made = env_json(&world.state_dir, &["--container-host", "host.docker.internal"]).await;
     let functions = declared();
     assert_eq!(functions.len(), 4, "{functions:?}");
     let names =
@@ -123,11 +111,7 @@ async fn whole(world: World) {
     assert_eq!(names(&made), functions.keys().cloned().collect());
     for (function, variables) in &functions {
         // SAM passes over a variable that the template does not declare, and takes from the shell one that is missing.
-        assert_eq!(
-            names(&made[function]),
-            variables.keys().cloned().collect(),
-            "{function}"
-        );
+        assert_eq!(names(&made[function]), variables.keys().cloned().collect(), "{function}");
         let referring = variables.iter().filter(|(_, refers)| **refers);
         for (name, _) in referring {
             assert_ne!(made[function][name], "", "{function}: {name}");
@@ -252,11 +236,7 @@ async fn ingress(namespace: &Namespace, world: &World, given: &Given) {
         let answer = function.invoke(&event(world, file).await).await.unwrap();
         let body = answer["body"].as_str().unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
-        assert_eq!(
-            (&answer["statusCode"], &body["type"]),
-            (&json!(200), &kind),
-            "{file}"
-        );
+        assert_eq!((&answer["statusCode"], &body["type"]), (&json!(200), &kind), "{file}");
     }
     for file in [
         "events/slack/app_mention.json",
@@ -269,10 +249,7 @@ async fn ingress(namespace: &Namespace, world: &World, given: &Given) {
     function.end().await;
     // What it queued is answered by the stack's own worker, where people see it.
     let (ready, client) = (&world.ready, http::client());
-    let channel = format!(
-        "{}/channels/{}/messages",
-        ready.discord_api, ready.discord_channel_id
-    );
+    let channel = format!("{}/channels/{}/messages", ready.discord_api, ready.discord_channel_id);
     let opened = async || {
         let request = client
             .get(&channel)
@@ -293,17 +270,9 @@ async fn worker(namespace: &Namespace, world: &World, given: &Given) {
     // The message is hidden from the stack's own worker, so whatever becomes of it the container's did.
     let prompt = event(world, "events/worker/prompt.json").await;
     let record = &prompt["Records"][0];
-    assert_eq!(
-        function.invoke(&prompt).await.unwrap(),
-        done,
-        "{:#?}",
-        function.log()
-    );
-    let thread: ThreadKey = record["attributes"]["MessageGroupId"]
-        .as_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    assert_eq!(function.invoke(&prompt).await.unwrap(), done, "{:#?}", function.log());
+    let thread: ThreadKey =
+        record["attributes"]["MessageGroupId"].as_str().unwrap().parse().unwrap();
     let session = world.session(&thread).await.unwrap();
     let ended: Vec<_> = session.ended.iter().map(|turn| &turn.outcome).collect();
     assert!(matches!(ended[..], [Outcome::Answered]), "{session:?}");
@@ -311,12 +280,7 @@ async fn worker(namespace: &Namespace, world: &World, given: &Given) {
     assert_eq!(sandboxes.len(), 1, "{sandboxes:?}");
 
     let sweep = event(world, "events/worker/sweep.json").await;
-    assert_eq!(
-        function.invoke(&sweep).await.unwrap(),
-        done,
-        "{:#?}",
-        function.log()
-    );
+    assert_eq!(function.invoke(&sweep).await.unwrap(), done, "{:#?}", function.log());
 
     // Without a message that is there, the record is given back and nothing is done.
     let mut invented = event(world, "events/worker/unreadable.json").await;
@@ -332,15 +296,9 @@ async fn worker(namespace: &Namespace, world: &World, given: &Given) {
 async fn sweeper(namespace: &Namespace, given: &Given) {
     let mut function = start(namespace, "Sweeper", given).await;
     let tick = std::fs::read_to_string(workspace().join("events/sweeper/tick.json")).unwrap();
-    let answer = function
-        .invoke(&serde_json::from_str(&tick).unwrap())
-        .await
-        .unwrap();
+    let answer = function.invoke(&serde_json::from_str(&tick).unwrap()).await.unwrap();
     // The sandbox of the worker's turn, at least, and it belongs to somebody.
-    assert!(
-        answer["orphans"]["listed"].as_u64().unwrap() >= 1,
-        "{answer}"
-    );
+    assert!(answer["orphans"]["listed"].as_u64().unwrap() >= 1, "{answer}");
     assert_eq!(answer["orphans"]["deleted"], 0, "{answer}");
     function.end().await;
 }

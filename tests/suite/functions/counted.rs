@@ -19,11 +19,7 @@ use super::events::{signed, start, stored};
 fn sums(function: &Function) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for line in function.log() {
-        for metrics in line["_aws"]["CloudWatchMetrics"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        for metrics in line["_aws"]["CloudWatchMetrics"].as_array().into_iter().flatten() {
             assert_eq!(metrics["Namespace"], NAMESPACE);
             assert_eq!(metrics["Dimensions"], json!([[DIMENSION]]));
             assert_eq!(line[DIMENSION], "local");
@@ -50,9 +46,7 @@ fn logged(function: &Function, event: &str) -> usize {
 
 fn event(folder: &str, name: &str) -> Value {
     let found = stored(folder).into_iter().find(|(one, _)| one == name);
-    found
-        .unwrap_or_else(|| panic!("there is no events/{folder}/{name}.json"))
-        .1
+    found.unwrap_or_else(|| panic!("there is no events/{folder}/{name}.json")).1
 }
 
 pub async fn ingress() {
@@ -119,14 +113,9 @@ fn unreadable_dead_letters() -> Value {
 
 /// Dead letters of a sandbox's group: the first has nobody who waits in a chat, the second was asked for by a person.
 pub async fn sandbox_letters() {
-    let key: SandboxKey = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100"
-        .parse()
-        .unwrap();
+    let key: SandboxKey = "slack:T0BOBBIN01:C0BUILD0001:1790000000.000100".parse().unwrap();
     let new: NewSandbox = serde_json::from_value(json!({"name": "shared"})).unwrap();
-    let by = Person {
-        id: "U0ANNA00001".to_owned(),
-        name: "Anna".to_owned(),
-    };
+    let by = Person { id: "U0ANNA00001".to_owned(), name: "Anna".to_owned() };
     let want = Operation::Destroy;
     let operate = Work::Operate { want, by: Some(by) };
     for (work, is_told) in [(Work::Create(new), false), (operate, true)] {
@@ -164,9 +153,7 @@ pub async fn sweeper() {
     let tick = event("sweeper", "tick");
     function.invoke(&tick).await.unwrap();
     assert_eq!(logged(&function, "sandbox.orphan.destroyed"), 0);
-    let key: SandboxKey = "discord:1240000000000000100:1240000000000000900"
-        .parse()
-        .unwrap();
+    let key: SandboxKey = "discord:1240000000000000100:1240000000000000900".parse().unwrap();
     let left = |nth: u32, id: &str| {
         json!({
             "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",

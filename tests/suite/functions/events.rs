@@ -119,11 +119,7 @@ pub(super) fn stored(folder: &str) -> Vec<(String, Value)> {
 }
 
 pub(super) async fn start(program: &str) -> Function {
-    let key = hex::encode(
-        SigningKey::from_bytes(&DISCORD_SEED)
-            .verifying_key()
-            .as_bytes(),
-    );
+    let key = hex::encode(SigningKey::from_bytes(&DISCORD_SEED).verifying_key().as_bytes());
     let started = Function::start(program, secret(), |environment| {
         environment.push(("DISCORD_PUBLIC_KEY".to_owned(), key));
     });
@@ -163,21 +159,13 @@ pub(super) fn signed(event: &Value) -> Value {
 
 /// The bodies that were sent, in words: `message prompt`, `control stop`.
 fn sent(calls: &[Called]) -> String {
-    let sends = calls
-        .iter()
-        .filter(|call| call.what == "AmazonSQS.SendMessage");
+    let sends = calls.iter().filter(|call| call.what == "AmazonSQS.SendMessage");
     let kinds = sends.map(|call| {
         let body: Value = serde_json::from_str(call.body["MessageBody"].as_str().unwrap()).unwrap();
         assert_eq!(body["schema"], 2, "{body}");
-        let what = [
-            &body["work"]["work"],
-            &body["want"]["want"],
-            &body["place"]["place"],
-        ];
+        let what = [&body["work"]["work"], &body["want"]["want"], &body["place"]["place"]];
         let what = what.into_iter().find_map(Value::as_str).unwrap_or_default();
-        format!("{} {what}", body["kind"].as_str().unwrap())
-            .trim()
-            .to_owned()
+        format!("{} {what}", body["kind"].as_str().unwrap()).trim().to_owned()
     });
     kinds.collect::<Vec<_>>().join(", ")
 }
@@ -188,15 +176,8 @@ fn kind(answer: &Value) -> String {
     let Ok(body) = serde_json::from_str::<Value>(text) else {
         return if text.is_empty() { "nothing" } else { "text" }.to_owned();
     };
-    let known = [
-        "type",
-        "challenge",
-        "options",
-        "option_groups",
-        "response_type",
-        "status",
-        "text",
-    ];
+    let known =
+        ["type", "challenge", "options", "option_groups", "response_type", "status", "text"];
     match known.into_iter().find(|name| !body[name].is_null()) {
         Some("type") => format!("type {}", body["type"]),
         Some(name) => name.to_owned(),
@@ -213,20 +194,12 @@ pub async fn ingress() {
         for (name, event) in &events {
             if folder != "ingress" {
                 let stale = function.invoke(event).await.unwrap();
-                assert_eq!(
-                    stale["statusCode"], 401,
-                    "{folder}/{name} with a stale signature"
-                );
+                assert_eq!(stale["statusCode"], 401, "{folder}/{name} with a stale signature");
                 assert_eq!(sent(&function.calls()), "", "{folder}/{name}");
             }
             let answer = function.invoke(&signed(event)).await.unwrap();
             let status = answer["statusCode"].as_u64().unwrap();
-            told.push((
-                name.as_str(),
-                status,
-                kind(&answer),
-                sent(&function.calls()),
-            ));
+            told.push((name.as_str(), status, kind(&answer), sent(&function.calls())));
         }
         let stated: Vec<_> = table
             .iter()
@@ -236,10 +209,7 @@ pub async fn ingress() {
             .collect();
         let otherwise = told.iter().filter(|row| !stated.contains(row));
         wrong.extend(otherwise.map(|row| format!("{folder}: {row:?}")));
-        assert!(
-            told.len() >= stated.len(),
-            "{folder} has fewer files than are stated here"
-        );
+        assert!(told.len() >= stated.len(), "{folder} has fewer files than are stated here");
     }
     assert!(wrong.is_empty(), "answered otherwise: {wrong:#?}");
     let events: BTreeSet<String> = function
@@ -247,12 +217,7 @@ pub async fn ingress() {
         .iter()
         .map(|line| line["event"].as_str().unwrap_or_default().to_owned())
         .collect();
-    for event in [
-        "ingress.accepted",
-        "ingress.answered",
-        "ingress.refused",
-        "ingress.repeated",
-    ] {
+    for event in ["ingress.accepted", "ingress.answered", "ingress.refused", "ingress.repeated"] {
         assert!(events.contains(event), "no {event} among {events:?}");
     }
     function.end().await;
@@ -291,11 +256,7 @@ pub async fn worker() {
         }
         let answer = function.invoke(event).await.unwrap();
         let id = &event["Records"][0]["messageId"];
-        let failed = if *held {
-            json!([{"itemIdentifier": id}])
-        } else {
-            json!([])
-        };
+        let failed = if *held { json!([{"itemIdentifier": id}]) } else { json!([]) };
         assert_eq!(answer["batchItemFailures"], failed, "{name}");
         let calls = function.calls();
         let others = || calls.iter().filter(|call| call.what != VISIBILITY);
@@ -306,10 +267,7 @@ pub async fn worker() {
                 "{name}: no {call} in its place among {calls:#?}"
             );
         }
-        assert!(
-            !asked.is_empty() || others().count() == 0,
-            "{name}: {calls:#?}"
-        );
+        assert!(!asked.is_empty() || others().count() == 0, "{name}: {calls:#?}");
         if name == "prompt" {
             // Beside the provider's calls, in whatever order.
             let card = others().any(|call| call.what == "POST /slack/chat.postMessage");
@@ -317,11 +275,7 @@ pub async fn worker() {
         }
         if name == "newer" {
             let given_back = calls.iter().find(|call| call.what == VISIBILITY);
-            assert_eq!(
-                given_back.unwrap().body["VisibilityTimeout"],
-                2,
-                "{calls:?}"
-            );
+            assert_eq!(given_back.unwrap().body["VisibilityTimeout"], 2, "{calls:?}");
         }
     }
     let newer = |line: &&Value| line["event"] == "schema.newer";
@@ -336,23 +290,13 @@ pub async fn sweeper() {
         let answer = function.invoke(&event).await.unwrap();
         assert_eq!(
             (&answer["due"], &answer["orphans"]),
-            (
-                &json!({"due": 0, "sent": 0}),
-                &json!({"listed": 0, "deleted": 0})
-            ),
+            (&json!({"due": 0, "sent": 0}), &json!({"listed": 0, "deleted": 0})),
             "{name}: {answer}"
         );
         let calls = function.calls();
-        let shards = calls
-            .iter()
-            .filter(|call| call.what == "DynamoDB_20120810.Query");
-        assert!(
-            shards.count() >= 16,
-            "{name}: not every shard was asked: {calls:?}"
-        );
-        let listed = calls
-            .iter()
-            .any(|call| call.what.starts_with("GET /daytona/"));
+        let shards = calls.iter().filter(|call| call.what == "DynamoDB_20120810.Query");
+        assert!(shards.count() >= 16, "{name}: not every shard was asked: {calls:?}");
+        let listed = calls.iter().any(|call| call.what.starts_with("GET /daytona/"));
         assert!(listed, "{name}: the provider was not asked: {calls:?}");
         assert_eq!(answer["dead"], json!({"waiting": 0}));
         assert_eq!(sent(&calls), "", "{name}");
@@ -365,18 +309,11 @@ pub async fn sweeper() {
             "3 wake-ups could not be delivered (docs/RUNBOOK.md, SweeperFails)"
         );
         let calls = function.calls();
-        let mut sends = calls
-            .iter()
-            .filter(|call| call.what == "AmazonSQS.SendMessage");
+        let mut sends = calls.iter().filter(|call| call.what == "AmazonSQS.SendMessage");
         let look = &sends.next().expect("the worker is told").body;
         assert!(look["QueueUrl"].as_str().unwrap().ends_with("Control.fifo"));
         assert_eq!(look["MessageGroupId"], "dead-letters");
-        assert!(
-            look["MessageBody"]
-                .as_str()
-                .unwrap()
-                .contains(r#""kind":"dead_letters""#)
-        );
+        assert!(look["MessageBody"].as_str().unwrap().contains(r#""kind":"dead_letters""#));
         assert!(sends.next().is_none(), "one word for all of them");
     }
     function.end().await;

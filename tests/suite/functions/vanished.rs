@@ -22,9 +22,7 @@ fn now_ms() -> Ms {
 }
 
 fn key(nth: u64) -> SandboxKey {
-    format!("discord:1240000000000000100:{nth}")
-        .parse()
-        .unwrap()
+    format!("discord:1240000000000000100:{nth}").parse().unwrap()
 }
 
 /// Items of the index: every shard of it has these.
@@ -36,20 +34,13 @@ fn index(sandboxes: u64) -> Value {
 
 /// What the table holds: an account of the provider's, and the records.
 fn table(account: &str, confirmed_at_ms: Option<Ms>, sandboxes: u64) -> Value {
-    let account = AccountRecord {
-        account: Account::of(account),
-        confirmed_at_ms,
-    };
+    let account = AccountRecord { account: Account::of(account), confirmed_at_ms };
     let account = schema::write(Shape::Account, &account, &UnknownFields::default()).unwrap();
     let mut items = vec![json!({
         "thread": {"S": "provider:daytona"}, "item": {"S": "account"}, "account": {"S": account}, "version": {"N": "1"},
     })];
     for nth in 0..sandboxes {
-        let record = SandboxRecord {
-            phase: Phase::Paused,
-            generation: 1,
-            ..SandboxRecord::new(1)
-        };
+        let record = SandboxRecord { phase: Phase::Paused, generation: 1, ..SandboxRecord::new(1) };
         items.push(json!({
             "thread": {"S": key(nth).to_string()}, "item": {"S": "sandbox"}, "record": {"S": record.encode()}, "version": {"N": "1"},
         }));
@@ -63,9 +54,7 @@ async fn tick(sweeper: &mut Function) -> (Result<Value, Value>, usize) {
     let _ = sweeper.calls();
     let told = sweeper.invoke(&event).await;
     let calls = sweeper.calls();
-    let sent = calls
-        .iter()
-        .filter(|call| call.what == "AmazonSQS.SendMessageBatch");
+    let sent = calls.iter().filter(|call| call.what == "AmazonSQS.SendMessageBatch");
     let bodies = sent.flat_map(|call| call.body["Entries"].as_array().cloned().unwrap_or_default());
     let is_look = |entry: &Value| {
         let body = entry["MessageBody"].as_str().unwrap_or_default();
@@ -91,18 +80,12 @@ pub async fn held() {
             }
         }
     });
-    let Started::Ready(mut sweeper) = started.await else {
-        panic!("it does not start")
-    };
+    let Started::Ready(mut sweeper) = started.await else { panic!("it does not start") };
     // Of another stack: it says whose the account is, and is none of ours.
     let foreign = json!({
         "id": "a", "name": "a", "state": "started", "organizationId": OURS, "labels": {"stack": "another's"},
     });
-    sweeper.answer(
-        "GET /daytona/sandbox",
-        200,
-        json!({"items": [foreign], "nextCursor": null}),
-    );
+    sweeper.answer("GET /daytona/sandbox", 200, json!({"items": [foreign], "nextCursor": null}));
 
     // What is armed is due as well here, and a sweep of it is on its way.
     let out = json!({"Attributes": {"sweep": {"S": "sweep-1"}}});
@@ -118,19 +101,11 @@ pub async fn held() {
     assert_eq!((looks, logged(&sweeper, VANISHED_HELD)), (0, 1));
 
     // A person has given up what is in another account.
-    sweeper.answer(
-        "DynamoDB_20120810.BatchGetItem",
-        200,
-        table(OURS, Some(now_ms()), 1),
-    );
+    sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table(OURS, Some(now_ms()), 1));
     let (told, looks) = tick(&mut sweeper).await;
     assert!(told.is_ok() && looks > 0, "{told:?}, {looks}");
     let a_week_ago = now_ms() - 7 * 24 * 60 * 60_000;
-    sweeper.answer(
-        "DynamoDB_20120810.BatchGetItem",
-        200,
-        table(OURS, Some(a_week_ago), 1),
-    );
+    sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table(OURS, Some(a_week_ago), 1));
     let (told, looks) = tick(&mut sweeper).await;
     assert!(told.is_err() && looks == 0, "{told:?}, {looks}");
 
@@ -140,17 +115,10 @@ pub async fn held() {
         200,
         json!({"Items": [], "Count": 0, "ScannedCount": 0}),
     );
-    sweeper.answer(
-        "DynamoDB_20120810.BatchGetItem",
-        200,
-        table("another", None, 1),
-    );
+    sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table("another", None, 1));
     let (told, looks) = tick(&mut sweeper).await;
     let other = told.unwrap_err()["errorMessage"].to_string();
-    assert!(
-        other.contains("of another account than its sandboxes"),
-        "{other}"
-    );
+    assert!(other.contains("of another account than its sandboxes"), "{other}");
     assert_eq!(looks, 0);
     assert!(logged(&sweeper, ACCOUNT_OTHER) > 0);
     sweeper.end().await;

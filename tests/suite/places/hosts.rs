@@ -51,11 +51,7 @@ async fn troubled() {
     let waits = talk.say("echo: back again").await;
     let card = eventually(VISIBLE_MS_MAX, "it says what is waited for", async || {
         let card = talk.card(&waits).await.text;
-        if card.contains("the SSH host only cannot be reached") {
-            Ok(card)
-        } else {
-            Err(card)
-        }
+        if card.contains("the SSH host only cannot be reached") { Ok(card) } else { Err(card) }
     });
     card.await;
     assert!(!talk.has_ended(&waits).await);
@@ -82,13 +78,11 @@ async fn troubled() {
     let names = registry.map(|file| file.unwrap().file_name().into_string().unwrap());
     let left: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
     assert_eq!(left, Vec::<String>::new());
-    eventually(ANSWER_MS_MAX, "the queues are empty", async || match world
-        .aws
-        .queued(&world.deployment.messages_queue_url)
-        .await?
-    {
-        0 => Ok(()),
-        count => Err(format!("{count} messages")),
+    eventually(ANSWER_MS_MAX, "the queues are empty", async || {
+        match world.aws.queued(&world.deployment.messages_queue_url).await? {
+            0 => Ok(()),
+            count => Err(format!("{count} messages")),
+        }
     })
     .await;
     stack.end().unwrap();

@@ -94,9 +94,7 @@ impl Holding {
 
     /// How many there were since.
     fn counted(&self) -> usize {
-        let count = self
-            .host
-            .as_root("flock /var/lib/hold/lock cat /var/lib/hold/count");
+        let count = self.host.as_root("flock /var/lib/hold/lock cat /var/lib/hold/count");
         count.trim().parse().unwrap()
     }
 

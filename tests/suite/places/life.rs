@@ -28,16 +28,12 @@ const ALL: [Scenario; 4] = [
         &KEPT,
         |stack, place| Box::pin(vanished(stack, place)),
     ),
-    (
-        "one_that_has_expired_is_destroyed_and_the_thread_is_told",
-        &BRIEF,
-        |stack, place| Box::pin(expired(stack, place)),
-    ),
-    (
-        "one_that_belongs_to_nobody_is_found_and_deleted",
-        &BRIEF,
-        |stack, place| Box::pin(orphaned(stack, place)),
-    ),
+    ("one_that_has_expired_is_destroyed_and_the_thread_is_told", &BRIEF, |stack, place| {
+        Box::pin(expired(stack, place))
+    }),
+    ("one_that_belongs_to_nobody_is_found_and_deleted", &BRIEF, |stack, place| {
+        Box::pin(orphaned(stack, place))
+    }),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -54,13 +50,10 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
-    trials.push(beside(
-        "places::daytona::one_that_was_archived_is_restored_by_a_message",
-        || {
-            block_on(restored(KEPT.get()));
-            Ok(())
-        },
-    ));
+    trials.push(beside("places::daytona::one_that_was_archived_is_restored_by_a_message", || {
+        block_on(restored(KEPT.get()));
+        Ok(())
+    }));
     trials.push(beside(
         "places::vercel::a_route_that_answers_somebody_elses_page_is_no_answer_of_the_agent",
         || {
@@ -106,10 +99,7 @@ async fn woken(stack: Arc<Stack>, place: Place) {
 
     swept(&talk, Phase::Paused).await;
     let paused = talk.sandbox().await;
-    assert_eq!(
-        (&paused.name, paused.state.as_str()),
-        (&made.name, "stopped")
-    );
+    assert_eq!((&paused.name, paused.state.as_str()), (&made.name, "stopped"));
 
     let second = talk.say("echo: and again").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
@@ -124,9 +114,7 @@ async fn woken(stack: Arc<Stack>, place: Place) {
 
 async fn vanished(stack: Arc<Stack>, place: Place) {
     let world = place.world(&stack);
-    let (mut talk, first) = place
-        .begin(&world, "slow: 60 one two three four five six")
-        .await;
+    let (mut talk, first) = place.begin(&world, "slow: 60 one two three four five six").await;
     talk.running(&first).await;
     let lost = talk.sandbox().await;
     place.lose(&world, &lost).await;
@@ -150,8 +138,7 @@ async fn expired(stack: Arc<Stack>, place: Place) {
     let left = world.provider.of(&talk.thread.key).await.unwrap();
     assert!(!left.iter().any(Sandbox::live), "{left:?}");
     let told = talk.see(VISIBLE_MS_MAX, "the thread is told", |one| {
-        one.text
-            .contains("was idle for a long time and has been deleted")
+        one.text.contains("was idle for a long time and has been deleted")
     });
     told.await;
     talk.check().await;
@@ -209,10 +196,7 @@ async fn strange_page(stack: Arc<Stack>) {
     let second = talk.say("echo: still mine").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let answer = talk.answer(&second).await;
-    assert!(
-        answer.contains("still mine") && !answer.contains("Somebody else"),
-        "{answer}"
-    );
+    assert!(answer.contains("still mine") && !answer.contains("Somebody else"), "{answer}");
     assert_eq!(talk.sandbox().await.name, sandbox.name);
     talk.finish().await;
 }

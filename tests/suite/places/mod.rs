@@ -119,10 +119,7 @@ static HOSTED: OnceLock<(Mutex<Host>, String)> = OnceLock::new();
 fn hosted() -> &'static (Mutex<Host>, String) {
     HOSTED.get_or_init(|| {
         let (key, public) = key_pair();
-        (
-            Mutex::new(with_agent(Host::start("one", SLOTS, &public))),
-            key,
-        )
+        (Mutex::new(with_agent(Host::start("one", SLOTS, &public))), key)
     })
 }
 
@@ -160,10 +157,7 @@ fn brief() -> Options {
 /// All providers are set up, and the agent has only to answer.
 fn everywhere(limits: Value) -> Options {
     match lacks() {
-        Some(_) => Options {
-            stand_in_agent: true,
-            ..Options::limits(limits)
-        },
+        Some(_) => Options { stand_in_agent: true, ..Options::limits(limits) },
         None => on_hosts(limits, "daytona", &[&machine().settings()], &hosted().1),
     }
 }

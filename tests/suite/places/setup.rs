@@ -24,12 +24,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// The manager says `/sandbox-setup` with a provider for this channel, or with nothing; what they alone are told.
 async fn setup(world: &World, platform: Platform, provider: Option<&str>, wanted: &str) -> String {
-    let World {
-        discord,
-        slack,
-        ready,
-        ..
-    } = world;
+    let World { discord, slack, ready, .. } = world;
     let told = async || match platform {
         Platform::Discord => {
             let (channel, user) = (&ready.discord_channel_id, &ready.discord_user_id);
@@ -68,10 +63,7 @@ async fn setup(world: &World, platform: Platform, provider: Option<&str>, wanted
 }
 
 async fn chosen(platform: Platform) {
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(quick())
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = Place::Vercel.world(&stack);
     let told = setup(&world, platform, None, "New sandboxes are made at").await;
     for line in [
@@ -89,13 +81,7 @@ async fn chosen(platform: Platform) {
         "There is no provider named ssh here; these are set up: daytona, vercel. Nothing was changed.",
     )
     .await;
-    setup(
-        &world,
-        platform,
-        Some("vercel"),
-        "Done: the default sandbox provider",
-    )
-    .await;
+    setup(&world, platform, Some("vercel"), "Done: the default sandbox provider").await;
     let told = setup(&world, platform, None, "New sandboxes are made at").await;
     assert!(
         told.contains("New sandboxes are made at vercel, the default of this channel."),

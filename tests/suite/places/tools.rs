@@ -4,13 +4,10 @@ use super::*;
 use crate::tools::{Tools, outcome};
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside(
-        "places::the_tools_of_a_sandbox_work_at_every_provider",
-        || {
-            block_on(worked());
-            Ok(())
-        },
-    )]
+    vec![beside("places::the_tools_of_a_sandbox_work_at_every_provider", || {
+        block_on(worked());
+        Ok(())
+    })]
 }
 
 async fn worked() {
@@ -32,10 +29,7 @@ async fn worked() {
         // Long ones go on, and are asked for again by their id.
         let long = json!({"cmd": "sleep 2; cat a.txt", "wait_ms": 0});
         let (begun, _) = call(3, "run_command", long).await;
-        let id = begun
-            .split("with the id ")
-            .nth(1)
-            .and_then(|rest| rest.split(' ').next());
+        let id = begun.split("with the id ").nth(1).and_then(|rest| rest.split(' ').next());
         let id = id.unwrap_or_else(|| panic!("{word}: {begun}"));
         let (ended, _) = call(4, "run_command", json!({"id": id})).await;
         assert_eq!(outcome(&ended), "Exit code 0: one\nthree", "{word}");

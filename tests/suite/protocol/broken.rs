@@ -12,36 +12,13 @@ use crate::proofs::proof;
 fn good() -> History {
     let facts = vec![
         Fact::Live(1),
-        Fact::Posted {
-            turn: 0,
-            kind: PostKind::Card,
-        },
-        Fact::Prompted {
-            turn: 0,
-            generation: 1,
-        },
-        Fact::Posted {
-            turn: 0,
-            kind: PostKind::Chunk(0),
-        },
-        Fact::Told {
-            turn: 0,
-            ending: Ending::Answered,
-        },
-        Fact::Ended {
-            turn: 0,
-            ending: Ending::Answered,
-        },
-        Fact::Spent {
-            what: "calls",
-            times: 1,
-            bound: 1,
-        },
-        Fact::Called {
-            turn: 0,
-            kind: PostKind::Chunk(0),
-            who: vec![WHO_ASKS.to_owned()],
-        },
+        Fact::Posted { turn: 0, kind: PostKind::Card },
+        Fact::Prompted { turn: 0, generation: 1 },
+        Fact::Posted { turn: 0, kind: PostKind::Chunk(0) },
+        Fact::Told { turn: 0, ending: Ending::Answered },
+        Fact::Ended { turn: 0, ending: Ending::Answered },
+        Fact::Spent { what: "calls", times: 1, bound: 1 },
+        Fact::Called { turn: 0, kind: PostKind::Chunk(0), who: vec![WHO_ASKS.to_owned()] },
     ];
     let end = End {
         phase: Phase::Active,
@@ -66,74 +43,31 @@ type Break = (u8, &'static str, fn(&mut History));
 
 const BREAKS: [Break; 22] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
-    (2, "an orphan", |h| {
-        h.end.as_mut().unwrap().listed.push((0, false))
-    }),
-    (2, "a sandbox that is missing", |h| {
-        h.end.as_mut().unwrap().listed.clear()
-    }),
+    (2, "an orphan", |h| h.end.as_mut().unwrap().listed.push((0, false))),
+    (2, "a sandbox that is missing", |h| h.end.as_mut().unwrap().listed.clear()),
     (2, "a sandbox that runs while the record says paused", |h| {
         h.end.as_mut().unwrap().phase = Phase::Paused
     }),
-    (3, "no end", |h| {
-        h.facts.retain(|fact| !matches!(fact, Fact::Ended { .. }))
-    }),
-    (3, "two ends", |h| {
-        h.facts.push(Fact::Ended {
-            turn: 0,
-            ending: Ending::Failed,
-        })
-    }),
-    (3, "a card that says something else", |h| {
-        h.facts.push(Fact::Shown { turn: 0 })
-    }),
+    (3, "no end", |h| h.facts.retain(|fact| !matches!(fact, Fact::Ended { .. }))),
+    (3, "two ends", |h| h.facts.push(Fact::Ended { turn: 0, ending: Ending::Failed })),
+    (3, "a card that says something else", |h| h.facts.push(Fact::Shown { turn: 0 })),
     (3, "an answer that is missing", |h| drop(h.facts.remove(3))),
-    (3, "an answer that stands twice", |h| {
-        h.facts.push(h.facts[3].clone())
-    }),
+    (3, "an answer that stands twice", |h| h.facts.push(h.facts[3].clone())),
     (3, "a reset that was not told", |h| {
         (h.accepted[0], h.facts[4]) = (Request::Notice, Fact::Shown { turn: 0 })
     }),
-    (3, "an operation without an end", |h| {
-        h.accepted.push(Request::Operation)
-    }),
+    (3, "an operation without an end", |h| h.accepted.push(Request::Operation)),
     (4, "prompts out of order", |h| {
-        h.facts
-            .splice(
-                0..0,
-                [Fact::Prompted {
-                    turn: 1,
-                    generation: 1,
-                }],
-            )
-            .for_each(drop)
+        h.facts.splice(0..0, [Fact::Prompted { turn: 1, generation: 1 }]).for_each(drop)
     }),
-    (5, "a prompt in two generations", |h| {
-        h.facts.push(Fact::Prompted {
-            turn: 0,
-            generation: 2,
-        })
-    }),
-    (6, "a stop under a run", |h| {
-        h.facts.push(Fact::Hit {
-            generation: 1,
-            turn: 0,
-        })
-    }),
+    (5, "a prompt in two generations", |h| h.facts.push(Fact::Prompted { turn: 0, generation: 2 })),
+    (6, "a stop under a run", |h| h.facts.push(Fact::Hit { generation: 1, turn: 0 })),
     (8, "more calls than the bound", |h| {
-        h.facts.push(Fact::Spent {
-            what: "calls",
-            times: 2,
-            bound: 1,
-        })
+        h.facts.push(Fact::Spent { what: "calls", times: 2, bound: 1 })
     }),
-    (3, "a card that looks alive", |h| {
-        h.facts.push(Fact::Left { turn: 0 })
-    }),
+    (3, "a card that looks alive", |h| h.facts.push(Fact::Left { turn: 0 })),
     (12, "nobody who is called", |h| drop(h.facts.pop())),
-    (12, "somebody who is called twice", |h| {
-        h.facts.push(h.facts[h.facts.len() - 1].clone())
-    }),
+    (12, "somebody who is called twice", |h| h.facts.push(h.facts[h.facts.len() - 1].clone())),
     (12, "somebody else who is called", |h| {
         h.facts.push(Fact::Called {
             turn: 0,
@@ -141,43 +75,35 @@ const BREAKS: [Break; 22] = [
             who: vec!["bob".to_owned()],
         })
     }),
-    (10, "a run that goes on without its turn", |h| {
-        h.facts.push(Fact::Astray { turn: 0 })
-    }),
+    (10, "a run that goes on without its turn", |h| h.facts.push(Fact::Astray { turn: 0 })),
     (10, "two threads at work in one workspace", |h| {
         h.facts.push(Fact::Working {
             workspace: "1:project".to_owned(),
             who: vec!["a".to_owned(), "b".to_owned()],
         })
     }),
-    (9, "a turn that stays", |h| {
-        h.end.as_mut().unwrap().turn = true
-    }),
+    (9, "a turn that stays", |h| h.end.as_mut().unwrap().turn = true),
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![proof(
-        "protocol::promises::a_good_history_keeps_all_of_them",
-        || check(&good()).map_err(Failed::from),
-    )];
+    let mut trials = vec![proof("protocol::promises::a_good_history_keeps_all_of_them", || {
+        check(&good()).map_err(Failed::from)
+    })];
     trials.extend(BREAKS.map(|(number, what, spoil)| {
-        proof(
-            format!("protocol::promises::{what} is found").replace(' ', "_"),
-            move || {
-                let mut history = good();
-                spoil(&mut history);
-                let broken: Vec<u8> = ALL
-                    .iter()
-                    .filter(|promise| (promise.holds)(&history).is_err())
-                    .map(|promise| promise.number)
-                    .collect();
-                if broken == [number] {
-                    Ok(())
-                } else {
-                    Err(format!("promise {number} is broken, found were {broken:?}").into())
-                }
-            },
-        )
+        proof(format!("protocol::promises::{what} is found").replace(' ', "_"), move || {
+            let mut history = good();
+            spoil(&mut history);
+            let broken: Vec<u8> = ALL
+                .iter()
+                .filter(|promise| (promise.holds)(&history).is_err())
+                .map(|promise| promise.number)
+                .collect();
+            if broken == [number] {
+                Ok(())
+            } else {
+                Err(format!("promise {number} is broken, found were {broken:?}").into())
+            }
+        })
     }));
     trials
 }

@@ -106,11 +106,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
         let mut at_ms = dice.below(60_000);
         for number in 0..1 + dice.below(4) {
             let id = format!("t{place}m{number}");
-            let work = if number > 0 && dice.falls(150) {
-                reset()
-            } else {
-                prompt(&id)
-            };
+            let work = if number > 0 && dice.falls(150) { reset() } else { prompt(&id) };
             let message = world.message(place, &id, work);
             world.plan(at_ms, place, Deed::Send(message.clone()));
             // The platform sends it again, within the queue's window or long after it.
@@ -153,12 +149,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
             let cut = Deed::Cut(dice.below(40_000));
             world.plan(dice.below(TROUBLE_MS), place, cut);
         }
-        for deed in [
-            Deed::Lose,
-            Deed::ServerDies,
-            Deed::Hangs,
-            Deed::StopsByItself,
-        ] {
+        for deed in [Deed::Lose, Deed::ServerDies, Deed::Hangs, Deed::StopsByItself] {
             if dice.falls(120) {
                 world.plan(dice.below(TROUBLE_MS), place, deed);
             }
@@ -220,13 +211,8 @@ pub fn history(seed: u64, logs: bool) -> (World, Result<(), String>) {
 fn begun(seed: u64, logs: bool) -> World {
     let mut dice = Dice::new(seed);
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
-    let trouble = Trouble::Dice {
-        until_ms: plan::START_MS + TROUBLE_MS,
-    };
-    let limits = Limits {
-        vanished_grace_ms: 20 * 60_000,
-        ..Limits::DEFAULT
-    };
+    let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
+    let limits = Limits { vanished_grace_ms: 20 * 60_000, ..Limits::DEFAULT };
     let world = World::new(threads, dice.next(), trouble, limits);
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);
@@ -254,11 +240,7 @@ fn outside(world: &World, seed: u64, threads: usize) {
             continue;
         }
         let chosen = Some(RuntimeMode::Outside);
-        let from_ms = if dice.falls(700) {
-            0
-        } else {
-            dice.below(TROUBLE_MS)
-        };
+        let from_ms = if dice.falls(700) { 0 } else { dice.below(TROUBLE_MS) };
         world.plan(from_ms, place, Deed::Chooses(chosen));
         if dice.falls(200) {
             world.plan(dice.below(TROUBLE_MS), place, Deed::Chooses(None));
@@ -308,9 +290,7 @@ fn modes(world: &World, seed: u64) {
 /// What is broken, in words.
 pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     let mut dice = Dice::new(seed ^ 0x5348_4152_4544);
-    let trouble = Trouble::Dice {
-        until_ms: plan::START_MS + TROUBLE_MS,
-    };
+    let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
     let world = World::new(shared::THREADS, dice.next(), trouble, Limits::DEFAULT);
     world.lock().logs = logs;
     shared::plan(&world, &mut dice);
@@ -372,17 +352,11 @@ fn met(
             Fact::Ended { ending, .. } => Some(format!("{ending:?}")),
             Fact::Steered { .. } => Some("steered".to_owned()),
             Fact::Called { .. } => Some("called".to_owned()),
-            Fact::Posted {
-                kind: PostKind::Rolled(_),
-                ..
-            } => Some("rolled".to_owned()),
+            Fact::Posted { kind: PostKind::Rolled(_), .. } => Some("rolled".to_owned()),
             Fact::Refused { .. } => Some("refused".to_owned()),
             Fact::Withheld { .. } => Some("withheld".to_owned()),
             Fact::Disturbed { .. } => Some("disturbed".to_owned()),
-            Fact::Posted {
-                kind: PostKind::Ask(_),
-                ..
-            } => Some("asked".to_owned()),
+            Fact::Posted { kind: PostKind::Ask(_), .. } => Some("asked".to_owned()),
             _ => None,
         }));
     }
@@ -450,17 +424,12 @@ fn left_card_is_caught() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof(
-            "protocol::chaos::a_card_that_goes_on_to_say_queued_is_caught",
-            left_card_is_caught,
-        ),
-        proof(
-            "protocol::chaos::every_seeded_history_keeps_the_promises",
-            || all(history, SEEDS, &MET),
-        ),
-        proof(
-            "protocol::chaos::forty_threads_in_six_shared_sandboxes_keep_the_promises",
-            || all(shared_history, SHARED_SEEDS, &shared::MET),
-        ),
+        proof("protocol::chaos::a_card_that_goes_on_to_say_queued_is_caught", left_card_is_caught),
+        proof("protocol::chaos::every_seeded_history_keeps_the_promises", || {
+            all(history, SEEDS, &MET)
+        }),
+        proof("protocol::chaos::forty_threads_in_six_shared_sandboxes_keep_the_promises", || {
+            all(shared_history, SHARED_SEEDS, &shared::MET)
+        }),
     ]
 }

@@ -45,10 +45,7 @@ struct How {
 
 const HOWS: [How; 3] = {
     const fn how(cards_first: bool, runtime: RuntimeMode) -> How {
-        How {
-            cards_first,
-            runtime,
-        }
+        How { cards_first, runtime }
     }
     [
         how(false, RuntimeMode::OpenCode),
@@ -246,10 +243,7 @@ fn wanted_again(world: &World) {
     let (want, by) = (Operation::Resume, None);
     let message = world.message(0, "o1", Work::Operate { want, by });
     let accepted_at_ms = message.accepted_at_ms + 6 * minutes;
-    let message = Message {
-        accepted_at_ms,
-        ..message
-    };
+    let message = Message { accepted_at_ms, ..message };
     after(world, 6 * minutes, Deed::Send(message));
 }
 
@@ -261,10 +255,7 @@ fn destroyed_meanwhile(world: &World) {
     let message = world.message(0, "o1", Work::Operate { want, by });
     // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
     let accepted_at_ms = START_MS - Limits::DEFAULT.busy_ms;
-    let message = Message {
-        accepted_at_ms,
-        ..message
-    };
+    let message = Message { accepted_at_ms, ..message };
     after(world, 15_500, Deed::Send(message));
 }
 
@@ -362,10 +353,7 @@ const ALONE: [Scenario; 26] = [
         proves: |places| {
             let kind = PostKind::Rolled(1);
             ended(&places[0], 1, Ending::Cancelled)
-                && places[0]
-                    .history
-                    .facts
-                    .contains(&Fact::Posted { turn: 1, kind })
+                && places[0].history.facts.contains(&Fact::Posted { turn: 1, kind })
         },
     },
     Scenario {
@@ -488,12 +476,7 @@ const ALONE: [Scenario; 26] = [
         before: named_idle,
         then: wanted_again,
         proves: |places| {
-            let ways = [
-                Phase::Active,
-                Phase::Pausing,
-                Phase::Resuming,
-                Phase::Active,
-            ];
+            let ways = [Phase::Active, Phase::Pausing, Phase::Resuming, Phase::Active];
             places[0].went_through(&ways)
         },
     },
@@ -549,10 +532,7 @@ fn crashed(
     if (scenario.proves)(&world.lock().places) {
         return Err(format!("{} came about before it began", scenario.name));
     }
-    let points = at
-        .iter()
-        .map(|(call, after)| (before + call, *after))
-        .collect();
+    let points = at.iter().map(|(call, after)| (before + call, *after)).collect();
     world.lock().trouble = Trouble::Crashes { at: points, hit: 0 };
     (scenario.then)(&world);
     world.run(settled)?;
@@ -571,9 +551,7 @@ fn crashed(
     }
     if at.is_empty() && !(scenario.proves)(&inner.places) {
         let all = inner.places.iter();
-        let all: Vec<_> = all
-            .map(|place| (&place.history.facts, place.in_short()))
-            .collect();
+        let all: Vec<_> = all.map(|place| (&place.history.facts, place.in_short())).collect();
         return Err(format!("{} did not come about: {all:?}", scenario.name));
     }
     let Trouble::Crashes { hit, .. } = &inner.trouble else {
@@ -600,10 +578,7 @@ fn scenario(
     for first in (1..=calls).flat_map(|call| sides.map(|after| (call, after))) {
         let (again, hit) = crashed(scenario, &[first], how, transitions)?;
         if hit != 1 {
-            return Err(format!(
-                "{}: the crash at {first:?} was not reached",
-                scenario.name
-            ));
+            return Err(format!("{}: the crash at {first:?} was not reached", scenario.name));
         }
         alone += 1;
         // Pairs in one of the ways, in turns: all would take three times as long, and each call alone is met in all.
@@ -639,10 +614,7 @@ fn scenario(
 pub fn singly() -> Result<BTreeSet<Transition>, String> {
     let mut transitions = BTreeSet::new();
     for one in scenarios() {
-        for how in HOWS
-            .into_iter()
-            .filter(|how| how.runtime == RuntimeMode::OpenCode)
-        {
+        for how in HOWS.into_iter().filter(|how| how.runtime == RuntimeMode::OpenCode) {
             scenario(one, false, how, &mut transitions)?;
         }
     }
@@ -652,10 +624,7 @@ pub fn singly() -> Result<BTreeSet<Transition>, String> {
 pub fn trials() -> Vec<Trial> {
     let trial = |one: &'static Scenario| {
         proof(
-            format!(
-                "protocol::crash::{}_singly_and_in_pairs",
-                one.name.replace(' ', "_")
-            ),
+            format!("protocol::crash::{}_singly_and_in_pairs", one.name.replace(' ', "_")),
             move || {
                 for how in HOWS {
                     let (alone, paired) =
@@ -674,10 +643,9 @@ pub fn trials() -> Vec<Trial> {
         "protocol::crash::a_second_sandbox_that_is_made_after_its_agents_end_is_caught",
         || outside::fault_is_caught().map_err(Failed::from),
     ));
-    trials.push(proof(
-        "protocol::crash::a_second_sandbox_stays_up_under_its_agents_turn",
-        || outside::stays_up().map_err(Failed::from),
-    ));
+    trials.push(proof("protocol::crash::a_second_sandbox_stays_up_under_its_agents_turn", || {
+        outside::stays_up().map_err(Failed::from)
+    }));
     trials.push(proof(
         "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
         || three_round_trips().map_err(Failed::from),

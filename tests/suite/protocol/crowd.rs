@@ -11,23 +11,12 @@ const EXECUTIONS: usize = 4;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof(
-            "protocol::crowd::three_hundred_turns_run_at_once_on_ten_executions",
-            kept,
-        ),
-        proof(
-            "protocol::crowd::looks_that_find_no_execution_are_noticed",
-            noticed,
-        ),
+        proof("protocol::crowd::three_hundred_turns_run_at_once_on_ten_executions", kept),
+        proof("protocol::crowd::looks_that_find_no_execution_are_noticed", noticed),
     ]
 }
 
-const HUNDREDS: Crowd = Crowd {
-    turns: 300,
-    executions: EXECUTIONS,
-    call_ms: 10,
-    seed: 1,
-};
+const HUNDREDS: Crowd = Crowd { turns: 300, executions: EXECUTIONS, call_ms: 10, seed: 1 };
 
 fn kept() -> Result<(), Failed> {
     let came = HUNDREDS.run()?;
@@ -37,12 +26,7 @@ fn kept() -> Result<(), Failed> {
 
 /// The judge is shown a crowd that is too large: calls take so long that the looks do not fit.
 fn noticed() -> Result<(), Failed> {
-    let slow = Crowd {
-        turns: 150,
-        executions: 1,
-        call_ms: 80,
-        ..HUNDREDS
-    };
+    let slow = Crowd { turns: 150, executions: 1, call_ms: 80, ..HUNDREDS };
     match slow.run() {
         Ok(came) => Err(format!("nothing was wrong with {came:?}").into()),
         Err(why) if why.contains("too_late") || why.contains("at the same time") => Ok(()),

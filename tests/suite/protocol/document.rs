@@ -28,31 +28,20 @@ fn documented() -> BTreeSet<Line> {
         .take_while(|line| line.starts_with('|'));
     table
         .filter_map(|line| {
-            let cells: Vec<String> = line
-                .trim_matches('|')
-                .split('|')
-                .map(|cell| cell.trim().to_owned())
-                .collect();
+            let cells: Vec<String> =
+                line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
             cells.try_into().ok()
         })
         .collect()
 }
 
 fn changes(transitions: &BTreeSet<Transition>) -> BTreeSet<Line> {
-    let changes = transitions
-        .iter()
-        .filter(|transition| transition.from != transition.to);
-    changes
-        .map(|t| [t.from, t.work, t.event, t.to].map(str::to_owned))
-        .collect()
+    let changes = transitions.iter().filter(|transition| transition.from != transition.to);
+    changes.map(|t| [t.from, t.work, t.event, t.to].map(str::to_owned)).collect()
 }
 
 fn shown(lines: &[&Line]) -> String {
-    lines
-        .iter()
-        .map(|line| format!("| {} |", line.join(" | ")))
-        .collect::<Vec<_>>()
-        .join("\n")
+    lines.iter().map(|line| format!("| {} |", line.join(" | "))).collect::<Vec<_>>().join("\n")
 }
 
 /// Changes that the document does not have.
@@ -87,24 +76,16 @@ fn the_table_is_what_happens() -> Result<(), Failed> {
         return Err(format!("{lacks}\nand says, but nothing did:\n{}", shown(&unseen)).into());
     }
     if unseen.is_empty() {
-        println!(
-            "{} changes of phase, all documented and all seen",
-            seen.len()
-        );
+        println!("{} changes of phase, all documented and all seen", seen.len());
         return Ok(());
     }
-    Err(format!(
-        "docs/PROTOCOL.md says, but nothing did:\n{}",
-        shown(&unseen)
-    )
-    .into())
+    Err(format!("docs/PROTOCOL.md says, but nothing did:\n{}", shown(&unseen)).into())
 }
 
 fn every_phase_and_failure_is_named() -> Result<(), Failed> {
     let words = Phase::ALL.iter().map(|phase| phase.word()).chain(FAILURES);
-    let missing: Vec<&str> = words
-        .filter(|word| !DOCUMENT.contains(&format!("| `{word}` |")))
-        .collect();
+    let missing: Vec<&str> =
+        words.filter(|word| !DOCUMENT.contains(&format!("| `{word}` |"))).collect();
     if missing.is_empty() {
         Ok(())
     } else {
@@ -114,10 +95,7 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof(
-            "protocol::document::its_table_is_what_happens",
-            the_table_is_what_happens,
-        ),
+        proof("protocol::document::its_table_is_what_happens", the_table_is_what_happens),
         proof(
             "protocol::document::every_phase_and_failure_is_named",
             every_phase_and_failure_is_named,

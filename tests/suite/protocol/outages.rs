@@ -54,9 +54,8 @@ fn is_answered(world: &World, of: Out) -> Result<(), String> {
     let facts = &inner.places[0].history.facts;
     for turn in 0..PROMPTS {
         let ended = |ending| facts.contains(&Fact::Ended { turn, ending });
-        let begun = facts
-            .iter()
-            .any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
+        let begun =
+            facts.iter().any(|fact| matches!(fact, Fact::Prompted { turn: at, .. } if *at == turn));
         let may_not_begin = matches!(of, Out::Provider | Out::Access | Out::Account);
         let is_well = ended(Ending::Answered) || may_not_begin && ended(Ending::Failed) && !begun;
         if !is_well {
@@ -88,22 +87,11 @@ fn hold(of: Out) -> Result<(), Failed> {
 
 /// The queue gives the message up in the middle of an outage that lasts, and its notices die too.
 fn given_up(letters_go_unread: bool) -> Result<(), String> {
-    let plant: Fault = if letters_go_unread {
-        |inner| inner.letters_go_unread = true
-    } else {
-        |_| {}
-    };
+    let plant: Fault =
+        if letters_go_unread { |inner| inner.letters_go_unread = true } else { |_| {} };
     // A hold that is constant, as it once was: the deliveries are used up within half an hour, those of the notice too.
-    let limits = Limits {
-        backoff_ms_max: 2_000,
-        outage_backoff_ms_max: 2_000,
-        ..Limits::DEFAULT
-    };
-    let trouble = Trouble::Outage {
-        at: 1,
-        of: Out::Table,
-        for_ms: 3 * HOUR_MS,
-    };
+    let limits = Limits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..Limits::DEFAULT };
+    let trouble = Trouble::Outage { at: 1, of: Out::Table, for_ms: 3 * HOUR_MS };
     let (_, world) = conversation(trouble, limits, plant)?;
     let inner = world.lock();
     if !inner.met.contains("dead letter") {
@@ -191,10 +179,7 @@ pub fn trials() -> Vec<Trial> {
         })
         .collect();
     trials.extend([
-        proof(
-            "protocol::outages::a_group_that_is_blocked_for_a_weekend_gets_one_sweep",
-            weekends,
-        ),
+        proof("protocol::outages::a_group_that_is_blocked_for_a_weekend_gets_one_sweep", weekends),
         proof("protocol::outages::a_sweep_each_time_is_caught", || {
             for away in [Away::Workers, Away::Chat] {
                 match weekend(away, |inner| inner.sweeps_each_time = true) {
@@ -216,44 +201,26 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         proof("protocol::outages::a_constant_hold_is_caught", || {
-            let limits = Limits {
-                backoff_ms_max: 2_000,
-                outage_backoff_ms_max: 2_000,
-                ..Limits::DEFAULT
-            };
+            let limits =
+                Limits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..Limits::DEFAULT };
             caught(every_call(Out::Writes, HOUR_MS, &limits, |_| {}))
         }),
-        proof(
-            "protocol::outages::a_token_that_is_given_up_is_caught",
-            || {
-                let plant: Fault = |inner| inner.gives_tokens_up = true;
-                caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
-            },
-        ),
-        proof(
-            "protocol::outages::forgetting_what_a_closed_thread_was_not_told_is_caught",
-            || {
-                let plant: Fault = |inner| inner.forgets_untold = true;
-                caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
-            },
-        ),
-        proof(
-            "protocol::outages::an_account_that_is_not_compared_is_caught",
-            || {
-                let plant: Fault = |inner| inner.accounts_uncompared = true;
-                caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
-            },
-        ),
-        proof(
-            "protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught",
-            || {
-                let limits = Limits {
-                    telling_ms: 11 * 60_000,
-                    ..Limits::DEFAULT
-                };
-                caught(every_call(Out::Chat, HOUR_MS, &limits, |_| {}))
-            },
-        ),
+        proof("protocol::outages::a_token_that_is_given_up_is_caught", || {
+            let plant: Fault = |inner| inner.gives_tokens_up = true;
+            caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
+        }),
+        proof("protocol::outages::forgetting_what_a_closed_thread_was_not_told_is_caught", || {
+            let plant: Fault = |inner| inner.forgets_untold = true;
+            caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
+        }),
+        proof("protocol::outages::an_account_that_is_not_compared_is_caught", || {
+            let plant: Fault = |inner| inner.accounts_uncompared = true;
+            caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
+        }),
+        proof("protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught", || {
+            let limits = Limits { telling_ms: 11 * 60_000, ..Limits::DEFAULT };
+            caught(every_call(Out::Chat, HOUR_MS, &limits, |_| {}))
+        }),
     ]);
     trials
 }

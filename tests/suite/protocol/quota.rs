@@ -17,10 +17,7 @@ const SEEDS: u64 = 50;
 
 /// All threads ask at once, where each tenant may have two sandboxes. How many were answered, of all.
 fn crowd(seed: u64, counts_once: bool) -> Result<usize, String> {
-    let limits = Limits {
-        tenant_sandboxes: 2,
-        ..Limits::DEFAULT
-    };
+    let limits = Limits { tenant_sandboxes: 2, ..Limits::DEFAULT };
     let world = World::new(THREADS, seed, Trouble::None, limits);
     {
         let mut inner = world.lock();
@@ -38,14 +35,9 @@ fn crowd(seed: u64, counts_once: bool) -> Result<usize, String> {
     for place in &inner.places {
         promises::check(&place.history)?;
     }
-    let answered = Fact::Ended {
-        turn: 0,
-        ending: Ending::Answered,
-    };
+    let answered = Fact::Ended { turn: 0, ending: Ending::Answered };
     let places = inner.places.iter();
-    Ok(places
-        .filter(|place| place.history.facts.contains(&answered))
-        .count())
+    Ok(places.filter(|place| place.history.facts.contains(&answered)).count())
 }
 
 fn bound_holds() -> Result<(), Failed> {
@@ -73,8 +65,6 @@ pub fn trials() -> Vec<Trial> {
             "protocol::quota::threads_that_ask_at_once_get_no_more_than_their_tenant_may_have",
             bound_holds,
         ),
-        proof("protocol::quota::a_count_before_alone_is_caught", || {
-            fault_is_caught()
-        }),
+        proof("protocol::quota::a_count_before_alone_is_caught", || fault_is_caught()),
     ]
 }

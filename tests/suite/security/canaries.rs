@@ -41,12 +41,8 @@ pub fn trials() -> Vec<Trial> {
 
 /// Values with characters that URLs and base64 change, and none of the prefixes by which a scrubber could know them.
 fn keys() -> Vec<Secret> {
-    let canary = |name: &str| {
-        Secret::new(
-            name,
-            format!("canary/{name}+must=stay.{}", std::process::id()),
-        )
-    };
+    let canary =
+        |name: &str| Secret::new(name, format!("canary/{name}+must=stay.{}", std::process::id()));
     [
         "discord_bot_token",
         "slack_bot_token",
@@ -59,30 +55,14 @@ fn keys() -> Vec<Secret> {
 }
 
 fn model_keys() -> Vec<Secret> {
-    let canary = |name: &str| {
-        Secret::new(
-            name,
-            format!("canary/{name}+must=stay.{}", std::process::id()),
-        )
-    };
-    ["openai_api_key", "anthropic_api_key", "openrouter_api_key"]
-        .map(canary)
-        .to_vec()
+    let canary =
+        |name: &str| Secret::new(name, format!("canary/{name}+must=stay.{}", std::process::id()));
+    ["openai_api_key", "anthropic_api_key", "openrouter_api_key"].map(canary).to_vec()
 }
 
 fn start(secrets: &[Secret]) -> Stack {
-    let folder = tempfile::Builder::new()
-        .prefix("bobbin-test-")
-        .tempdir()
-        .unwrap();
-    let of = |name: &str| {
-        secrets
-            .iter()
-            .find(|one| one.name == name)
-            .unwrap()
-            .value
-            .clone()
-    };
+    let folder = tempfile::Builder::new().prefix("bobbin-test-").tempdir().unwrap();
+    let of = |name: &str| secrets.iter().find(|one| one.name == name).unwrap().value.clone();
     let keys = json!({
         "discord_seed": "7e".repeat(32), "discord_application_id": "1240000000000000001", "discord_bot_token": of("discord_bot_token"),
         "slack_signing_secret": of("slack_signing_secret"), "slack_bot_token": of("slack_bot_token"),
@@ -146,10 +126,7 @@ async fn canaries() {
         }
     }
     secrets.push(Secret::new("stack_key", stack_key));
-    let passwords = secrets
-        .iter()
-        .filter(|one| one.name.starts_with("password"))
-        .count();
+    let passwords = secrets.iter().filter(|one| one.name.starts_with("password")).count();
     assert!(passwords >= 8, "only {passwords} sandboxes were made");
 
     let search = Search::new(&secrets);
@@ -172,15 +149,9 @@ async fn canaries() {
         prompts.extend(word.find(&place).into_iter().map(|found| found.place));
     }
     leaks.sort();
-    assert!(
-        leaks.is_empty(),
-        "secrets stand where they must not: {leaks:#?}"
-    );
+    assert!(leaks.is_empty(), "secrets stand where they must not: {leaks:#?}");
     for (why, _) in ALLOWED {
-        assert!(
-            used.contains_key(why),
-            "nothing stands there any more: {why}"
-        );
+        assert!(used.contains_key(why), "nothing stands there any more: {why}");
     }
     // The search looked where people's words are, and the logs hold none of them.
     for there in [
@@ -195,16 +166,11 @@ async fn canaries() {
             "{there} was not looked into: {prompts:?}"
         );
     }
-    let logged: Vec<&String> = prompts
-        .iter()
-        .filter(|place| place.contains("output.log"))
-        .collect();
+    let logged: Vec<&String> =
+        prompts.iter().filter(|place| place.contains("output.log")).collect();
     let log = std::fs::read_to_string(folder.join("output.log")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(WORD)).collect();
-    assert!(
-        logged.is_empty(),
-        "a prompt stands in the logs: {logged:?} {lines:#?}"
-    );
+    assert!(logged.is_empty(), "a prompt stands in the logs: {logged:?} {lines:#?}");
     tokens_are_not_logged(&world, folder).await;
     keys_reach_the_model(&world, &secrets).await;
     println!(
@@ -219,14 +185,8 @@ async fn canaries() {
 
 /// Where a secret has to be, by the beginning of the place's name.
 const ALLOWED: [(&str, &str); 3] = [
-    (
-        "the keys of the local platforms and provider, made by the stack itself",
-        "state/keys.json",
-    ),
-    (
-        "the file of addresses and keys that --ready-file asks for",
-        "ready.json",
-    ),
+    ("the keys of the local platforms and provider, made by the stack itself", "state/keys.json"),
+    ("the file of addresses and keys that --ready-file asks for", "ready.json"),
     ("Secrets Manager's own file", "state/aws/aws.sqlite"),
 ];
 
@@ -241,9 +201,7 @@ fn allowed(found: &Found) -> Option<&'static str> {
         "control_key",
         "aws_secret_access_key",
     ];
-    let (why, _) = ALLOWED
-        .into_iter()
-        .find(|(_, place)| found.place.starts_with(place))?;
+    let (why, _) = ALLOWED.into_iter().find(|(_, place)| found.place.starts_with(place))?;
     let secrets = found.place == "state/aws/aws.sqlite: table secrets"
         // The same rows, as bytes of the file and of its log.
         || ["state/aws/aws.sqlite", "state/aws/aws.sqlite-wal"].contains(&found.place.as_str());
@@ -256,9 +214,7 @@ fn allowed(found: &Found) -> Option<&'static str> {
 
 /// What a person does on a good day, and a model that refuses.
 async fn usual(world: &World, platform: Platform) {
-    let (mut talk, first) = world
-        .begin(platform, &format!("write: hello.txt {WORD}"))
-        .await;
+    let (mut talk, first) = world.begin(platform, &format!("write: hello.txt {WORD}")).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let second = talk.say(&format!("run: cat hello.txt; echo {WORD}")).await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
@@ -272,10 +228,7 @@ async fn usual(world: &World, platform: Platform) {
         .await;
     talk.press(&ask, "Allow once").await;
     assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
-    for (label, lines) in [
-        ("Allow once", "ask: echo allowed"),
-        ("Deny", "ask: echo denied"),
-    ] {
+    for (label, lines) in [("Allow once", "ask: echo allowed"), ("Deny", "ask: echo denied")] {
         let turn = talk.say(lines).await;
         let ask = talk
             .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
@@ -287,9 +240,7 @@ async fn usual(world: &World, platform: Platform) {
     }
     let question = talk.say("question: Which? | red | blue").await;
     let asked = talk
-        .see(VISIBLE_MS_MAX * 2, "the question stands", |one| {
-            one.button("red").is_some()
-        })
+        .see(VISIBLE_MS_MAX * 2, "the question stands", |one| one.button("red").is_some())
         .await;
     talk.press(&asked, "red").await;
     talk.ended(&question).await;
@@ -301,10 +252,7 @@ async fn usual(world: &World, platform: Platform) {
     talk.ended_within(CANCEL_MS_MAX, &slow).await;
     for status in ["401", "400"] {
         let failing = talk.say(&format!("fail: {status}")).await;
-        assert!(matches!(
-            talk.ended(&failing).await.outcome,
-            Outcome::Failed { .. }
-        ));
+        assert!(matches!(talk.ended(&failing).await.outcome, Outcome::Failed { .. }));
     }
     talk.status().await;
     talk.finish().await;
@@ -326,11 +274,7 @@ async fn troubled(world: &World, platform: Platform) {
         let (talk, turn) = world.begin(platform, &format!("echo: {WORD}")).await;
         let ended = talk.ended(&turn).await;
         world.provider.clear().await.unwrap();
-        assert!(
-            matches!(ended.outcome, Outcome::Failed { .. }),
-            "{fault}: {:?}",
-            ended.outcome
-        );
+        assert!(matches!(ended.outcome, Outcome::Failed { .. }), "{fault}: {:?}", ended.outcome);
     }
     let (talk, turn) = world.begin(platform, "fail: 500").await;
     // Its server tries again and again: a person ends it.
@@ -346,11 +290,7 @@ async fn gone(world: &World, platform: Platform) {
     match platform {
         Platform::Discord => {
             let gone = json!({"channel_id": talk.thread.channel});
-            world
-                .discord
-                .control(Method::POST, "delete_channel", &gone)
-                .await
-                .unwrap();
+            world.discord.control(Method::POST, "delete_channel", &gone).await.unwrap();
         }
         Platform::Slack => {
             let fault =
@@ -368,11 +308,7 @@ async fn ends_on_record(world: &World, talk: &Talk<'_>, turn: &str) {
     eventually(ANSWER_MS_MAX, "the turn ends on record", async || {
         let session = world.session(&talk.thread.key).await?;
         let ended = session.ended.iter().any(|one| one.id == turn);
-        if ended {
-            Ok(())
-        } else {
-            Err(format!("{:?}", session.turn))
-        }
+        if ended { Ok(()) } else { Err(format!("{:?}", session.turn)) }
     })
     .await;
 }
@@ -397,11 +333,7 @@ async fn buried(world: &World, platform: Platform) {
             },
         ),
         Platform::Slack => (
-            ThreadKey::slack(
-                &ready.slack_team_id,
-                &ready.slack_channel_id,
-                "1700000000.000100",
-            ),
+            ThreadKey::slack(&ready.slack_team_id, &ready.slack_channel_id, "1700000000.000100"),
             Reply::Slack {
                 channel: ready.slack_channel_id.clone(),
                 thread_ts: None,
@@ -412,28 +344,18 @@ async fn buried(world: &World, platform: Platform) {
     let control = Control {
         id: format!("buried-{}", platform.word()),
         thread: thread.unwrap(),
-        by: Person {
-            id: "1".to_owned(),
-            name: "Ada".to_owned(),
-        },
+        by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
         reply,
         membership: Membership::default(),
         want: Want::Status,
     };
     let body = Body::Control(control);
-    let queue_url = world
-        .deployment
-        .control_queue_url
-        .replace("Control.", "ControlDead.");
+    let queue_url = world.deployment.control_queue_url.replace("Control.", "ControlDead.");
     let sent = json!({
         "QueueUrl": queue_url, "MessageBody": serde_json::to_string(&body).unwrap(),
         "MessageGroupId": body.group(), "MessageDeduplicationId": body.id(),
     });
-    world
-        .aws
-        .call("sqs", "AmazonSQS.SendMessage", &sent)
-        .await
-        .unwrap();
+    world.aws.call("sqs", "AmazonSQS.SendMessage", &sent).await.unwrap();
     eventually(VISIBLE_MS_MAX, "the dead letter is read", async || {
         world.sweep().await?;
         let left = queue(world, &queue_url).await;
@@ -463,24 +385,15 @@ async fn told(world: &World) -> Vec<Searched> {
     let mut told = Vec::new();
     for platform in ["discord", "slack"] {
         let made = Value::Array(requests(world, platform, 0).await);
-        told.push(Searched::new(
-            format!("the chat's requests of {platform}"),
-            made.to_string(),
-        ));
+        told.push(Searched::new(format!("the chat's requests of {platform}"), made.to_string()));
     }
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
     told.push(Searched::new("the table", Value::Array(items).to_string()));
     let deployment = &world.deployment;
-    for url in [
-        &deployment.messages_queue_url,
-        &deployment.control_queue_url,
-    ] {
+    for url in [&deployment.messages_queue_url, &deployment.control_queue_url] {
         for url in [url.clone(), url.replace(".fifo", "Dead.fifo")] {
             let name = url.rsplit('/').next().unwrap().to_owned();
-            told.push(Searched::new(
-                format!("queue {name}"),
-                queue(world, &url).await.to_string(),
-            ));
+            told.push(Searched::new(format!("queue {name}"), queue(world, &url).await.to_string()));
         }
     }
     told.push(Searched::new(
@@ -494,29 +407,16 @@ async fn told(world: &World) -> Vec<Searched> {
             .await
             .unwrap();
         Searched::new(
-            format!(
-                "the provider's {}",
-                url.split("/api").last().unwrap_or_default()
-            ),
+            format!("the provider's {}", url.split("/api").last().unwrap_or_default()),
             answer.text,
         )
     };
     let api = world.ready.daytona_api.trim_end_matches('/').to_owned();
     told.push(asked(format!("{api}/sandbox?limit=200")).await);
     for sandbox in world.provider.list().await.unwrap() {
-        let toolbox = format!(
-            "{}/{}",
-            sandbox.toolbox_proxy_url.trim_end_matches('/'),
-            sandbox.id
-        );
+        let toolbox = format!("{}/{}", sandbox.toolbox_proxy_url.trim_end_matches('/'), sandbox.id);
         told.push(asked(format!("{api}/sandbox/{}", sandbox.id)).await);
-        told.push(
-            asked(format!(
-                "{api}/sandbox/{}/ports/4096/preview-url",
-                sandbox.id
-            ))
-            .await,
-        );
+        told.push(asked(format!("{api}/sandbox/{}/ports/4096/preview-url", sandbox.id)).await);
         told.push(asked(format!("{toolbox}/process/session")).await);
         told.push(asked(format!("{toolbox}/files?path=project")).await);
     }
@@ -540,16 +440,10 @@ fn in_processes(stack: &Stack, search: &Search) {
         };
         let arguments = read("cmdline");
         let found = search.find(&Searched::new("arguments", arguments.clone()));
-        assert!(
-            found.is_empty(),
-            "{command} has secrets among its arguments: {found:?}"
-        );
+        assert!(found.is_empty(), "{command} has secrets among its arguments: {found:?}");
         let environment = Searched::new("environment", read("environ"));
-        let mut found: Vec<String> = search
-            .find(&environment)
-            .into_iter()
-            .map(|one| one.secret)
-            .collect();
+        let mut found: Vec<String> =
+            search.find(&environment).into_iter().map(|one| one.secret).collect();
         found.sort();
         found.dedup();
         if environment.text.contains("OPENCODE_SERVER_PASSWORD=") {
@@ -560,16 +454,10 @@ fn in_processes(stack: &Stack, search: &Search) {
                 &["anthropic_api_key", "openrouter_api_key"]
             };
             let (password, found) = found.split_last().unwrap();
-            assert!(
-                found == keys && password.starts_with("password of "),
-                "{command}: {found:?}"
-            );
+            assert!(found == keys && password.starts_with("password of "), "{command}: {found:?}");
         } else {
             others += 1;
-            assert!(
-                found.is_empty(),
-                "{command} has secrets in its environment: {found:?}"
-            );
+            assert!(found.is_empty(), "{command} has secrets in its environment: {found:?}");
         }
     }
     assert!(
@@ -593,10 +481,8 @@ async fn keys_reach_the_model(world: &World, secrets: &[Secret]) {
     for call in &calls {
         assert_eq!(call.key.as_deref(), Some(&digits[..16]), "{call:?}");
     }
-    let printed = calls
-        .iter()
-        .filter(|call| call.text.contains("ANTHROPIC_API_KEY=dtn_secret_"))
-        .count();
+    let printed =
+        calls.iter().filter(|call| call.text.contains("ANTHROPIC_API_KEY=dtn_secret_")).count();
     assert_eq!(printed, Platform::ALL.len(), "{calls:#?}");
 }
 
@@ -610,23 +496,12 @@ async fn tokens_are_not_logged(world: &World, folder: &std::path::Path) {
     let mut tokens: Vec<String> = Vec::new();
     for request in requests(world, "discord", 0).await {
         let route = request["route"].as_str().unwrap_or_default().to_owned();
-        let token = route
-            .split("/webhooks/")
-            .nth(1)
-            .and_then(|rest| rest.split('/').nth(1));
+        let token = route.split("/webhooks/").nth(1).and_then(|rest| rest.split('/').nth(1));
         tokens.extend(token.map(str::to_owned));
     }
     tokens.sort();
     tokens.dedup();
     assert!(tokens.len() > 5, "only {} tokens were used", tokens.len());
-    let logged = tokens
-        .iter()
-        .filter(|token| log.contains(token.as_str()))
-        .count();
-    assert_eq!(
-        logged,
-        0,
-        "of {} tokens so many stand in the logs",
-        tokens.len()
-    );
+    let logged = tokens.iter().filter(|token| log.contains(token.as_str())).count();
+    assert_eq!(logged, 0, "of {} tokens so many stand in the logs", tokens.len());
 }

@@ -18,16 +18,8 @@ const NEWCOMER: &str = "U0GUEST0002";
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &COMMON,
-            "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint",
-            refused,
-        ),
-        on(
-            &CHAT,
-            "security::a_guest_who_becomes_a_member_is_let_in",
-            let_in,
-        ),
+        on(&COMMON, "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint", refused),
+        on(&CHAT, "security::a_guest_who_becomes_a_member_is_let_in", let_in),
     ]
 }
 
@@ -42,11 +34,7 @@ async fn told(world: &World, channel: &str, times: usize) {
         let told = world.slack.told(channel, GUEST).await?;
         let why = Refusal::Outsider.to_string();
         let found = told.iter().filter(|one| one.contains(&why)).count();
-        if found >= times {
-            Ok(())
-        } else {
-            Err(format!("{found} of {times}: {told:?}"))
-        }
+        if found >= times { Ok(()) } else { Err(format!("{found} of {times}: {told:?}")) }
     })
     .await;
 }
@@ -59,9 +47,7 @@ async fn refused(world: World) {
     // A task of their own.
     let (text, of_guest) = marked("echo: never");
     let done = slack.act(&mention(&world, GUEST, &text)).await.unwrap();
-    let thread = slack
-        .thread(&channel, done["ts"].as_str().unwrap())
-        .unwrap();
+    let thread = slack.thread(&channel, done["ts"].as_str().unwrap()).unwrap();
     let ended = eventually(VISIBLE_MS_MAX, "the guest's task is refused", async || {
         let session = world.session(&thread.key).await?;
         let ended = session.ended.first().cloned();
@@ -130,10 +116,7 @@ async fn let_in(world: World) {
         let (text, _) = marked("echo: hello");
         let asked = mention(&world, NEWCOMER, &text);
         let done = world.slack.act(&asked).await.unwrap();
-        let thread = world
-            .slack
-            .thread(&channel, done["ts"].as_str().unwrap())
-            .unwrap();
+        let thread = world.slack.thread(&channel, done["ts"].as_str().unwrap()).unwrap();
         let ended = eventually(VISIBLE_MS_MAX * 2, "the task ends", async || {
             let session = world.session(&thread.key).await?;
             let ended = session.ended.first().cloned();

@@ -69,11 +69,7 @@ async fn tries(world: World) {
         assert!(answer.contains(&format!("{name} is shut")), "{answer}");
     }
     let refusals = answer.matches(" says 404").count();
-    assert_eq!(
-        (answer.matches(" says ").count(), refusals),
-        (3, 3),
-        "{answer}"
-    );
+    assert_eq!((answer.matches(" says ").count(), refusals), (3, 3), "{answer}");
     for seen in ["model is open", "no keys", "\n0"] {
         assert!(answer.contains(seen), "{seen} is not in {answer}");
     }
@@ -90,41 +86,17 @@ async fn without_keys(world: World) {
         (Method::GET, format!("{}/live", ready.console)),
         (Method::GET, format!("{}/ui/state", ready.console)),
         (Method::GET, format!("{}/_control/seeds", ready.console)),
-        (
-            Method::POST,
-            format!("{}/_control/discord/interact", ready.console),
-        ),
-        (
-            Method::POST,
-            format!("{}/_control/slack/act", ready.console),
-        ),
+        (Method::POST, format!("{}/_control/discord/interact", ready.console)),
+        (Method::POST, format!("{}/_control/slack/act", ready.console)),
         (
             Method::GET,
-            format!(
-                "{}/channels/{}/messages",
-                ready.discord_api, ready.discord_channel_id
-            ),
+            format!("{}/channels/{}/messages", ready.discord_api, ready.discord_channel_id),
         ),
-        (
-            Method::GET,
-            format!("{}/_bobbin/functions", ready.aws_endpoint),
-        ),
-        (
-            Method::POST,
-            format!("{}/_bobbin/clock", ready.aws_endpoint),
-        ),
-        (
-            Method::POST,
-            format!("{}/_bobbin/breakpoints", ready.aws_endpoint),
-        ),
+        (Method::GET, format!("{}/_bobbin/functions", ready.aws_endpoint)),
+        (Method::POST, format!("{}/_bobbin/clock", ready.aws_endpoint)),
+        (Method::POST, format!("{}/_bobbin/breakpoints", ready.aws_endpoint)),
         (Method::GET, format!("{}/sandbox", ready.daytona_api)),
-        (
-            Method::POST,
-            format!(
-                "{}/_control/clock",
-                ready.daytona_api.trim_end_matches("/api")
-            ),
-        ),
+        (Method::POST, format!("{}/_control/clock", ready.daytona_api.trim_end_matches("/api"))),
         (Method::GET, format!("{model}/calls")),
     ];
     for (method, url) in refused {
@@ -137,10 +109,7 @@ async fn without_keys(world: World) {
     }
     // What needs no signature at AWS needs none here; everything else does.
     for (target, body) in [
-        (
-            "secretsmanager.GetSecretValue",
-            r#"{"SecretId": "local-IngressSecret"}"#,
-        ),
+        ("secretsmanager.GetSecretValue", r#"{"SecretId": "local-IngressSecret"}"#),
         ("DynamoDB_20120810.ListTables", "{}"),
         ("AmazonSQS.ListQueues", "{}"),
     ] {
@@ -154,11 +123,7 @@ async fn without_keys(world: World) {
                 .header("x-amz-target", target)
                 .header("authorization", authorization);
             let answer = http::send(request).await.expect("it is answered");
-            assert!(
-                [400, 403].contains(&answer.status),
-                "{target}: {}",
-                answer.text
-            );
+            assert!([400, 403].contains(&answer.status), "{target}: {}", answer.text);
             assert!(
                 answer.text.contains("Exception") && !answer.text.contains("SecretString"),
                 "{}",
@@ -174,19 +139,13 @@ async fn without_keys(world: World) {
         format!("{}/models", ready.model_api),
         format!("{}/health", ready.tools),
     ] {
-        for (name, value) in [
-            ("host", "rebound.example"),
-            ("origin", "http://rebound.example"),
-        ] {
+        for (name, value) in [("host", "rebound.example"), ("origin", "http://rebound.example")] {
             let key = if url.contains("/sandbox") {
                 format!("Bearer {}", ready.daytona_api_key)
             } else {
                 ready.control()
             };
-            let request = client
-                .get(&url)
-                .header("authorization", key)
-                .header(name, value);
+            let request = client.get(&url).header("authorization", key).header(name, value);
             let answer = http::send(request).await.expect("it is answered");
             assert_eq!(answer.status, 403, "{url} {name}: {}", answer.text);
         }

@@ -83,28 +83,20 @@ async fn missing() {
     assert!(before.len() >= 3, "{before:?}");
     let ready = world.ready.clone();
     world
-        .store(
-            "WorkerSecret",
-            &json!({"discord_bot_token": ready.discord_bot_token}),
-        )
+        .store("WorkerSecret", &json!({"discord_bot_token": ready.discord_bot_token}))
         .await
         .unwrap();
     copies_are_old().await;
     let (mut talk, turn) = world.begin(Platform::Discord, "echo: no sandbox").await;
     let ended = talk.ended(&turn).await;
-    let Outcome::Failed { reason } = &ended.outcome else {
-        panic!("{:?}", ended.outcome)
-    };
+    let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
     assert!(
         reason.contains("The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin secrets`."),
         "{reason}"
     );
 
     world
-        .store(
-            "ProviderSecret",
-            &json!({"daytona_api_key": ready.daytona_api_key}),
-        )
+        .store("ProviderSecret", &json!({"daytona_api_key": ready.daytona_api_key}))
         .await
         .unwrap();
     copies_are_old().await;
@@ -138,54 +130,34 @@ async fn replaced() {
 
     // Slack gives the old signing secret up at once: the first request that is signed with the new one has to pass.
     let new = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
-    world
-        .store("IngressSecret", &json!({"slack_signing_secret": new}))
-        .await
-        .unwrap();
+    world.store("IngressSecret", &json!({"slack_signing_secret": new})).await.unwrap();
     copies_are_old().await;
     assert_eq!(commanded(&world, new).await.status, 200);
     assert_eq!(commanded(&world, old).await.status, 401);
-    world
-        .store("IngressSecret", &json!({"slack_signing_secret": old}))
-        .await
-        .unwrap();
+    world.store("IngressSecret", &json!({"slack_signing_secret": old})).await.unwrap();
     copies_are_old().await;
     assert_eq!(commanded(&world, old).await.status, 200);
 
     // The provider knows one key only: with another one stored its calls are refused, and with its own they are not.
-    world
-        .store("ProviderSecret", &json!({"daytona_api_key": "dtn_another"}))
-        .await
-        .unwrap();
+    world.store("ProviderSecret", &json!({"daytona_api_key": "dtn_another"})).await.unwrap();
     // Nobody waits for the sweeper: its copy may be ten times as old.
-    let refused = eventually(
-        VISIBLE_MS_MAX,
-        "the sweeper uses it too",
-        async || match world.sweep().await {
+    let refused =
+        eventually(VISIBLE_MS_MAX, "the sweeper uses it too", async || match world.sweep().await {
             Err(refused) => Ok(refused),
             Ok(()) => Err("it uses the earlier one".to_owned()),
-        },
-    )
-    .await;
+        })
+        .await;
     assert!(refused.contains("could not be listed"), "{refused}");
     let (other, turn) = world.begin(Platform::Slack, "echo: never").await;
     let ended = other.ended(&turn).await;
-    let Outcome::Failed { reason } = &ended.outcome else {
-        panic!("{:?}", ended.outcome)
-    };
+    let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
     assert!(reason.contains("Daytona refused the API key."), "{reason}");
     world
-        .store(
-            "ProviderSecret",
-            &json!({"daytona_api_key": ready.daytona_api_key}),
-        )
+        .store("ProviderSecret", &json!({"daytona_api_key": ready.daytona_api_key}))
         .await
         .unwrap();
     copies_are_old().await;
-    eventually(VISIBLE_MS_MAX, "the sweeper uses the new one", async || {
-        world.sweep().await
-    })
-    .await;
+    eventually(VISIBLE_MS_MAX, "the sweeper uses the new one", async || world.sweep().await).await;
     let after = talk.say("echo: after").await;
     assert_eq!(talk.ended(&after).await.outcome, Outcome::Answered);
     talk.finish().await;
@@ -216,14 +188,10 @@ async fn of_another_account() {
     card_says(&talk, &second, SAID).await;
     let (other, third) = world.begin(Platform::Discord, "echo: a new one").await;
     card_says(&other, &third, SAID).await;
-    eventually(
-        VISIBLE_MS_MAX,
-        "the sweeper says so",
-        async || match world.sweep().await {
-            Err(told) if told.contains(SAID) => Ok(()),
-            other => Err(format!("{other:?}")),
-        },
-    )
+    eventually(VISIBLE_MS_MAX, "the sweeper says so", async || match world.sweep().await {
+        Err(told) if told.contains(SAID) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
     .await;
     let sandbox = talk.session().await.sandbox;
     assert_eq!(sandbox.generation, 1, "{sandbox:?}");
@@ -259,10 +227,7 @@ async fn commanded(world: &World, secret: &str) -> Answer {
     let request = http::client()
         .post(format!("{}/slack/commands", world.deployment.ingress))
         .header("content-type", "application/x-www-form-urlencoded")
-        .header(
-            "x-slack-signature",
-            super::signatures::hmac(secret, &at, &body),
-        )
+        .header("x-slack-signature", super::signatures::hmac(secret, &at, &body))
         .header("x-slack-request-timestamp", at)
         .body(body);
     http::send(request).await.unwrap()
@@ -284,14 +249,12 @@ async fn told(world: &World, words: &str) {
 /// From now on every copy that a function has was read before now is older than the bound.
 async fn copies_are_old() {
     let at = Instant::now() + Duration::from_millis(SECRETS_MS);
-    eventually(
-        VISIBLE_MS_MAX,
-        "copies are older than the bound",
-        async || match at.checked_duration_since(Instant::now()) {
+    eventually(VISIBLE_MS_MAX, "copies are older than the bound", async || {
+        match at.checked_duration_since(Instant::now()) {
             None => Ok(()),
             Some(left) => Err(format!("{left:?} are left")),
-        },
-    )
+        }
+    })
     .await;
 }
 

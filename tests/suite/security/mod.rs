@@ -44,26 +44,14 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn now_s() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// What the bot asked of a platform (`discord` or `slack`) after this sequence number, as the chat wrote it down.
 async fn requests(world: &World, platform: &str, after: i64) -> Vec<Value> {
-    let url = format!(
-        "{}/_control/{platform}/requests?after={after}",
-        world.ready.console
-    );
+    let url = format!("{}/_control/{platform}/requests?after={after}", world.ready.console);
     let client = http::client();
-    let list = http::call(
-        &client,
-        Method::GET,
-        &url,
-        &world.ready.control(),
-        &Value::Null,
-    )
-    .await;
+    let list = http::call(&client, Method::GET, &url, &world.ready.control(), &Value::Null).await;
     let list = list.and_then(|answer| answer.ok());
     let list = list.unwrap_or_else(|why| panic!("the requests cannot be read: {why}"));
     list["requests"].as_array().cloned().unwrap_or_default()
@@ -72,9 +60,7 @@ async fn requests(world: &World, platform: &str, after: i64) -> Vec<Value> {
 /// The newest sequence number, to read on from.
 async fn newest(world: &World, platform: &str) -> i64 {
     let all = requests(world, platform, 0).await;
-    all.last()
-        .and_then(|one| one["seq"].as_i64())
-        .unwrap_or_default()
+    all.last().and_then(|one| one["seq"].as_i64()).unwrap_or_default()
 }
 
 /// What waits on a queue or is being worked on, bodies included.

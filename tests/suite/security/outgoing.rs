@@ -19,10 +19,7 @@ use super::now_s;
 use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "security::a_file_at_a_private_address_is_named_and_no_connection_is_made",
-        files,
-    )]
+    vec![trial("security::a_file_at_a_private_address_is_named_and_no_connection_is_made", files)]
 }
 
 /// Counts who connects to a port of this machine.
@@ -43,11 +40,7 @@ impl Trap {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
         });
-        Self {
-            port,
-            connections,
-            task,
-        }
+        Self { port, connections, task }
     }
 
     fn connections(&self) -> u32 {
@@ -66,16 +59,10 @@ fn addresses(port: u16) -> Vec<(&'static str, String)> {
         ("decimal.txt", format!("http://2130706433:{port}/f")),
         ("octal.txt", format!("http://0177.0.0.1:{port}/f")),
         ("hex.txt", format!("http://0x7f.1:{port}/f")),
-        (
-            "userinfo.txt",
-            format!("https://cdn.discordapp.com@127.0.0.1:{port}/f"),
-        ),
+        ("userinfo.txt", format!("https://cdn.discordapp.com@127.0.0.1:{port}/f")),
         ("unspecified.txt", format!("http://0.0.0.0:{port}/f")),
         ("private.txt", "https://10.0.0.1/f".to_owned()),
-        (
-            "metadata.txt",
-            "http://169.254.169.254/latest/meta-data/".to_owned(),
-        ),
+        ("metadata.txt", "http://169.254.169.254/latest/meta-data/".to_owned()),
         ("scheme.txt", "file:///etc/passwd".to_owned()),
     ]
 }
@@ -84,10 +71,7 @@ async fn files() {
     // Loopback is open to the laptop stack's own platforms, so the bound on files is set to the number of addresses.
     let mut limits = quick();
     limits["attachments"] = json!(20);
-    let stack = Stack::start(&Options {
-        stand_in_agent: true,
-        ..Options::limits(limits)
-    });
+    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
     let world = World::of(&stack);
     let trap = Trap::set("127.0.0.1").await;
     for platform in Platform::ALL {
@@ -113,9 +97,7 @@ async fn files() {
     }
     assert_eq!(trap.connections(), 0, "somebody connected to the trap");
     // The trap is no dummy: it counts.
-    tokio::net::TcpStream::connect(("127.0.0.1", trap.port))
-        .await
-        .unwrap();
+    tokio::net::TcpStream::connect(("127.0.0.1", trap.port)).await.unwrap();
     bobbin_tests::wait::eventually(VISIBLE_MS_MAX, "the trap counts", async || {
         match trap.connections() {
             1 => Ok(()),

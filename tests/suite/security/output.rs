@@ -32,9 +32,7 @@ pub fn trials() -> Vec<Trial> {
                 "security::{}::what_is_said_pings_nobody_wherever_it_is_shown",
                 platform.word()
             );
-            on(&COMMON, &name, async move |world| {
-                said(world, platform).await
-            })
+            on(&COMMON, &name, async move |world| said(world, platform).await)
         })
         .collect()
 }
@@ -77,23 +75,15 @@ async fn said(world: World, platform: Platform) {
     talk.press(&permission, "Allow once").await;
     let question = talk
         .see(VISIBLE_MS_MAX * 2, "the question stands", |one| {
-            one.buttons
-                .iter()
-                .any(|button| button.label.contains("yes"))
+            one.buttons.iter().any(|button| button.label.contains("yes"))
         })
         .await;
-    let yes = question
-        .buttons
-        .iter()
-        .find(|one| one.label.contains("yes"));
+    let yes = question.buttons.iter().find(|one| one.label.contains("yes"));
     talk.press(&question, &yes.unwrap().label.clone()).await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let answer = talk.answer(&turn).await;
     assert!(answer.contains("behind the fences"), "{answer}");
-    assert!(
-        answer.contains(LINKS.split(" <").next().unwrap()),
-        "the links were changed: {answer}"
-    );
+    assert!(answer.contains(LINKS.split(" <").next().unwrap()), "the links were changed: {answer}");
 
     let mut talk = talk;
     let line: String = (0..LINE_CHARS / 5).map(|n| format!("w{n:04}")).collect();
@@ -148,10 +138,7 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
             let slack = &world.slack;
             let ts = format!("{}.000910", now_s());
             // As Slack sends what a person typed.
-            let typed = text
-                .replace('&', "&amp;")
-                .replace('<', "&lt;")
-                .replace('>', "&gt;");
+            let typed = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             let words = format!("<@{}> {typed}", world.ready.slack_bot_user_id);
             let mut event = slack.envelope("app_mention", "Ev0OUTPUT", &ts, &words);
             event["event"]["files"] = json!([{"id": "F9", "name": name, "size": 10, "mode": "hosted", "url_private": url}]);
@@ -164,10 +151,7 @@ async fn begin<'w>(world: &'w World, platform: Platform, text: &str, mark: Strin
 /// Whether a request to Discord carries words; if so, nobody is pinged by them. Without the field a message of a bot
 /// pings whatever it names, edits included.
 fn muted(request: &Value, own: &[&String]) -> bool {
-    let (body, route) = (
-        &request["body"],
-        request["route"].as_str().unwrap_or_default(),
-    );
+    let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
     let words = body.get("content").is_some() || body.get("components").is_some();
     let message = route.contains("/messages") || route.contains("/webhooks/");
     if !(words && message) || route.ends_with("/threads") {
@@ -178,12 +162,8 @@ fn muted(request: &Value, own: &[&String]) -> bool {
     let fields = 1 + usize::from(!called.is_empty());
     assert!(
         allowed["parse"] == json!([])
-            && allowed
-                .as_object()
-                .is_some_and(|allowed| allowed.len() == fields)
-            && called
-                .iter()
-                .all(|id| own.iter().any(|one| id == one.as_str())),
+            && allowed.as_object().is_some_and(|allowed| allowed.len() == fields)
+            && called.iter().all(|id| own.iter().any(|one| id == one.as_str())),
         "{route} could ping: {body}"
     );
     assert_ne!(body["tts"], true, "{route} would be read aloud");
@@ -193,10 +173,7 @@ fn muted(request: &Value, own: &[&String]) -> bool {
 /// Whether a request to Slack carries words; if so, no token in them is live but a time of ours and the name of the
 /// person who asked or of the bot itself.
 fn escaped(request: &Value, own: &[&String]) -> bool {
-    let (body, route) = (
-        &request["body"],
-        request["route"].as_str().unwrap_or_default(),
-    );
+    let (body, route) = (&request["body"], request["route"].as_str().unwrap_or_default());
     if !route.contains("/chat.") || body.get("text").is_none() {
         return false;
     }
@@ -204,15 +181,10 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
         assert!(body.get(field).is_none(), "{route} sets {field}: {body}");
     }
     if route.contains("chat.postMessage") {
-        assert_eq!(
-            (&body["unfurl_links"], &body["unfurl_media"]),
-            (&json!(false), &json!(false))
-        );
+        assert_eq!((&body["unfurl_links"], &body["unfurl_media"]), (&json!(false), &json!(false)));
     }
-    let mut texts = vec![(
-        "mrkdwn".to_owned(),
-        body["text"].as_str().unwrap_or_default().to_owned(),
-    )];
+    let mut texts =
+        vec![("mrkdwn".to_owned(), body["text"].as_str().unwrap_or_default().to_owned())];
     let blocks = match &body["blocks"] {
         // A form carries them as text.
         Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -229,10 +201,7 @@ fn escaped(request: &Value, own: &[&String]) -> bool {
             let live =
                 token.starts_with(['@', '!', '#']) && token[1..].starts_with(char::is_alphanumeric);
             let link = kind == "mrkdwn" && token.contains("://");
-            assert!(
-                ours || !(live || link),
-                "{route}: <{token}> is live in {kind}: {text}"
-            );
+            assert!(ours || !(live || link), "{route}: <{token}> is live in {kind}: {text}");
         }
         let outside_code = without_code(&text);
         for broadcast in ["@channel", "@here", "@everyone"] {

@@ -14,18 +14,8 @@ use serde_yaml_ng::Value;
 use crate::run::beside;
 
 /// Every service that a function calls, and those with which it could widen what it may do.
-const SERVICES: [&str; 10] = [
-    "dynamodb",
-    "sqs",
-    "secretsmanager",
-    "kms",
-    "scheduler",
-    "lambda",
-    "iam",
-    "sts",
-    "s3",
-    "logs",
-];
+const SERVICES: [&str; 10] =
+    ["dynamodb", "sqs", "secretsmanager", "kms", "scheduler", "lambda", "iam", "sts", "s3", "logs"];
 /// Where an action that a role has on some resource tells nothing there: ministack looks for every schedule in the default
 /// group, whatever group it is in, and does not take the ARN that it gives a group of logs for that group's.
 const UNSEEN: [&str; 2] = ["scheduler:", "logs:"];
@@ -70,9 +60,7 @@ fn matrix() {
         if may {
             *granted.entry(&cell.role).or_default() += 1;
         }
-        let somewhere = allowed[&cell.role]
-            .iter()
-            .any(|(action, _)| *action == cell.action);
+        let somewhere = allowed[&cell.role].iter().any(|(action, _)| *action == cell.action);
         let unseen = somewhere && UNSEEN.iter().any(|one| cell.action.starts_with(one));
         if may == cell.refused && !unseen {
             wrong.push(format!(
@@ -80,26 +68,13 @@ fn matrix() {
                 cell.role,
                 cell.action,
                 cell.resource,
-                if may {
-                    "the template allows it"
-                } else {
-                    "nothing allows it"
-                },
-                if cell.refused {
-                    "it was refused"
-                } else {
-                    "it was not refused"
-                },
+                if may { "the template allows it" } else { "nothing allows it" },
+                if cell.refused { "it was refused" } else { "it was not refused" },
                 cell.answer,
             ));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} cells are wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
     // Every permission of the template was tried, or it would stand there for nothing.
     for (role, permissions) in &allowed {
         let untried = |action: &str| UNTRIED.iter().any(|one| action.starts_with(one));
@@ -112,11 +87,7 @@ fn matrix() {
             assert!(there, "{role}: {action} on {resource} was not tried");
         }
     }
-    assert!(
-        tried.cells.len() >= CELLS_MIN,
-        "only {} cells",
-        tried.cells.len()
-    );
+    assert!(tried.cells.len() >= CELLS_MIN, "only {} cells", tried.cells.len());
     println!(
         "{} cells (role, action, resource) tried, allowed: {granted:?}; {} calls cannot be enforced there",
         tried.cells.len(),
@@ -160,9 +131,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
                     _ => {}
                 }
                 let policies = many(&properties["Policies"]).into_iter();
-                policies
-                    .flat_map(|policy| statements(&policy["PolicyDocument"]))
-                    .collect()
+                policies.flat_map(|policy| statements(&policy["PolicyDocument"])).collect()
             }
             // What a role has besides, under a condition of the template.
             Some("AWS::IAM::Policy") => {
@@ -207,10 +176,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
         let role = id.as_str().unwrap().to_owned();
         found.entry(role).or_default().extend(list);
     }
-    assert!(
-        found.len() >= 4,
-        "the template has fewer roles than it should"
-    );
+    assert!(found.len() >= 4, "the template has fewer roles than it should");
     found
 }
 
@@ -218,10 +184,7 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
 fn statements(policy: &Value) -> Vec<Permission> {
     let mut list = Vec::new();
     for statement in many(&policy["Statement"]) {
-        assert_eq!(
-            statement["Effect"], "Allow",
-            "only permissions are understood here"
-        );
+        assert_eq!(statement["Effect"], "Allow", "only permissions are understood here");
         for action in many(&statement["Action"]) {
             let action = action.as_str().unwrap();
             assert!(!action.contains('*'), "{action}: every action is named");
@@ -256,10 +219,7 @@ fn reads_no_record(ingress: &Value) {
     let keys = &tenants["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
     assert_eq!(many(keys), ["tenant:*"]);
     let named = &parked["ForAllValues:StringEquals"]["dynamodb:Attributes"];
-    assert_eq!(
-        many(named),
-        ["thread", "item", "parked", "receipt", "nudge"]
-    );
+    assert_eq!(many(named), ["thread", "item", "parked", "receipt", "nudge"]);
     assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
 }
 
@@ -270,10 +230,7 @@ fn marks_alone(sweeper: &Value) {
         panic!("{conditions:?}");
     };
     let named = &marks["ForAllValues:StringEquals"]["dynamodb:Attributes"];
-    assert_eq!(
-        many(named),
-        ["thread", "item", "due_at", "armed", "sweep", "swept"]
-    );
+    assert_eq!(many(named), ["thread", "item", "due_at", "armed", "sweep", "swept"]);
     let answered = &marks["StringEqualsIfExists"]["dynamodb:ReturnValues"];
     assert_eq!(many(answered), ["NONE", "UPDATED_OLD", "UPDATED_NEW"]);
 }
@@ -310,19 +267,12 @@ fn logical(resource: &Value) -> String {
     match tagged.tag.to_string().as_str() {
         "!Ref" => text.to_owned(),
         "!GetAtt" => text.split('.').next().unwrap().to_owned(),
-        "!Sub" => match text
-            .strip_prefix("${")
-            .and_then(|rest| rest.split_once(".Arn}"))
-        {
+        "!Sub" => match text.strip_prefix("${").and_then(|rest| rest.split_once(".Arn}")) {
             Some((id, path)) => format!("{id}{path}"),
             None => {
-                let ids = text
-                    .split("${")
-                    .skip(1)
-                    .filter_map(|rest| rest.split('}').next());
+                let ids = text.split("${").skip(1).filter_map(|rest| rest.split('}').next());
                 let own = ids.filter(|id| !id.starts_with("AWS::")).last();
-                own.unwrap_or_else(|| panic!("{text} names no resource of the template"))
-                    .to_owned()
+                own.unwrap_or_else(|| panic!("{text} names no resource of the template")).to_owned()
             }
         },
         other => panic!("{other} is not understood here"),

@@ -21,10 +21,7 @@ pub struct Secret {
 
 impl Secret {
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            value: value.into(),
-        }
+        Self { name: name.into(), value: value.into() }
     }
 }
 
@@ -50,10 +47,7 @@ pub struct Searched {
 
 impl Searched {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            text: text.into(),
-        }
+        Self { name: name.into(), text: text.into() }
     }
 }
 
@@ -69,20 +63,12 @@ impl Search {
     pub fn new(secrets: &[Secret]) -> Self {
         let mut needles = Vec::new();
         for Secret { name, value } in secrets {
-            assert!(
-                value.len() >= 12,
-                "{name} is too short to be told from other text"
-            );
+            assert!(value.len() >= 12, "{name} is too short to be told from other text");
             let mut add = |form: &'static str, text: String| {
-                let known = needles
-                    .iter()
-                    .any(|one: &Needle| one.secret == *name && one.text == text);
+                let known =
+                    needles.iter().any(|one: &Needle| one.secret == *name && one.text == text);
                 if !known {
-                    needles.push(Needle {
-                        secret: name.clone(),
-                        form,
-                        text,
-                    });
+                    needles.push(Needle { secret: name.clone(), form, text });
                 }
             };
             add("as it is", value.clone());
@@ -107,10 +93,7 @@ impl Search {
 
     /// What is found in a place.
     pub fn find(&self, place: &Searched) -> Vec<Found> {
-        let found = self
-            .needles
-            .iter()
-            .filter(|needle| place.text.contains(&needle.text));
+        let found = self.needles.iter().filter(|needle| place.text.contains(&needle.text));
         found
             .map(|needle| Found {
                 place: place.name.clone(),
@@ -163,11 +146,7 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// What of a file is searched: its bytes and its path, and the tables of a database, whose pages could cut a secret in two.
 pub fn of_file(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Searched> {
-    let name = path
-        .strip_prefix(root)
-        .unwrap_or(path)
-        .display()
-        .to_string();
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let mut places = Vec::new();
     if bytes.starts_with(SQLITE) {
         places.extend(tables(path, &name));
@@ -180,14 +159,9 @@ pub fn of_file(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Searched> {
 fn tables(path: &Path, name: &str) -> Vec<Searched> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let book = rusqlite::Connection::open_with_flags(path, flags).unwrap();
-    let mut names = book
-        .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")
-        .unwrap();
-    let names: Vec<String> = names
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(|name| name.unwrap())
-        .collect();
+    let mut names = book.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").unwrap();
+    let names: Vec<String> =
+        names.query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
     let mut places = Vec::new();
     for table in names {
         // A virtual table of a module that this program has not is kept in tables that are read like any other.
@@ -220,13 +194,10 @@ pub fn trials() -> Vec<Trial> {
             forms();
             Ok(())
         }),
-        Trial::test(
-            "security::search::what_is_planted_in_files_and_databases_is_found",
-            || {
-                planted();
-                Ok(())
-            },
-        ),
+        Trial::test("security::search::what_is_planted_in_files_and_databases_is_found", || {
+            planted();
+            Ok(())
+        }),
     ]
 }
 
@@ -237,14 +208,8 @@ fn forms() {
     for around in ["", "x", "xy", "xyz", "opencode:", "Bearer "] {
         let text = format!("{around}{secret}{around}");
         assert!(found(text.clone()), "as it is behind {around:?}");
-        assert!(
-            found(STANDARD_NO_PAD.encode(&text)),
-            "base64 behind {around:?}"
-        );
-        assert!(
-            found(URL_SAFE_NO_PAD.encode(&text)),
-            "base64url behind {around:?}"
-        );
+        assert!(found(STANDARD_NO_PAD.encode(&text)), "base64 behind {around:?}");
+        assert!(found(URL_SAFE_NO_PAD.encode(&text)), "base64url behind {around:?}");
         assert!(
             found(hex::encode(&text)) && found(hex::encode_upper(&text)),
             "hexadecimal behind {around:?}"
@@ -252,10 +217,7 @@ fn forms() {
     }
     let encoded = form_urlencoded::byte_serialize(secret.as_bytes()).collect::<String>();
     assert!(found(format!("a=1&b={encoded}")), "URL-encoded");
-    assert!(
-        found(encoded.to_lowercase()),
-        "URL-encoded in small letters"
-    );
+    assert!(found(encoded.to_lowercase()), "URL-encoded in small letters");
     assert!(found(secret.replace('/', "\\/")), "escaped");
     assert!(
         !found("canary/of+the=test".to_owned()) && !found(String::new()),
@@ -270,31 +232,24 @@ fn planted() {
     let looked = || {
         let all = files(folder.path()).into_iter();
         let all = all.flat_map(|(path, bytes)| of_file(folder.path(), &path, &bytes));
-        let mut names: Vec<String> = all
-            .flat_map(|place| search.find(&place))
-            .map(|found| found.place)
-            .collect();
+        let mut names: Vec<String> =
+            all.flat_map(|place| search.find(&place)).map(|found| found.place).collect();
         names.sort();
         names.dedup();
         names
     };
     let deep = folder.path().join("a/b/.c");
     std::fs::create_dir_all(&deep).unwrap();
-    std::fs::write(
-        deep.join("binary"),
-        [&[0, 255, 254][..], secret.as_bytes(), &[200]].concat(),
-    )
-    .unwrap();
+    std::fs::write(deep.join("binary"), [&[0, 255, 254][..], secret.as_bytes(), &[200]].concat())
+        .unwrap();
     std::fs::write(folder.path().join("clean"), "nothing").unwrap();
     assert_eq!(looked(), ["a/b/.c/binary"]);
     std::fs::write(folder.path().join(secret), "").unwrap();
     let book = rusqlite::Connection::open(folder.path().join("book")).unwrap();
-    book.execute_batch("CREATE TABLE t (a TEXT, b BLOB)")
-        .unwrap();
+    book.execute_batch("CREATE TABLE t (a TEXT, b BLOB)").unwrap();
     // Longer than a page: in the file it is cut.
     let long = format!("{}{secret}", "x".repeat(4_096 * 3 - 500));
-    book.execute("INSERT INTO t VALUES (?1, ?2)", ("x", long.into_bytes()))
-        .unwrap();
+    book.execute("INSERT INTO t VALUES (?1, ?2)", ("x", long.into_bytes())).unwrap();
     drop(book);
     let names = looked();
     assert!(names.contains(&"book: table t".to_owned()), "{names:?}");

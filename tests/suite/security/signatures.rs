@@ -30,11 +30,7 @@ pub fn trials() -> Vec<Trial> {
             "security::discord::what_is_not_signed_so_gets_401_and_no_place_on_a_queue",
             discord,
         ),
-        on(
-            &CHAT,
-            "security::slack::what_is_not_signed_so_gets_401_and_no_place_on_a_queue",
-            slack,
-        ),
+        on(&CHAT, "security::slack::what_is_not_signed_so_gets_401_and_no_place_on_a_queue", slack),
     ]
 }
 
@@ -60,12 +56,8 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
     let good = (scheme.sign)(&at, body);
     let (signature, timestamp) = (scheme.signature, scheme.timestamp);
     let both = |sent: &str, signed: String| vec![(signature, signed), (timestamp, sent.to_owned())];
-    let signed_at = |second: u64| {
-        both(
-            &second.to_string(),
-            (scheme.sign)(&second.to_string(), body),
-        )
-    };
+    let signed_at =
+        |second: u64| both(&second.to_string(), (scheme.sign)(&second.to_string(), body));
     let same = || body.to_owned();
     let digits = good.len() - good.trim_start_matches("v0=").len();
     let twisted = |old: char, new: char| good.replacen(old, &new.to_string(), 1);
@@ -75,31 +67,11 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
         .unwrap_or_else(|_| format!("{body}&"));
     vec![
         ("forged", same(), both(&at, scheme.forged.clone())),
-        (
-            "another key",
-            same(),
-            both(&at, (scheme.wrong_key)(&at, body)),
-        ),
-        (
-            "another platform's scheme",
-            same(),
-            both(&at, (scheme.foreign)(&at, body)),
-        ),
-        (
-            "cut by a byte",
-            same(),
-            both(&at, good[..good.len() - 2].to_owned()),
-        ),
-        (
-            "cut by half a byte",
-            same(),
-            both(&at, good[..good.len() - 1].to_owned()),
-        ),
-        (
-            "cut to its first half",
-            same(),
-            both(&at, good[..digits + 16].to_owned()),
-        ),
+        ("another key", same(), both(&at, (scheme.wrong_key)(&at, body))),
+        ("another platform's scheme", same(), both(&at, (scheme.foreign)(&at, body))),
+        ("cut by a byte", same(), both(&at, good[..good.len() - 2].to_owned())),
+        ("cut by half a byte", same(), both(&at, good[..good.len() - 1].to_owned())),
+        ("cut to its first half", same(), both(&at, good[..digits + 16].to_owned())),
         ("longer by a byte", same(), both(&at, format!("{good}00"))),
         (
             "one digit changed",
@@ -113,29 +85,13 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
                 },
             ),
         ),
-        (
-            "no hex",
-            same(),
-            both(&at, twisted(char::from(good.as_bytes()[digits]), 'g')),
-        ),
+        ("no hex", same(), both(&at, twisted(char::from(good.as_bytes()[digits]), 'g'))),
         ("an empty signature", same(), both(&at, String::new())),
-        (
-            "replayed after the five minutes",
-            same(),
-            signed_at(now - OUTSIDE_S),
-        ),
+        ("replayed after the five minutes", same(), signed_at(now - OUTSIDE_S)),
         ("replayed after a day", same(), signed_at(now - 86_400)),
         ("signed for later", same(), signed_at(now + OUTSIDE_S)),
-        (
-            "a second later than signed",
-            same(),
-            both(&(now + 1).to_string(), good.clone()),
-        ),
-        (
-            "a second earlier than signed",
-            same(),
-            both(&(now - 1).to_string(), good.clone()),
-        ),
+        ("a second later than signed", same(), both(&(now + 1).to_string(), good.clone())),
+        ("a second earlier than signed", same(), both(&(now - 1).to_string(), good.clone())),
         (
             "old, under a fresh time",
             same(),
@@ -149,45 +105,23 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
         (
             "a time in milliseconds",
             same(),
-            both(
-                &format!("{at}000"),
-                (scheme.sign)(&format!("{at}000"), body),
-            ),
+            both(&format!("{at}000"), (scheme.sign)(&format!("{at}000"), body)),
         ),
         (
             "a time with a sign",
             same(),
-            both(
-                &format!("+{}", &at[1..]),
-                (scheme.sign)(&format!("+{}", &at[1..]), body),
-            ),
+            both(&format!("+{}", &at[1..]), (scheme.sign)(&format!("+{}", &at[1..]), body)),
         ),
-        (
-            "a time in words",
-            same(),
-            both("now", (scheme.sign)("now", body)),
-        ),
+        ("a time in words", same(), both("now", (scheme.sign)("now", body))),
         ("an empty time", same(), both("", (scheme.sign)("", body))),
         (
             "a body changed after signing",
             body.replacen("harmless", "harmful!", 1),
             both(&at, good.clone()),
         ),
-        (
-            "a body with more behind it",
-            format!("{body} "),
-            both(&at, good.clone()),
-        ),
-        (
-            "a body cut after signing",
-            body[..body.len() - 1].to_owned(),
-            both(&at, good.clone()),
-        ),
-        (
-            "the same body written anew",
-            pretty,
-            both(&at, good.clone()),
-        ),
+        ("a body with more behind it", format!("{body} "), both(&at, good.clone())),
+        ("a body cut after signing", body[..body.len() - 1].to_owned(), both(&at, good.clone())),
+        ("the same body written anew", pretty, both(&at, good.clone())),
         ("an empty body", String::new(), both(&at, good.clone())),
         (
             "a digit moved from the time to the body",
@@ -223,11 +157,7 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
         (
             "the right signature twice",
             same(),
-            vec![
-                (signature, good.clone()),
-                (signature, good.clone()),
-                (timestamp, at.clone()),
-            ],
+            vec![(signature, good.clone()), (signature, good.clone()), (timestamp, at.clone())],
         ),
         (
             "two times, the right one first",
@@ -241,20 +171,13 @@ fn attempts(scheme: &Scheme<'_>, body: &str) -> Vec<Attempt> {
         (
             "two times, the right one last",
             same(),
-            vec![
-                (signature, good),
-                (timestamp, (now - 1).to_string()),
-                (timestamp, at),
-            ],
+            vec![(signature, good), (timestamp, (now - 1).to_string()), (timestamp, at)],
         ),
     ]
 }
 
 async fn send(url: &str, kind: &str, body: &str, headers: &[(&str, String)]) -> Answer {
-    let mut request = http::client()
-        .post(url)
-        .header("content-type", kind)
-        .body(body.to_owned());
+    let mut request = http::client().post(url).header("content-type", kind).body(body.to_owned());
     for (name, value) in headers {
         request = request.header(*name, value);
     }
@@ -266,39 +189,28 @@ fn accepted(state_dir: &Path) -> BTreeSet<String> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let file = state_dir.join("aws/aws.sqlite");
     let book = rusqlite::Connection::open_with_flags(file, flags).unwrap();
-    let mut rows = book
-        .prepare("SELECT deduplication_id FROM deduplication")
-        .unwrap();
+    let mut rows = book.prepare("SELECT deduplication_id FROM deduplication").unwrap();
     let ids = rows.query_map([], |row| row.get(0)).unwrap();
     ids.map(|id| id.unwrap()).collect()
 }
 
 fn none_accepted(world: &World, ids: &[String], tried: usize) {
     let there = accepted(&world.state_dir);
-    let through: Vec<&String> = ids
-        .iter()
-        .filter(|id| there.iter().any(|one| one.starts_with(id.as_str())))
-        .collect();
+    let through: Vec<&String> =
+        ids.iter().filter(|id| there.iter().any(|one| one.starts_with(id.as_str()))).collect();
     assert!(through.is_empty(), "reached a queue unsigned: {through:?}");
     println!("{tried} requests refused, none on a queue");
 }
 
 /// The id of a right request is in the book: what the table looks for would be found.
 async fn is_accepted(world: &World, id: &str) {
-    eventually(
-        VISIBLE_MS_MAX,
-        "a right request stands in the book",
-        async || {
-            if accepted(&world.state_dir)
-                .iter()
-                .any(|one| one.starts_with(id))
-            {
-                Ok(())
-            } else {
-                Err(format!("{id} is not there"))
-            }
-        },
-    )
+    eventually(VISIBLE_MS_MAX, "a right request stands in the book", async || {
+        if accepted(&world.state_dir).iter().any(|one| one.starts_with(id)) {
+            Ok(())
+        } else {
+            Err(format!("{id} is not there"))
+        }
+    })
     .await;
 }
 
@@ -330,11 +242,7 @@ async fn discord(world: World) {
         "guild_id": world.ready.discord_guild_id});
     let (mut ids, mut tried) = (Vec::new(), 0);
     for (name, channel, options) in [
-        (
-            "sandbox",
-            discord.channel(),
-            json!({"prompt": "echo: harmless"}),
-        ),
+        ("sandbox", discord.channel(), json!({"prompt": "echo: harmless"})),
         ("say", thread.clone(), json!({"prompt": "echo: harmless"})),
         ("reset", thread.clone(), json!({"prompt": "harmless"})),
         ("stop", thread.clone(), json!({"prompt": "harmless"})),
@@ -351,18 +259,12 @@ async fn discord(world: World) {
 
     // The same requests, signed, are taken: the table is about signatures and nothing else.
     let stop = discord.interaction("stop", &thread, &json!({}));
-    assert_eq!(
-        discord.deliver(&stop.to_string()).await.unwrap().status,
-        200
-    );
+    assert_eq!(discord.deliver(&stop.to_string()).await.unwrap().status, 200);
     is_accepted(&world, stop["id"].as_str().unwrap()).await;
     let (text, mark) = marked("echo: harmless");
     let start = discord.interaction("sandbox", &discord.channel(), &json!({"prompt": text}));
     let id = start["id"].as_str().unwrap();
-    assert_eq!(
-        discord.deliver(&start.to_string()).await.unwrap().status,
-        200
-    );
+    assert_eq!(discord.deliver(&start.to_string()).await.unwrap().status, 200);
     is_accepted(&world, id).await;
     let talk = world.found(Platform::Discord, id, &mark).await;
     assert_eq!(talk.ended(id).await.outcome, Outcome::Answered);
@@ -372,10 +274,7 @@ async fn discord(world: World) {
 async fn slack(world: World) {
     let slack = &world.slack;
     let ready = &world.ready;
-    let seed: [u8; 32] = hex::decode(&ready.discord_private_key)
-        .unwrap()
-        .try_into()
-        .unwrap();
+    let seed: [u8; 32] = hex::decode(&ready.discord_private_key).unwrap().try_into().unwrap();
     let scheme = Scheme {
         signature: "x-slack-signature",
         timestamp: "x-slack-request-timestamp",
@@ -407,18 +306,8 @@ async fn slack(world: World) {
     let id = |ts: &str| message_id(team, channel, ts, &[]);
     let click_id = |pressed_at: &str| message_id(team, channel, &root, &[pressed_at]);
     let table = [
-        (
-            "/slack/events",
-            "application/json",
-            mention(&ts(1), "echo: harmless"),
-            id(&ts(1)),
-        ),
-        (
-            "/slack/events",
-            "application/json",
-            mention(&ts(2), "stop harmless"),
-            id(&ts(2)),
-        ),
+        ("/slack/events", "application/json", mention(&ts(1), "echo: harmless"), id(&ts(1))),
+        ("/slack/events", "application/json", mention(&ts(2), "stop harmless"), id(&ts(2))),
         (
             "/slack/interactivity",
             "application/x-www-form-urlencoded",
@@ -451,30 +340,17 @@ async fn slack(world: World) {
     none_accepted(&world, &ids, tried);
 
     for (path, kind, body, id) in [
-        (
-            "/slack/events",
-            "application/json",
-            mention(&ts(3), "stop"),
-            Some(id(&ts(3))),
-        ),
+        ("/slack/events", "application/json", mention(&ts(3), "stop"), Some(id(&ts(3)))),
         (
             "/slack/interactivity",
             "application/x-www-form-urlencoded",
             click("1.000002"),
             Some(click_id("1.000002")),
         ),
-        (
-            "/slack/commands",
-            "application/x-www-form-urlencoded",
-            command,
-            None,
-        ),
+        ("/slack/commands", "application/x-www-form-urlencoded", command, None),
     ] {
         let at = now_s().to_string();
-        let headers = [
-            (scheme.signature, slack.sign(&at, &body)),
-            (scheme.timestamp, at),
-        ];
+        let headers = [(scheme.signature, slack.sign(&at, &body)), (scheme.timestamp, at)];
         let url = format!("{}{path}", world.deployment.ingress);
         let answer = send(&url, kind, &body, &headers).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");

@@ -33,23 +33,14 @@ const WORD: &str = "kingfisher";
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "security::two_tenants_swapped_on_every_call_do_not_reach_each_other",
-            swapped,
-        ),
-        trial(
-            "security::settings_of_one_tenant_count_for_no_other",
-            settings_apart,
-        ),
+        trial("security::two_tenants_swapped_on_every_call_do_not_reach_each_other", swapped),
+        trial("security::settings_of_one_tenant_count_for_no_other", settings_apart),
     ]
 }
 
 /// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the second.
 fn with_both(stand_in_agent: bool) -> (Stack, World) {
-    let first = Stack::start(&Options {
-        without_aws: true,
-        ..Options::default()
-    });
+    let first = Stack::start(&Options { without_aws: true, ..Options::default() });
     let (folder, ready) = (first.folder().clone(), first.ready.clone());
     first.end().unwrap();
     let stack = Stack::start_in(
@@ -74,11 +65,8 @@ async fn settings_apart() {
         let (mut ours, turn) = world.begin(platform, "echo: before").await;
         assert_eq!(ours.ended(&turn).await.outcome, Outcome::Answered);
         let tenant = ours.thread.key.tenant();
-        let closed = Settings {
-            version: 1,
-            open_to: ["nobody".to_owned()].into(),
-            ..Settings::default()
-        };
+        let closed =
+            Settings { version: 1, open_to: ["nobody".to_owned()].into(), ..Settings::default() };
         let item = json!({
             "thread": {"S": format!("tenant:{tenant}")}, "item": {"S": "settings"}, "version": {"N": "1"},
             "settings": {"S": serde_json::to_string(&closed).unwrap()},
@@ -120,9 +108,7 @@ async fn attacked(world: &World, platform: Platform) {
     // The first tenant has an ended turn, and one that waits for a decision.
     let (mut ours, ended) = world.begin(platform, &format!("echo: {WORD} one")).await;
     assert_eq!(ours.ended(&ended).await.outcome, Outcome::Answered);
-    let turn = ours
-        .say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt"))
-        .await;
+    let turn = ours.say(&format!("ask: echo {WORD} two > asked.txt; cat asked.txt")).await;
     let ask = ours
         .see(VISIBLE_MS_MAX * 2, "the permission is asked for", |one| {
             one.button("Allow once").is_some()
@@ -152,9 +138,7 @@ async fn attacked(world: &World, platform: Platform) {
         let control = queue(world, &world.deployment.control_queue_url).await;
         let messages = queue(world, &world.deployment.messages_queue_url).await;
         let others = messages.as_array().into_iter().flatten();
-        let others = others
-            .filter(|one| one["group_id"] != ours.thread.key.to_string())
-            .count();
+        let others = others.filter(|one| one["group_id"] != ours.thread.key.to_string()).count();
         match (control.as_array().map_or(0, Vec::len), others) {
             (0, 0) => Ok(()),
             (control, others) => Err(format!("{control} control words, {others} messages")),
@@ -162,21 +146,11 @@ async fn attacked(world: &World, platform: Platform) {
     })
     .await;
 
-    unchanged(
-        &before_attack,
-        &(ours.session().await, marks(world, &ours.thread.key).await),
-    );
+    unchanged(&before_attack, &(ours.session().await, marks(world, &ours.thread.key).await));
     let now = ours.sandbox().await;
-    assert_eq!(
-        (&now.id, &now.state),
-        (&sandbox.id, &sandbox.state),
-        "its sandbox was touched"
-    );
+    assert_eq!((&now.id, &now.state), (&sandbox.id, &sandbox.state), "its sandbox was touched");
     let asked = world.provider.download(&sandbox, "asked.txt").await;
-    assert!(
-        asked.is_err(),
-        "somebody else's click was taken for a yes: {asked:?}"
-    );
+    assert!(asked.is_err(), "somebody else's click was taken for a yes: {asked:?}");
 
     // The first tenant decides by itself, and its turn ends as it would have.
     ours.press(&ask, "Allow once").await;
@@ -187,10 +161,7 @@ async fn attacked(world: &World, platform: Platform) {
 
     let tenants = history(world, platform, before, &ours, &theirs, &foreign, &calls).await;
     tenants_apart(&tenants).unwrap();
-    println!(
-        "{word}: {} calls with another tenant's ids, without effect",
-        calls.len()
-    );
+    println!("{word}: {} calls with another tenant's ids, without effect", calls.len());
     // What the second tenant's calls have made in its own name is a sandbox of its own.
     let made = world.provider.of(&foreign).await.unwrap();
     assert!(made.iter().all(|one| one.id != sandbox.id), "{made:?}");
@@ -219,15 +190,9 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
 /// The items of a thread beside its session and what a look leaves for the next: marks and whatever else is kept.
 async fn marks(world: &World, thread: &ThreadKey) -> Vec<String> {
     let items = world.aws.scan(&world.deployment.table).await.unwrap();
-    let own = items
-        .iter()
-        .filter(|item| item["thread"]["S"] == thread.to_string());
+    let own = items.iter().filter(|item| item["thread"]["S"] == thread.to_string());
     let mut names: Vec<String> = own
-        .filter(|item| {
-            !["session", "parked"]
-                .iter()
-                .any(|own| item["item"]["S"] == **own)
-        })
+        .filter(|item| !["session", "parked"].iter().any(|own| item["item"]["S"] == **own))
         .map(ToString::to_string)
         .collect();
     names.sort();
@@ -258,46 +223,23 @@ async fn second(world: &World, platform: Platform) -> Talk<'_> {
                 &json!({"prompt": text}),
             );
             let answer = world.discord.deliver(&sent.to_string()).await.unwrap();
-            assert_eq!(
-                (answer.status, &answer.json()["type"]),
-                (200, &json!(5)),
-                "{answer:?}"
-            );
+            assert_eq!((answer.status, &answer.json()["type"]), (200, &json!(5)), "{answer:?}");
             let turn = sent["id"].as_str().unwrap().to_owned();
             let key = world.holder(&turn).await;
             let id = key.to_string().rsplit(':').next().unwrap().to_owned();
-            (
-                turn,
-                Thread {
-                    key,
-                    channel: id.clone(),
-                    root: id,
-                },
-            )
+            (turn, Thread { key, channel: id.clone(), root: id })
         }
         Platform::Slack => {
-            let (channel, ts) = (
-                world.ready.slack_channel_id.clone(),
-                format!("{}.000920", now_s()),
-            );
+            let (channel, ts) =
+                (world.ready.slack_channel_id.clone(), format!("{}.000920", now_s()));
             // Of the team whose token it is, as everybody whom that may be asked about.
             let of = json!({"team_id": world.ready.slack_team_id});
             world.slack.set_user(SLACK_PERSON, &of).await.unwrap();
             let sent = event(world, TEAM, &channel, &ts, None, &text);
-            assert_eq!(
-                world.slack.deliver(&sent.to_string()).await.unwrap().status,
-                200
-            );
+            assert_eq!(world.slack.deliver(&sent.to_string()).await.unwrap().status, 200);
             let key = ThreadKey::slack(TEAM, &channel, &ts).unwrap();
             let turn = bobbin_chat::slack::message_id(TEAM, &channel, &ts, &[]);
-            (
-                turn,
-                Thread {
-                    key,
-                    channel,
-                    root: ts,
-                },
-            )
+            (turn, Thread { key, channel, root: ts })
         }
     };
     world.talk(platform, thread, &turn, &mark)
@@ -326,32 +268,15 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
         sent
     };
     let mut sent = Vec::new();
-    for (guild, place) in [
-        (GUILD, &own),
-        (GUILD, &foreign),
-        (STRANGER_GUILD, &foreign),
-        (STRANGER_GUILD, &own),
-    ] {
+    for (guild, place) in
+        [(GUILD, &own), (GUILD, &foreign), (STRANGER_GUILD, &foreign), (STRANGER_GUILD, &own)]
+    {
         let ask = &wanted.ask;
-        sent.push((
-            guild,
-            click(
-                guild,
-                place,
-                &format!("v1:stop:{}", wanted.turn),
-                Value::Null,
-            ),
-        ));
+        sent.push((guild, click(guild, place, &format!("v1:stop:{}", wanted.turn), Value::Null)));
         for choice in ["once", "always", "reject", "o0"] {
-            sent.push((
-                guild,
-                click(guild, place, &format!("v1:ask:{ask}:{choice}"), Value::Null),
-            ));
+            sent.push((guild, click(guild, place, &format!("v1:ask:{ask}:{choice}"), Value::Null)));
         }
-        sent.push((
-            guild,
-            click(guild, place, &format!("v1:pick:{ask}"), json!(["o0"])),
-        ));
+        sent.push((guild, click(guild, place, &format!("v1:pick:{ask}"), json!(["o0"]))));
         sent.push((guild, click(guild, place, "v1:reply", Value::Null)));
     }
     for guild in [GUILD, STRANGER_GUILD] {
@@ -360,13 +285,7 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
         }
         sent.push((
             guild,
-            interaction(
-                world,
-                guild,
-                "say",
-                &foreign,
-                &json!({"prompt": "echo: cuckoo"}),
-            ),
+            interaction(world, guild, "say", &foreign, &json!({"prompt": "echo: cuckoo"})),
         ));
         let mut filled = interaction(world, guild, "", &foreign, &Value::Null);
         filled["type"] = 5.into();
@@ -378,10 +297,7 @@ async fn on_discord(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<Stri
         let answer = world.discord.deliver(&call.to_string()).await.unwrap();
         assert_eq!(answer.status, 200, "{call}: {answer:?}");
         if guild == STRANGER_GUILD {
-            assert!(
-                answer.text.contains("not enabled here"),
-                "a stranger was let in: {answer:?}"
-            );
+            assert!(answer.text.contains("not enabled here"), "a stranger was let in: {answer:?}");
         }
         told.push(format!("{} {}", call["token"], answer.text));
     }
@@ -398,9 +314,7 @@ fn event(
     text: &str,
 ) -> Value {
     let words = format!("<@{}> {text}", world.ready.slack_bot_user_id);
-    let mut sent = world
-        .slack
-        .envelope("app_mention", &format!("Ev{team}{ts}"), ts, &words);
+    let mut sent = world.slack.envelope("app_mention", &format!("Ev{team}{ts}"), ts, &words);
     sent["team_id"] = team.into();
     sent["authorizations"][0]["team_id"] = team.into();
     sent["event"]["team"] = team.into();
@@ -421,14 +335,7 @@ async fn in_slack(world: &World, wanted: &Wanted, theirs: &Thread) -> Vec<String
         for words in ["stop", "status", "reset", "help", "echo: cuckoo"] {
             n += 1;
             let ts = format!("{}.0009{n:02}", now_s() - 30);
-            let sent = event(
-                world,
-                team,
-                &foreign.channel,
-                &ts,
-                Some(&foreign.root),
-                words,
-            );
+            let sent = event(world, team, &foreign.channel, &ts, Some(&foreign.root), words);
             let answer = slack.deliver(&sent.to_string()).await.unwrap();
             assert_eq!(answer.status, 200, "{sent}: {answer:?}");
             told.push(answer.text);
@@ -516,23 +423,14 @@ async fn history(
     };
     let of_model = |key: &ThreadKey| -> Vec<String> {
         let id = agent(key);
-        let calls = model
-            .iter()
-            .filter(|call| id.is_some() && call.session_id == id);
-        calls
-            .map(|call| format!("{} {}", call.user, call.text))
-            .collect()
+        let calls = model.iter().filter(|call| id.is_some() && call.session_id == id);
+        calls.map(|call| format!("{} {}", call.user, call.text)).collect()
     };
-    let tokens: Vec<&str> = told
-        .iter()
-        .filter_map(|line| line.strip_prefix('"')?.split('"').next())
-        .collect();
+    let tokens: Vec<&str> =
+        told.iter().filter_map(|line| line.strip_prefix('"')?.split('"').next()).collect();
     // A call belongs to the second tenant if it goes to its thread, or answers one of its people.
     let second = |request: &Value| {
-        let (route, body) = (
-            request["route"].as_str().unwrap_or_default(),
-            &request["body"],
-        );
+        let (route, body) = (request["route"].as_str().unwrap_or_default(), &request["body"]);
         match platform {
             Platform::Discord => {
                 route.contains(&theirs.thread.channel)
@@ -550,16 +448,8 @@ async fn history(
             Platform::Slack => request["body"]["thread_ts"] == ours.thread.root.as_str(),
         }
     };
-    let text = |list: Vec<&Value>| {
-        list.into_iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-    };
-    let mut own = text(
-        made.iter()
-            .filter(|one| first(one) && !second(one))
-            .collect(),
-    );
+    let text = |list: Vec<&Value>| list.into_iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut own = text(made.iter().filter(|one| first(one) && !second(one)).collect());
     own.extend(of_model(&ours.thread.key));
     let mut other = text(made.iter().filter(|one| second(one)).collect());
     other.extend(of_model(&theirs.thread.key));
@@ -567,11 +457,8 @@ async fn history(
     other.extend(of_model(foreign));
     other.extend(told.iter().cloned());
     let belongings = async |talk: &Talk<'_>, word: &str| {
-        let mut list: Vec<String> = talk
-            .accepted
-            .iter()
-            .filter_map(|one| one.mark.clone())
-            .collect();
+        let mut list: Vec<String> =
+            talk.accepted.iter().filter_map(|one| one.mark.clone()).collect();
         list.push(word.to_owned());
         list.push(talk.sandbox().await.name);
         list.extend(agent(&talk.thread.key));

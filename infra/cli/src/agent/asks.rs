@@ -10,17 +10,10 @@ use tokio::sync::oneshot;
 pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
     let what = ask.patterns.join(", ");
     if !sits {
-        tell!(
-            "Refused, because nobody can be asked here: {} {what}",
-            ask.permission
-        );
+        tell!("Refused, because nobody can be asked here: {} {what}", ask.permission);
         return Reply::Reject;
     }
-    let always = if ask.always.is_empty() {
-        ""
-    } else {
-        ", (a)lways"
-    };
+    let always = if ask.always.is_empty() { "" } else { ", (a)lways" };
     let prompt = format!("Allow {} {what}? (y)es{always}, (n)o: ", ask.permission);
     match line(prompt).await.as_deref() {
         Some("y" | "yes") => Reply::Once,
@@ -32,20 +25,15 @@ pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
 /// Puts questions; none where the person, or nobody, answers.
 pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<String>>> {
     if !sits {
-        tell!(
-            "Turned down, because nobody can be asked here: {}",
-            ask.questions.first()?.question
-        );
+        tell!("Turned down, because nobody can be asked here: {}", ask.questions.first()?.question);
         return None;
     }
     let mut answers = Vec::new();
     for question in &ask.questions {
         let mut prompt = format!("{}\n", question.question);
         for (number, option) in question.options.iter().enumerate() {
-            let more = option
-                .description
-                .as_deref()
-                .map_or(String::new(), |text| format!(" ({text})"));
+            let more =
+                option.description.as_deref().map_or(String::new(), |text| format!(" ({text})"));
             prompt.push_str(&format!("  {}. {}{more}\n", number + 1, option.label));
         }
         prompt.push_str("Numbers, or your own words; empty turns it down: ");
@@ -62,10 +50,7 @@ fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(|word| {
             let place = word.parse::<usize>().ok()?.checked_sub(1)?;
-            question
-                .options
-                .get(place)
-                .map(|option| option.label.clone())
+            question.options.get(place).map(|option| option.label.clone())
         })
         .collect();
     numbers.unwrap_or_else(|| vec![said.to_owned()])
@@ -95,10 +80,7 @@ mod tests {
 
     #[test]
     fn numbers_choose_options_and_anything_else_is_said_as_it_is() {
-        let option = |label: &str| QuestionOption {
-            label: label.to_owned(),
-            description: None,
-        };
+        let option = |label: &str| QuestionOption { label: label.to_owned(), description: None };
         let question = QuestionInfo {
             question: "Which?".to_owned(),
             header: None,

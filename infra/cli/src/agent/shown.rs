@@ -48,10 +48,7 @@ impl Shown {
         }
         self.end_line();
         let why = status.message.as_deref().unwrap_or("it does not say why");
-        tell!(
-            "The model did not answer, and is asked again: {}",
-            one_line(why)
-        );
+        tell!("The model did not answer, and is asked again: {}", one_line(why));
     }
 
     /// Goes to the beginning of a line.
@@ -63,9 +60,11 @@ impl Shown {
 
     fn text(&mut self, event: &UniversalEvent) -> String {
         match &event.data {
-            UniversalEventData::Message {
-                message: UniversalMessage::Parsed(message),
-            } if message.role == "assistant" => self.message(message),
+            UniversalEventData::Message { message: UniversalMessage::Parsed(message) }
+                if message.role == "assistant" =>
+            {
+                self.message(message)
+            }
             UniversalEventData::TurnEnded { .. } if self.in_line => "\n".to_owned(),
             _ => String::new(),
         }
@@ -73,11 +72,7 @@ impl Shown {
 
     fn message(&mut self, message: &UniversalMessageParsed) -> String {
         let id = message.id.clone().unwrap_or_default();
-        let part = message
-            .metadata
-            .get("part")
-            .map(Value::to_string)
-            .unwrap_or_default();
+        let part = message.metadata.get("part").map(Value::to_string).unwrap_or_default();
         let grows = message.metadata.get("delta") == Some(&Value::Bool(true));
         let mut new = String::new();
         for one in &message.parts {
@@ -86,20 +81,12 @@ impl Shown {
                     let shown = self.texts.entry((id.clone(), part.clone())).or_default();
                     new.push_str(&grown(shown, text, grows));
                 }
-                UniversalMessagePart::ToolCall {
-                    id: call,
-                    name,
-                    input,
-                } => {
+                UniversalMessagePart::ToolCall { id: call, name, input } => {
                     let line = tool(name, input);
                     let key = format!("{} {line}", call.as_deref().unwrap_or_default());
                     let has_input = input.as_object().is_none_or(|input| !input.is_empty());
                     if has_input && self.calls.insert(key) {
-                        let start = if self.in_line || !new.is_empty() {
-                            "\n"
-                        } else {
-                            ""
-                        };
+                        let start = if self.in_line || !new.is_empty() { "\n" } else { "" };
                         new.push_str(&format!("{start}> {line}\n"));
                     }
                 }
@@ -126,13 +113,7 @@ fn tool(name: &str, input: &Value) -> String {
     let known = ["command", "filePath", "file_path", "path", "pattern", "url"];
     let what = known.iter().find_map(|key| input.get(key)?.as_str());
     let what = what.map_or_else(|| input.to_string(), str::to_owned);
-    let line: String = what
-        .lines()
-        .next()
-        .unwrap_or("")
-        .chars()
-        .take(INPUT_CHARS_MAX)
-        .collect();
+    let line: String = what.lines().next().unwrap_or("").chars().take(INPUT_CHARS_MAX).collect();
     format!("{name} {line}")
 }
 

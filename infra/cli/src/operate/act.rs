@@ -139,10 +139,7 @@ pub async fn carried(
     }
     let halted = if waits { Vec::new() } else { turns };
     let halted: Vec<TurnId> = halted.into_iter().map(|at_work| at_work.turn).collect();
-    let behind = chosen
-        .thread
-        .as_ref()
-        .map_or(0, |(_, flags)| flags.waiting().len());
+    let behind = chosen.thread.as_ref().map_or(0, |(_, flags)| flags.waiting().len());
     if behind > 0 {
         tell!(
             "{behind} prompts of this thread wait: they run afterwards, and bring a sandbox up again."
@@ -164,10 +161,7 @@ fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
     }
     let none = ThreadKey::discord("0", "0").ok()?;
     let session = Session {
-        sandbox: SandboxRecord {
-            in_use: Vec::new(),
-            ..record.clone()
-        },
+        sandbox: SandboxRecord { in_use: Vec::new(), ..record.clone() },
         ..Session::new(none, 0)
     };
     match outlook(&session, want) {
@@ -195,9 +189,8 @@ struct AtWork {
 /// The turns whose workspaces are in use, and that of the thread that was named, which may have none yet.
 async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandError> {
     let in_use = chosen.record.in_use.iter();
-    let mut turns: BTreeSet<(ThreadKey, TurnId)> = in_use
-        .map(|one| (one.thread.clone(), one.turn.clone()))
-        .collect();
+    let mut turns: BTreeSet<(ThreadKey, TurnId)> =
+        in_use.map(|one| (one.thread.clone(), one.turn.clone())).collect();
     if let Some((session, _)) = &chosen.thread
         && let Some(turn) = &session.turn
     {
@@ -210,11 +203,7 @@ async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandE
     let of = |(thread, turn): (ThreadKey, TurnId)| {
         let session = found.iter().find(|(session, _)| session.thread == thread);
         let present = session.and_then(|(session, _)| session.turn.clone());
-        AtWork {
-            found: present.filter(|present| present.id == turn),
-            thread,
-            turn,
-        }
+        AtWork { found: present.filter(|present| present.id == turn), thread, turn }
     };
     Ok(turns.into_iter().map(of).collect())
 }
@@ -228,21 +217,14 @@ fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String 
             span(now_ms().saturating_sub(turn.accepted_at_ms)),
             turn.id,
         ),
-        None => format!(
-            "The turn {} of {} is under way there",
-            at_work.turn, at_work.thread
-        ),
+        None => format!("The turn {} of {} is under way there", at_work.turn, at_work.thread),
     };
     let all: Vec<String> = turns.iter().map(one).collect();
     let them = if turns.len() == 1 { "it" } else { "them" };
     format!(
         "{}. Nothing was done.\nTry again when {} ended, or end {them} first: bobbin {} sandbox {} {said} --even-if-busy",
         all.join(". "),
-        if turns.len() == 1 {
-            "it has"
-        } else {
-            "they have"
-        },
+        if turns.len() == 1 { "it has" } else { "they have" },
         stack.said,
         verb(want),
     )
@@ -264,15 +246,9 @@ const fn verb(want: Operation) -> &'static str {
 async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
     let AtWork { thread, turn, .. } = at_work;
     let control = Control {
-        id: format!(
-            "halt-{}",
-            &digest(&["halt", &thread.to_string(), turn])[..24]
-        ),
+        id: format!("halt-{}", &digest(&["halt", &thread.to_string(), turn])[..24]),
         thread: thread.clone(),
-        by: Person {
-            id: String::new(),
-            name: OPERATOR.to_owned(),
-        },
+        by: Person { id: String::new(), name: OPERATOR.to_owned() },
         reply: Reply::Nobody,
         membership: Membership::default(),
         want: Want::Halt { turn: turn.clone() },
@@ -289,11 +265,7 @@ pub async fn ask(
     group: &ThreadKey,
 ) -> Result<(TurnId, Ms), CommandError> {
     let accepted_at_ms = now_ms();
-    let id = TurnId::from(format!(
-        "{}-{}-{accepted_at_ms}",
-        want.word(),
-        group.short_hash()
-    ));
+    let id = TurnId::from(format!("{}-{}-{accepted_at_ms}", want.word(), group.short_hash()));
     let message = Message {
         id: id.clone(),
         thread: group.clone(),
@@ -348,10 +320,7 @@ pub fn shown(
     halted: Vec<TurnId>,
 ) -> Result<Output, CommandError> {
     let phase = record.phase.word();
-    let made = record
-        .snapshots
-        .iter()
-        .find(|one| one.at_ms == *asked_at_ms);
+    let made = record.snapshots.iter().find(|one| one.at_ms == *asked_at_ms);
     let made = made.filter(|_| want == Operation::Snapshot);
     let snapshot = made.map(|one| one.name.clone());
     let look = match chosen.thread() {
@@ -371,9 +340,7 @@ pub fn shown(
             let done = done(stack, want, &chosen.record, snapshot.as_deref());
             ("done", None, done, Status::Done)
         }
-        Some(Operated {
-            trouble: Some(why), ..
-        }) => (
+        Some(Operated { trouble: Some(why), .. }) => (
             "failed",
             Some(why.clone()),
             format!(
@@ -436,27 +403,16 @@ mod tests {
 
     #[test]
     fn what_would_come_to_nothing_is_said_before_it_is_asked_for() {
-        let own = |phase| SandboxRecord {
-            phase,
-            ..SandboxRecord::default()
-        };
-        let named = |phase| SandboxRecord {
-            name: Some("frontend".parse().expect("a name")),
-            ..own(phase)
-        };
+        let own = |phase| SandboxRecord { phase, ..SandboxRecord::default() };
+        let named =
+            |phase| SandboxRecord { name: Some("frontend".parse().expect("a name")), ..own(phase) };
         let why = pointless(&own(Phase::Paused), Operation::Pause);
         assert_eq!(why, Some("it is paused already"));
         let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
         assert_eq!(why, Some("the thread has no sandbox"));
         // A name is something to be destroyed, too.
-        assert_eq!(
-            pointless(&named(Phase::Destroyed), Operation::Destroy),
-            None
-        );
-        let closing = SandboxRecord {
-            closing: Some(Person::default()),
-            ..named(Phase::Active)
-        };
+        assert_eq!(pointless(&named(Phase::Destroyed), Operation::Destroy), None);
+        let closing = SandboxRecord { closing: Some(Person::default()), ..named(Phase::Active) };
         let why = pointless(&closing, Operation::Snapshot);
         assert_eq!(why, Some("somebody has asked for its end"));
         assert_eq!(pointless(&closing, Operation::Destroy), None);

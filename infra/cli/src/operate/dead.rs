@@ -93,10 +93,7 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
         _ => None,
     };
     let (replay, trouble) = match &about {
-        None => (
-            replay::replay(dead_letter.body.as_ref().ok(), None, false, now_ms),
-            None,
-        ),
+        None => (replay::replay(dead_letter.body.as_ref().ok(), None, false, now_ms), None),
         Some((thread, id)) => match stack.store.load(thread, id).await {
             Ok(found) => (
                 replay::replay(
@@ -107,20 +104,14 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
                 ),
                 None,
             ),
-            Err(error) => (
-                Replay::Unreadable,
-                Some(format!("its thread's record: {error}")),
-            ),
+            Err(error) => (Replay::Unreadable, Some(format!("its thread's record: {error}"))),
         },
     };
     let (state, why) = words(&replay);
     let line = Line {
         id: dead_letter.id.clone(),
         queue: dead_letter.queue,
-        what: dead_letter
-            .body
-            .as_ref()
-            .map_or_else(|_| "?".to_owned(), kind),
+        what: dead_letter.body.as_ref().map_or_else(|_| "?".to_owned(), kind),
         of: thread_of_group(&dead_letter.group)
             .map_or_else(|| dead_letter.group.clone(), |thread| thread.to_string()),
         dead_since_ms: dead_letter.dead_since_ms,
@@ -128,35 +119,23 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
         why: trouble.unwrap_or(why),
         done: None,
     };
-    Judged {
-        dead_letter,
-        replay,
-        line,
-    }
+    Judged { dead_letter, replay, line }
 }
 
 fn words(replay: &Replay) -> (&'static str, String) {
     match replay {
-        Replay::Send => (
-            "open",
-            "never ended: if it is sent again, it is worked on".to_owned(),
-        ),
+        Replay::Send => ("open", "never ended: if it is sent again, it is worked on".to_owned()),
         Replay::Ended => (
             "ended",
             "its turn has ended, and whoever waits was told: nothing is left to do".to_owned(),
         ),
-        Replay::UnderWay => (
-            "running",
-            "its turn is under way: nothing is left to do".to_owned(),
-        ),
-        Replay::TooLate => (
-            "over",
-            "it meant what was so then: say it again where it was said".to_owned(),
-        ),
-        Replay::AsksItself => (
-            "over",
-            "the sweeper or the next prompt does the same by itself".to_owned(),
-        ),
+        Replay::UnderWay => ("running", "its turn is under way: nothing is left to do".to_owned()),
+        Replay::TooLate => {
+            ("over", "it meant what was so then: say it again where it was said".to_owned())
+        }
+        Replay::AsksItself => {
+            ("over", "the sweeper or the next prompt does the same by itself".to_owned())
+        }
         Replay::Unreadable => (
             "unreadable",
             "this version cannot read it: use the bobbin of the commit that is deployed".to_owned(),
@@ -208,19 +187,14 @@ fn kind(body: &Body) -> String {
 async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
     for dead_letter in all {
         if let Err(error) = queues.put_back(dead_letter, 0).await {
-            tell!(
-                "{error}; {} comes back by itself within a minute.",
-                dead_letter.id
-            );
+            tell!("{error}; {} comes back by itself within a minute.", dead_letter.id);
         }
     }
 }
 
 fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
     if judged.is_empty() {
-        let answer = Answer {
-            letters: Vec::new(),
-        };
+        let answer = Answer { letters: Vec::new() };
         let words = "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)";
         return Output::new(words.to_owned(), &answer, Status::Notice);
     }
@@ -266,10 +240,7 @@ async fn send(
         }
         lines.push(one.line);
     }
-    let sent = lines
-        .iter()
-        .filter(|line| line.done == Some("sent"))
-        .count();
+    let sent = lines.iter().filter(|line| line.done == Some("sent")).count();
     let code = match sent {
         _ if failed => Status::Failed,
         0 => Status::Notice,
@@ -281,10 +252,9 @@ async fn send(
 
 fn follow(stack: &Stack, dead_letter: &DeadLetter) -> String {
     match thread_of_group(&dead_letter.group) {
-        Some(thread) => format!(
-            "sent again; follow it with: bobbin {} thread follow {thread}",
-            stack.said
-        ),
+        Some(thread) => {
+            format!("sent again; follow it with: bobbin {} thread follow {thread}", stack.said)
+        }
         None => "sent again".to_owned(),
     }
 }
@@ -302,9 +272,5 @@ fn shown(lines: &[Line]) -> String {
         ]
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
-    table(
-        ["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"],
-        &rows,
-        Style::of_output(),
-    )
+    table(["ID", "QUEUE", "WHAT", "OF", "DEAD", "WHY"], &rows, Style::of_output())
 }

@@ -34,11 +34,7 @@ struct Forgotten {
 /// Everything that is stored of a thread. JSON, with `--json` or without.
 pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError> {
     let thread = what.thread.key(stack).await?;
-    let items = stack
-        .store
-        .everything(&thread)
-        .await
-        .map_err(|e| e.to_string())?;
+    let items = stack.store.everything(&thread).await.map_err(|e| e.to_string())?;
     let mut listed = Vec::new();
     for provider in stack.providers().await? {
         let here = provider.list(None).await;
@@ -89,11 +85,9 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
         } else {
             format!("sandbox destroy {thread}")
         };
-        return Err(format!(
-            "Nothing was deleted: {why}. First: bobbin {} {first}",
-            stack.said
-        )
-        .into());
+        return Err(
+            format!("Nothing was deleted: {why}. First: bobbin {} {first}", stack.said).into()
+        );
     }
     let queues = stack.queues()?;
     let want = Operation::Forget;
@@ -118,9 +112,6 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
          What stays: ids of ended turns (a message that comes twice is not worked on twice) and the number of the last sandbox.\n\
          What is not here: the messages in the chat, what was pushed elsewhere, backups of the table (35 days), logs (ids only)."
     );
-    let forgotten = Forgotten {
-        thread: thread.to_string(),
-        deleted,
-    };
+    let forgotten = Forgotten { thread: thread.to_string(), deleted };
     Output::new(words, &forgotten, Status::Done)
 }

@@ -73,12 +73,7 @@ impl Answer {
         link: Option<String>,
         turn: Option<TurnAnswer>,
     ) -> Self {
-        Self {
-            id: id.to_string(),
-            thread: thread.to_string(),
-            link,
-            turn,
-        }
+        Self { id: id.to_string(), thread: thread.to_string(), link, turn }
     }
 }
 
@@ -100,10 +95,7 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
             .cloned()
             .ok_or_else(|| CommandError::not_found(format!("Nothing has run in {thread} yet.")))?,
     };
-    let known = session
-        .turn
-        .as_ref()
-        .is_some_and(|present| present.covers(&turn))
+    let known = session.turn.as_ref().is_some_and(|present| present.covers(&turn))
         || flags.queued.contains_key(&turn)
         || ended(stack, &session, &turn).await?.is_some();
     if !known {
@@ -112,12 +104,7 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
             stack.said
         )));
     }
-    let wanted = Wanted {
-        thread: &thread,
-        turn: &turn,
-        within_ms: what.within_ms,
-        is_sent: false,
-    };
+    let wanted = Wanted { thread: &thread, turn: &turn, within_ms: what.within_ms, is_sent: false };
     follow(stack, wanted, None, json).await
 }
 
@@ -168,10 +155,7 @@ async fn ended(
     if of_record.is_none() && session.ended.is_empty() {
         return Ok(None);
     }
-    let entries = stack
-        .store
-        .entries(&session.thread, std::slice::from_ref(turn))
-        .await;
+    let entries = stack.store.entries(&session.thread, std::slice::from_ref(turn)).await;
     let entry = entries.map_err(|e| e.to_string())?.pop();
     let outcome = of_record.map(|EndedTurn { outcome, .. }| outcome.clone());
     let outcome = outcome.or_else(|| entry.as_ref().map(|entry| entry.outcome.clone()));
@@ -223,8 +207,7 @@ impl<'a> Following<'a> {
                 self.screen.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
             }
             let line = far.line(self.ear.step().as_deref());
-            self.screen
-                .progress(&line, &far.line(None), began.elapsed());
+            self.screen.progress(&line, &far.line(None), began.elapsed());
             self.ear.listen(TICK).await;
             let words = self.ear.words();
             self.say(&words);
@@ -278,11 +261,7 @@ impl<'a> Following<'a> {
         &self,
         session: &Session,
     ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
-        if session
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.covers(self.turn))
-        {
+        if session.turn.as_ref().is_some_and(|turn| turn.covers(self.turn)) {
             return Ok(None);
         }
         ended(self.stack, session, self.turn).await
@@ -322,12 +301,9 @@ impl<'a> Following<'a> {
         self.screen.finish();
         let took = span(stands.took_ms);
         let (word, why, status, told) = match outcome {
-            Outcome::Answered | Outcome::Joined { .. } => (
-                "answered",
-                None,
-                Status::Done,
-                format!("Answered after {took}."),
-            ),
+            Outcome::Answered | Outcome::Joined { .. } => {
+                ("answered", None, Status::Done, format!("Answered after {took}."))
+            }
             Outcome::Failed { reason } => {
                 let told = format!("The turn has failed after {took}: {reason}");
                 ("failed", Some(reason), Status::TurnFailed, told)

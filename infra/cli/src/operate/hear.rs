@@ -68,11 +68,7 @@ impl<'a> Ear<'a> {
             return;
         };
         let run = Run {
-            sandbox: sandbox_name(
-                &self.stack.name,
-                &session.sandbox_key(),
-                prompted.generation,
-            ),
+            sandbox: sandbox_name(&self.stack.name, &session.sandbox_key(), prompted.generation),
             at: session.sandbox.provider.clone(),
             runtime: session.sandbox.runtime.clone(),
             session: agent.clone(),
@@ -148,10 +144,7 @@ impl<'a> Ear<'a> {
 
     /// The words so far, in pieces of which only the last still grows.
     pub fn words(&self) -> Vec<String> {
-        self.watch
-            .as_ref()
-            .map(|watch| watch.words())
-            .unwrap_or_default()
+        self.watch.as_ref().map(|watch| watch.words()).unwrap_or_default()
     }
 
     /// What the agent does at the moment.

@@ -35,15 +35,10 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let name = sandbox_name(&stack.name, &chosen.key, chosen.record.generation);
     let provider = stack.provider_of(&chosen.record).await?;
     let sandbox = running(stack, &*provider, &name, &chosen).await?;
-    let which = if what.server {
-        Which::Server
-    } else {
-        Which::Agent
-    };
+    let which = if what.server { Which::Server } else { Which::Agent };
     let end = From::End { lines: what.lines };
-    let (text, position) = agent_log::read(&*provider, &sandbox, which, end)
-        .await
-        .map_err(|why| trouble(&why))?;
+    let (text, position) =
+        agent_log::read(&*provider, &sandbox, which, end).await.map_err(|why| trouble(&why))?;
     if what.follow {
         return follow(&*provider, &sandbox, which, what, (text, position)).await;
     }
@@ -53,11 +48,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
         file: &position.file,
         lines: text.lines().collect(),
     };
-    let code = if answer.lines.is_empty() {
-        Status::Notice
-    } else {
-        Status::Done
-    };
+    let code = if answer.lines.is_empty() { Status::Notice } else { Status::Done };
     let words = if answer.lines.is_empty() {
         format!("{} is empty.", position.file)
     } else {
@@ -83,7 +74,7 @@ async fn running(
         }
         Err(error) => {
             return Err(
-                format!("The sandbox could not be read: {error}. Try again in a minute.").into(),
+                format!("The sandbox could not be read: {error}. Try again in a minute.").into()
             );
         }
     };

@@ -45,10 +45,7 @@ impl FromStr for Meant {
         if !is_end {
             return Err(format!("{bad}, nor the end of one"));
         }
-        Ok(Self::Short {
-            head: head.to_owned(),
-            end: end.to_owned(),
-        })
+        Ok(Self::Short { head: head.to_owned(), end: end.to_owned() })
     }
 }
 

@@ -33,11 +33,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
         failed: Vec::new(),
     };
     if found.is_empty() {
-        let code = if what.destroy {
-            Status::Notice
-        } else {
-            Status::Done
-        };
+        let code = if what.destroy { Status::Notice } else { Status::Done };
         return Output::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
     }
     if !what.destroy {
@@ -56,39 +52,21 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
         }
     }
     let mut lines: Vec<String> = Vec::new();
-    lines.extend(
-        answer
-            .destroyed
-            .iter()
-            .map(|name| format!("{name}: deleted")),
-    );
+    lines.extend(answer.destroyed.iter().map(|name| format!("{name}: deleted")));
     lines.extend(answer.failed.iter().map(|(name, why)| {
         format!("{name}: not deleted: {why}. Try again; the sweeper goes on trying too.")
     }));
     if found.len() > DESTROYED_MAX {
-        lines.push(format!(
-            "{} are left: repeat it.",
-            found.len() - DESTROYED_MAX
-        ));
+        lines.push(format!("{} are left: repeat it.", found.len() - DESTROYED_MAX));
     }
-    let code = if answer.failed.is_empty() {
-        Status::Done
-    } else {
-        Status::Failed
-    };
+    let code = if answer.failed.is_empty() { Status::Done } else { Status::Failed };
     Output::new(lines.join("\n"), &answer, code)
 }
 
 /// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
 async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
-    let judged = judge(
-        &stack.store,
-        &stack.id,
-        &one.sandbox,
-        now_ms(),
-        (&stack.limits).into(),
-    )
-    .await;
+    let judged =
+        judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits).into()).await;
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }

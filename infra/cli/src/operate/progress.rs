@@ -53,10 +53,7 @@ fn at_work(session: &Session, turn: &Turn) -> String {
         && !session.sandbox.is_in_use_by(&session.thread, &turn.id)
         && let Some(holder) = session.sandbox.common_in_use_by(&session.thread)
     {
-        return format!(
-            "waits for the turn of {} in the same checkout",
-            holder.thread
-        );
+        return format!("waits for the turn of {} in the same checkout", holder.thread);
     }
     let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
     let words = match (&turn.stage, phase) {
@@ -68,10 +65,7 @@ fn at_work(session: &Session, turn: &Turn) -> String {
         (Stage::Received { .. }, _) => "gets its sandbox",
     };
     match &turn.trouble {
-        Some(why) => format!(
-            "{words} (trouble: {})",
-            shorten(&one_line(why), STEP_CHARS_MAX)
-        ),
+        Some(why) => format!("{words} (trouble: {})", shorten(&one_line(why), STEP_CHARS_MAX)),
         None => words.to_owned(),
     }
 }
@@ -138,19 +132,9 @@ mod tests {
         assert_eq!(heard(&mut words, &["I look"]), "ook");
         assert_eq!(heard(&mut words, &["I look"]), "");
         assert_eq!(heard(&mut words, &["I look.", "Done"]), ".\n\nDone");
-        assert_eq!(
-            heard(&mut words, &[]),
-            "",
-            "a connection that was just made knows nothing"
-        );
-        assert_eq!(
-            heard(&mut words, &["I look.", "Done, all of it."]),
-            ", all of it."
-        );
-        assert_eq!(
-            heard(&mut words, &["I look.", "Otherwise"]),
-            "\n\nOtherwise"
-        );
+        assert_eq!(heard(&mut words, &[]), "", "a connection that was just made knows nothing");
+        assert_eq!(heard(&mut words, &["I look.", "Done, all of it."]), ", all of it.");
+        assert_eq!(heard(&mut words, &["I look.", "Otherwise"]), "\n\nOtherwise");
     }
 
     #[test]
@@ -161,13 +145,7 @@ mod tests {
         let session = Session::new(thread, 1);
         let far = Far::of(Some(&session), &flags, &id);
         assert_eq!(far.line(None), "destroyed · waits for a worker");
-        let far = Far {
-            phase: "active",
-            stage: "running".to_owned(),
-        };
-        assert_eq!(
-            far.line(Some("Run\nthe tests")),
-            "active · running · Run the tests"
-        );
+        let far = Far { phase: "active", stage: "running".to_owned() };
+        assert_eq!(far.line(Some("Run\nthe tests")), "active · running · Run the tests");
     }
 }

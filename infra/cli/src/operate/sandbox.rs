@@ -76,12 +76,7 @@ pub async fn chosen(
             stack.said
         ))
     })?;
-    Ok(Chosen {
-        key,
-        record,
-        thread: None,
-        said,
-    })
+    Ok(Chosen { key, record, thread: None, said })
 }
 
 async fn of_thread(stack: &Stack, thread: &ThreadKey) -> Result<Chosen, CommandError> {

@@ -102,16 +102,12 @@ pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>,
             format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
         })?;
         // Those of another stack of this name are none of this one's business.
-        let here = here
-            .into_iter()
-            .filter(|sandbox| !sandbox.is_foreign(&stack.id));
+        let here = here.into_iter().filter(|sandbox| !sandbox.is_foreign(&stack.id));
         listed.extend(here.map(|sandbox| (sandbox, Arc::clone(&provider))));
     }
     let owner = |sandbox: &Sandbox| sandbox.owner().map(|(key, _)| key);
-    let owners: BTreeSet<SandboxKey> = listed
-        .iter()
-        .filter_map(|(sandbox, _)| owner(sandbox))
-        .collect();
+    let owners: BTreeSet<SandboxKey> =
+        listed.iter().filter_map(|(sandbox, _)| owner(sandbox)).collect();
     let records = stack.store.sandboxes(&owners).await;
     let records = records.map_err(|e| e.to_string())?;
     let mut all = Vec::new();
@@ -150,24 +146,14 @@ fn judge(
         }
     };
     let record = record.ok().flatten();
-    Found {
-        line: line(&sandbox, record.as_ref(), &judged),
-        sandbox,
-        provider,
-        key,
-        record,
-        judged,
-    }
+    Found { line: line(&sandbox, record.as_ref(), &judged), sandbox, provider, key, record, judged }
 }
 
 fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> Line {
     let owner = sandbox.owner();
-    let is_live = owner
-        .as_ref()
-        .zip(record)
-        .is_some_and(|((_, generation), record)| {
-            record.generation == *generation && record.is_alive()
-        });
+    let is_live = owner.as_ref().zip(record).is_some_and(|((_, generation), record)| {
+        record.generation == *generation && record.is_alive()
+    });
     Line {
         name: Some(sandbox.name.clone()),
         id: Some(sandbox.id.clone()),
@@ -198,8 +184,7 @@ pub fn shown(found: &[Found]) -> String {
             sandbox.name.clone(),
             line.thread.clone().unwrap_or_else(none),
             line.state.clone(),
-            line.created_at_ms
-                .map_or_else(none, |at| span(now_ms.saturating_sub(at))),
+            line.created_at_ms.map_or_else(none, |at| span(now_ms.saturating_sub(at))),
             line.belongs.to_owned(),
         ]
     };

@@ -158,16 +158,12 @@ pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, Comma
         Channel::Discord(channel) => {
             let (discord, _) = stack.discord().await?;
             let again = "repeat the command.";
-            Ok(Tenant::discord(
-                &guild_of(stack, &discord, channel, again).await?,
-            ))
+            Ok(Tenant::discord(&guild_of(stack, &discord, channel, again).await?))
         }
         Channel::Slack(channel) => {
             let slack = stack.slack().await?;
             let again = "repeat the command.";
-            Ok(Tenant::slack(
-                &team_of(stack, &slack, channel, again).await?,
-            ))
+            Ok(Tenant::slack(&team_of(stack, &slack, channel, again).await?))
         }
     }
 }
@@ -185,12 +181,7 @@ async fn guild_of(
     let guild = guild.ok_or_else(|| {
         format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
     })?;
-    admitted(
-        stack.policy().discord(&guild, &[channel], &[]),
-        "AllowedGuilds",
-        &guild,
-        channel,
-    )?;
+    admitted(stack.policy().discord(&guild, &[channel], &[]), "AllowedGuilds", &guild, channel)?;
     Ok(guild)
 }
 
@@ -205,12 +196,7 @@ async fn team_of(
     let installed = installed.map_err(|error| slack_trouble(&error, channel, again))?;
     let team = installed.identity.team;
     // No list of people holds for a terminal.
-    admitted(
-        stack.policy().slack(&team, channel, ""),
-        "AllowedTeams",
-        &team,
-        channel,
-    )?;
+    admitted(stack.policy().slack(&team, channel, ""), "AllowedTeams", &team, channel)?;
     Ok(team)
 }
 
@@ -277,10 +263,7 @@ async fn on_discord(
         accepted_at_ms: id.at_ms,
         prompt: prompt.clone(),
         // Nobody has asked by an interaction, so the bot posts the line.
-        reply: Reply::Discord {
-            application,
-            token: String::new(),
-        },
+        reply: Reply::Discord { application, token: String::new() },
     };
     let thread = discord.open(&open, now_ms()).await;
     let thread = thread.map_err(|error| discord_trouble(&error, channel, &repeat))?;
@@ -307,10 +290,9 @@ async fn on_slack(
     let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
     let thread = opened.map_err(|error| slack_trouble(&error, channel, &repeat))?;
     let link = match &thread {
-        ThreadKey::Slack { root_ts, .. } => slack
-            .thread_link(channel, root_ts)
-            .await
-            .unwrap_or_default(),
+        ThreadKey::Slack { root_ts, .. } => {
+            slack.thread_link(channel, root_ts).await.unwrap_or_default()
+        }
         _ => None,
     };
     Ok(Opened { thread, link })
@@ -348,11 +330,7 @@ fn discord_trouble(error: &DiscordError, channel: &str, again: &str) -> CommandE
             "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
             again
         )),
-        _ => format!(
-            "{error}. Whether the thread was made is not known: {}",
-            again
-        )
-        .into(),
+        _ => format!("{error}. Whether the thread was made is not known: {}", again).into(),
     }
 }
 

@@ -132,22 +132,13 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let (session, flags) = record(stack, &thread).await?;
     let newest = session.ended.iter().rev().take(TURNS_MAX);
     let turns: Vec<TurnId> = newest.map(|ended| ended.id.clone()).collect();
-    let entries = stack
-        .store
-        .entries(&thread, &turns)
-        .await
-        .map_err(|e| e.to_string())?;
+    let entries = stack.store.entries(&thread, &turns).await.map_err(|e| e.to_string())?;
     let now_ms = now_ms();
     let alive = session.sandbox.is_alive();
     let answer = Answer {
         of_list: line(&session, &flags),
-        sandbox: alive.then(|| {
-            sandbox_name(
-                &stack.name,
-                &session.sandbox_key(),
-                session.sandbox.generation,
-            )
-        }),
+        sandbox: alive
+            .then(|| sandbox_name(&stack.name, &session.sandbox_key(), session.sandbox.generation)),
         provider: session.sandbox.provider.clone(),
         runtime: session.sandbox.runtime.clone(),
         threads: session.sandbox.threads.iter().cloned().collect(),
@@ -178,12 +169,7 @@ fn in_use(session: &Session) -> Vec<InUse> {
 
 fn in_line(session: &Session) -> Vec<InLine> {
     let waiting = session.sandbox.waiting.iter();
-    waiting
-        .map(|one| InLine {
-            thread: one.thread.clone(),
-            turn: one.turn.clone(),
-        })
-        .collect()
+    waiting.map(|one| InLine { thread: one.thread.clone(), turn: one.turn.clone() }).collect()
 }
 
 fn asks(turn: &Turn) -> Vec<AskLine> {
@@ -339,10 +325,7 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
         ("threads", listed(&answer.threads)),
         ("in use", in_use_words(answer, now_ms)),
         ("waiting", waiting_words(answer)),
-        (
-            "agent",
-            answer.agent_session.as_ref().map(ToString::to_string),
-        ),
+        ("agent", answer.agent_session.as_ref().map(ToString::to_string)),
         ("repository", line.repo.clone()),
         ("active", at(Some(line.last_activity_ms))),
         ("due", at(line.due_at_ms)),
@@ -375,11 +358,7 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
     let others = answer.in_use.iter();
     let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
     let words = others.map(|one| {
-        let place = if one.common {
-            "common checkout"
-        } else {
-            "worktree"
-        };
+        let place = if one.common { "common checkout" } else { "worktree" };
         let since = span(now_ms.saturating_sub(one.since_ms));
         format!("{} ({place}, for {since})", one.thread)
     });
@@ -388,11 +367,7 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
 }
 
 fn waiting_words(answer: &Answer) -> Option<String> {
-    let threads: Vec<ThreadKey> = answer
-        .in_line
-        .iter()
-        .map(|one| one.thread.clone())
-        .collect();
+    let threads: Vec<ThreadKey> = answer.in_line.iter().map(|one| one.thread.clone()).collect();
     listed(&threads)
 }
 
@@ -478,11 +453,7 @@ mod tests {
         let thread = ThreadKey::discord("1", "2").unwrap();
         let mut session = Session::new(thread, 0);
         session.ended = ["asked", "named"]
-            .map(|id| EndedTurn {
-                id: id.into(),
-                outcome: Outcome::Answered,
-                at_ms: 1,
-            })
+            .map(|id| EndedTurn { id: id.into(), outcome: Outcome::Answered, at_ms: 1 })
             .to_vec();
         let entry = serde_json::from_value(serde_json::json!({
             "turn": "asked", "by": {"id": "4", "name": "ada"}, "accepted_at_ms": 0, "ended_at_ms": 1,
@@ -494,12 +465,6 @@ mod tests {
             .map(|one| (one.kind, one.what, one.turn.unwrap()))
             .collect();
         let line = |kind, what: &str, id: &str| (kind, what.to_owned(), id.to_owned());
-        assert_eq!(
-            listed,
-            [
-                line("turn", "answered", "asked"),
-                line("operation", "done", "named")
-            ]
-        );
+        assert_eq!(listed, [line("turn", "answered", "asked"), line("operation", "done", "named")]);
     }
 }

@@ -200,17 +200,12 @@ impl Stack {
         let guilds = ids("AllowedGuilds").into_iter();
         let teams = ids("AllowedTeams").into_iter();
         let guilds = guilds.map(|guild| Tenant::discord(&guild));
-        guilds
-            .chain(teams.map(|team| Tenant::slack(&team)))
-            .collect()
+        guilds.chain(teams.map(|team| Tenant::slack(&team))).collect()
     }
 
     /// Whose labels its sandboxes and snapshots carry.
     pub fn labels(&self) -> labels::Stack<'_> {
-        labels::Stack {
-            name: &self.name,
-            id: &self.id,
-        }
+        labels::Stack { name: &self.name, id: &self.id }
     }
 
     /// The page on which a tenant enters a key of its own, as an address that the secret part of a link follows; none where

@@ -41,10 +41,7 @@ impl SendId {
     /// A new one, of now.
     pub fn mint() -> Self {
         let chance = RandomState::new().hash_one(std::process::id());
-        Self {
-            at_ms: now_ms(),
-            chance: (chance >> 32) as u32,
-        }
+        Self { at_ms: now_ms(), chance: (chance >> 32) as u32 }
     }
 }
 
@@ -60,10 +57,7 @@ impl FromStr for SendId {
     fn from_str(word: &str) -> Result<Self, String> {
         let parsed = || {
             let (at_ms, chance) = word.strip_prefix("send-")?.split_once('-')?;
-            Some(Self {
-                at_ms: at_ms.parse().ok()?,
-                chance: u32::from_str_radix(chance, 16).ok()?,
-            })
+            Some(Self { at_ms: at_ms.parse().ok()?, chance: u32::from_str_radix(chance, 16).ok()? })
         };
         let same = parsed().filter(|id| id.to_string() == word);
         same.ok_or_else(|| "it is the id that an earlier send has shown: send-…".to_owned())
@@ -78,19 +72,8 @@ mod tests {
     fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
         let discord = Channel::Discord("123456789012345678".to_owned());
         assert_eq!(channel("123456789012345678"), Ok(discord));
-        assert_eq!(
-            channel("C0BUILD0001"),
-            Ok(Channel::Slack("C0BUILD0001".to_owned()))
-        );
-        for wrong in [
-            "",
-            "#general",
-            "general",
-            "C",
-            "c0build0001",
-            "12",
-            "D0123ABC",
-        ] {
+        assert_eq!(channel("C0BUILD0001"), Ok(Channel::Slack("C0BUILD0001".to_owned())));
+        for wrong in ["", "#general", "general", "C", "c0build0001", "12", "D0123ABC"] {
             let told = channel(wrong).expect_err(wrong);
             assert!(told.contains("Copy Channel ID"), "{told}");
         }
@@ -101,13 +84,9 @@ mod tests {
         let (one, other) = (SendId::mint(), SendId::mint());
         assert_ne!(one, other);
         assert_eq!(one.to_string().parse(), Ok(one.clone()));
-        for wrong in [
-            "send-1",
-            "send-x-00000001",
-            "send-1-1",
-            "pause-1-00000001",
-            "send-1-+0000001",
-        ] {
+        for wrong in
+            ["send-1", "send-x-00000001", "send-1-1", "pause-1-00000001", "send-1-+0000001"]
+        {
             assert!(wrong.parse::<SendId>().is_err(), "{wrong}");
         }
     }

@@ -35,19 +35,12 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
     let wanted = |session: &Session| {
         let tenant = what.tenant.as_ref();
         let idle_ms = now_ms.saturating_sub(session.sandbox.last_activity_ms);
-        what.phase
-            .is_none_or(|phase| phase == session.sandbox.phase)
+        what.phase.is_none_or(|phase| phase == session.sandbox.phase)
             && tenant.is_none_or(|tenant| *tenant == session.thread.tenant())
-            && what
-                .idle
-                .is_none_or(|least| session.turn.is_none() && idle_ms >= least)
+            && what.idle.is_none_or(|least| session.turn.is_none() && idle_ms >= least)
             && (!what.due || session.due_at_ms().is_some_and(|due| due <= now_ms))
     };
-    let most = if what.all {
-        THREADS_MAX
-    } else {
-        what.limit.into()
-    };
+    let most = if what.all { THREADS_MAX } else { what.limit.into() };
     // What has no sandbox is not in the index.
     let gone = matches!(what.phase, Some(Phase::Destroyed | Phase::Error));
     let answer = if what.gone || gone {
@@ -83,21 +76,13 @@ async fn armed(
     let mut keys: Vec<ThreadKey> = all
         .into_iter()
         .filter(|key| after.as_ref().is_none_or(|after| key.to_string() > *after))
-        .filter(|key| {
-            what.tenant
-                .as_ref()
-                .is_none_or(|tenant| *tenant == key.tenant())
-        })
+        .filter(|key| what.tenant.as_ref().is_none_or(|tenant| *tenant == key.tenant()))
         .collect();
     keys.sort_by_key(ToString::to_string);
     let (mut threads, mut unreadable) = (Vec::new(), Vec::new());
     while !keys.is_empty() && threads.len() < most {
         let batch: Vec<ThreadKey> = keys.drain(..keys.len().min(BATCH)).collect();
-        let found = stack
-            .store
-            .records(&batch)
-            .await
-            .map_err(|e| e.to_string())?;
+        let found = stack.store.records(&batch).await.map_err(|e| e.to_string())?;
         for (at, key) in batch.iter().enumerate() {
             match found.iter().find(|(session, _)| session.thread == *key) {
                 None => unreadable.push(key.to_string()),
@@ -111,16 +96,8 @@ async fn armed(
             }
         }
     }
-    let next = if keys.is_empty() {
-        None
-    } else {
-        threads.last().map(|line| line.thread.clone())
-    };
-    Ok(Answer {
-        threads,
-        unreadable,
-        next,
-    })
+    let next = if keys.is_empty() { None } else { threads.last().map(|line| line.thread.clone()) };
+    Ok(Answer { threads, unreadable, next })
 }
 
 /// By the whole table.
@@ -130,11 +107,7 @@ async fn everywhere(
     most: usize,
     wanted: impl Fn(&Session) -> bool,
 ) -> Result<Answer, CommandError> {
-    let mut answer = Answer {
-        threads: Vec::new(),
-        unreadable: Vec::new(),
-        next: None,
-    };
+    let mut answer = Answer { threads: Vec::new(), unreadable: Vec::new(), next: None };
     let mut after = what.after.clone();
     loop {
         // One more page may hold too few that are wanted: each asks for as many as are still missing.
@@ -145,9 +118,7 @@ async fn everywhere(
             .map_err(|e| e.to_string())?;
         answer.unreadable.extend(page.unreadable);
         let found = page.threads.iter().filter(|(session, _)| wanted(session));
-        answer
-            .threads
-            .extend(found.map(|(session, flags)| line(session, flags)));
+        answer.threads.extend(found.map(|(session, flags)| line(session, flags)));
         after = page.next;
         answer.next = after.as_ref().map(ToString::to_string);
         if after.is_none() || answer.threads.len() >= most {
@@ -160,11 +131,7 @@ fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
     let mut text = if answer.threads.is_empty() {
         "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
     } else {
-        let rows: Vec<[String; 6]> = answer
-            .threads
-            .iter()
-            .map(|line| row(line, now_ms))
-            .collect();
+        let rows: Vec<[String; 6]> = answer.threads.iter().map(|line| row(line, now_ms)).collect();
         let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
         table(heads, &rows, Style::of_output())
     };
@@ -190,10 +157,7 @@ fn row(line: &Line, now_ms: Ms) -> [String; 6] {
                 0 => turn.stage,
                 _ => "asks",
             };
-            format!(
-                "{word} {}",
-                span(now_ms.saturating_sub(turn.accepted_at_ms))
-            )
+            format!("{word} {}", span(now_ms.saturating_sub(turn.accepted_at_ms)))
         },
     );
     let since = span(now_ms.saturating_sub(line.phase_since_ms));
@@ -209,7 +173,6 @@ fn row(line: &Line, now_ms: Ms) -> [String; 6] {
             n => n.to_string(),
         },
         when(line.last_activity_ms, now_ms),
-        line.due_at_ms
-            .map_or_else(|| "-".to_owned(), |due| when(due, now_ms)),
+        line.due_at_ms.map_or_else(|| "-".to_owned(), |due| when(due, now_ms)),
     ]
 }

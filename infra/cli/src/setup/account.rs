@@ -50,9 +50,7 @@ pub async fn refuse_another(
                     other.sandboxes()
                 ));
             }
-            Err(why) => report.note(&format!(
-                "{name}: whose the key is was not looked at: {why}"
-            )),
+            Err(why) => report.note(&format!("{name}: whose the key is was not looked at: {why}")),
         }
     }
     Ok(())
@@ -78,9 +76,7 @@ pub async fn confirm(
         };
         let sandboxes = other.sandboxes();
         if dry_run {
-            report.left(&format!(
-                "{name}: {sandboxes} of another account would be given up"
-            ));
+            report.left(&format!("{name}: {sandboxes} of another account would be given up"));
             continue;
         }
         let store = stack.store()?;
@@ -115,10 +111,7 @@ async fn compared(
     let Some(kept) = store.account(name).await.map_err(|e| e.to_string())? else {
         return Ok(None);
     };
-    let overrides = Overrides {
-        daytona_api: target.daytona_api(),
-        ..target.overrides()
-    };
+    let overrides = Overrides { daytona_api: target.daytona_api(), ..target.overrides() };
     let settings = ProviderSettings::of(stack.name(), stack.id(), &overrides);
     let present = settings.made(name, key.expose())?.account().await;
     let Some(present) = present.map_err(|e| e.to_string())? else {

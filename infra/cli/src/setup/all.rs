@@ -114,9 +114,7 @@ async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
 
 /// The agents that the snapshot could have besides, whose licence each has, and how they are chosen.
 fn more_agents(chosen: &[Agent]) -> Option<String> {
-    let left = Agent::value_variants()
-        .iter()
-        .filter(|one| !chosen.contains(one));
+    let left = Agent::value_variants().iter().filter(|one| !chosen.contains(one));
     let left: Vec<Agent> = left.copied().collect();
     if left.is_empty() {
         return None;
@@ -134,10 +132,7 @@ async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_t
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's commands");
     if discord_is_on {
-        let commands = discord::Commands {
-            dry_run,
-            ..discord::Commands::default()
-        };
+        let commands = discord::Commands { dry_run, ..discord::Commands::default() };
         let done = discord::commands(target, report, &commands).await;
         or_wrong(report, done);
     } else {
@@ -147,10 +142,7 @@ async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_t
     report.step("Discord's endpoint");
     match (discord_is_on, is_there) {
         (true, true) => {
-            let endpoint = discord::Endpoint {
-                dry_run,
-                ..discord::Endpoint::default()
-            };
+            let endpoint = discord::Endpoint { dry_run, ..discord::Endpoint::default() };
             let done = discord::endpoint(target, report, &endpoint).await;
             or_wrong(report, done);
         }
@@ -224,11 +216,7 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's endpoint");
     if discord_is_on {
-        let endpoint = discord::Endpoint {
-            clear: true,
-            dry_run,
-            address: None,
-        };
+        let endpoint = discord::Endpoint { clear: true, dry_run, address: None };
         let done = discord::endpoint(target, &mut report, &endpoint).await;
         or_wrong(&mut report, done);
     } else {
@@ -236,11 +224,7 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     }
     report.step("Discord's commands");
     if discord_is_on {
-        let commands = discord::Commands {
-            remove: true,
-            dry_run,
-            ..discord::Commands::default()
-        };
+        let commands = discord::Commands { remove: true, dry_run, ..discord::Commands::default() };
         let done = discord::commands(target, &mut report, &commands).await;
         or_wrong(&mut report, done);
     } else {
@@ -248,11 +232,7 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     }
     report.step("The sandboxes' snapshot");
     if target.key("daytona_api_key").await.is_some() {
-        let snapshot = snapshot::Options {
-            remove: true,
-            dry_run,
-            ..snapshot::Options::default()
-        };
+        let snapshot = snapshot::Options { remove: true, dry_run, ..snapshot::Options::default() };
         let done = snapshot::run(target, &mut report, &snapshot).await;
         or_wrong(&mut report, done);
     } else {

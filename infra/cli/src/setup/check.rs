@@ -35,15 +35,12 @@ pub async fn stack(target: &Target, report: &mut Report) {
                 report.wrong(&format!("Its keys are not known: {why}"), "");
             }
         }
-        Err(why) => report.note(&format!(
-            "No stack, so only the keys of the environment are checked.\n{why}"
-        )),
+        Err(why) => report
+            .note(&format!("No stack, so only the keys of the environment are checked.\n{why}")),
     }
 }
 
 /// Whether a list parameter of the template names an id.
 pub fn lists(list: Option<&str>, id: &str) -> bool {
-    list.unwrap_or_default()
-        .split(',')
-        .any(|one| one.trim() == id)
+    list.unwrap_or_default().split(',').any(|one| one.trim() == id)
 }

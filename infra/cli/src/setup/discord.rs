@@ -92,10 +92,7 @@ pub async fn commands(
             verify_key: String::new(),
             endpoint: None,
         },
-        None => target
-            .discord_application(&token)
-            .await
-            .map_err(|error| told(&error, None, ""))?,
+        None => target.discord_application(&token).await.map_err(|error| told(&error, None, ""))?,
     };
     let discord = target.discord(&app.id, &token)?;
     let guild = options.guild.as_deref();
@@ -134,10 +131,7 @@ fn summary(app: &Application, options: &Commands, changes: &[Difference]) -> Str
         (false, true, _) => "these commands would change, nothing was written",
         (false, false, _) => "these commands were written",
     };
-    let mut lines = vec![format!(
-        "Discord application {}, {place}: {done}",
-        called(app)
-    )];
+    let mut lines = vec![format!("Discord application {}, {place}: {done}", called(app))];
     lines.extend(changes.iter().map(|change| match change {
         Difference::Added(name) => format!("+ {name}"),
         Difference::Changed(name) => format!("~ {name}"),
@@ -168,10 +162,7 @@ pub async fn endpoint(
         (Some(address), false) => Some(address.clone()),
         (None, false) => Some(target.stack().await?.output("DiscordEndpoint")?.to_owned()),
     };
-    let app = target
-        .discord_application(&token)
-        .await
-        .map_err(|error| told(&error, None, ""))?;
+    let app = target.discord_application(&token).await.map_err(|error| told(&error, None, ""))?;
     let name = called(&app);
     let nowhere =
         |address: &Option<String>| address.clone().unwrap_or_else(|| "nowhere".to_owned());
@@ -196,9 +187,7 @@ pub async fn endpoint(
             report.right(&format!("Discord application {name}: interactions are delivered to {after} now, before to {before}\nTo go back: bobbin discord endpoint {undo}"));
             Ok(())
         }
-        Err(DiscordError::Api {
-            code: INVALID_FORM, ..
-        }) => Err(unverified(target, &app, &after)),
+        Err(DiscordError::Api { code: INVALID_FORM, .. }) => Err(unverified(target, &app, &after)),
         Err(error) => Err(told(&error, None, &app.id)),
     }
 }

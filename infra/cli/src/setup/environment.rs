@@ -62,25 +62,13 @@ const EVERY: [(&str, From); 19] = [
     ("TABLE", From::Output("TableName")),
     ("MESSAGES_QUEUE_URL", From::Output("MessagesQueueUrl")),
     ("CONTROL_QUEUE_URL", From::Output("ControlQueueUrl")),
-    (
-        "MESSAGES_DEAD_QUEUE_URL",
-        From::Output("MessagesDeadQueueUrl"),
-    ),
-    (
-        "CONTROL_DEAD_QUEUE_URL",
-        From::Output("ControlDeadQueueUrl"),
-    ),
-    (
-        "DISCORD_APPLICATION_ID",
-        From::Parameter("DiscordApplicationId"),
-    ),
+    ("MESSAGES_DEAD_QUEUE_URL", From::Output("MessagesDeadQueueUrl")),
+    ("CONTROL_DEAD_QUEUE_URL", From::Output("ControlDeadQueueUrl")),
+    ("DISCORD_APPLICATION_ID", From::Parameter("DiscordApplicationId")),
     ("DISCORD_PUBLIC_KEY", From::Parameter("DiscordPublicKey")),
     ("DAYTONA_SNAPSHOT", From::Parameter("DaytonaSnapshot")),
     ("MODEL", From::Parameter("Model")),
-    (
-        "SANDBOX_RUNTIME_MODE",
-        From::Parameter("SandboxRuntimeMode"),
-    ),
+    ("SANDBOX_RUNTIME_MODE", From::Parameter("SandboxRuntimeMode")),
     ("ALLOWED_GUILDS", From::Parameter("AllowedGuilds")),
     ("ALLOWED_TEAMS", From::Parameter("AllowedTeams")),
     ("ALLOWED_CHANNELS", From::Parameter("AllowedChannels")),
@@ -90,29 +78,18 @@ const EVERY: [(&str, From); 19] = [
 ];
 
 /// The key that seals what tenants store.
-const CREDENTIALS_KEY: (&str, From) = (
-    "CREDENTIALS_KEY_ARN",
-    From::OutputIfAny("CredentialsKeyArn"),
-);
+const CREDENTIALS_KEY: (&str, From) =
+    ("CREDENTIALS_KEY_ARN", From::OutputIfAny("CredentialsKeyArn"));
 
 /// What each has besides, by its logical id.
 const OWN: [(&str, &[(&str, From)]); 4] = [
-    (
-        "Ingress",
-        &[
-            ("INGRESS_SECRET_ID", From::Output("IngressSecretArn")),
-            CREDENTIALS_KEY,
-        ],
-    ),
+    ("Ingress", &[("INGRESS_SECRET_ID", From::Output("IngressSecretArn")), CREDENTIALS_KEY]),
     (
         "Worker",
         &[
             ("SCHEDULE_GROUP", From::Output("ScheduleGroup")),
             ("SCHEDULE_ROLE_ARN", From::Output("ScheduleRoleArn")),
-            (
-                "SCHEDULE_DEAD_QUEUE_ARN",
-                From::Output("ScheduleDeadQueueArn"),
-            ),
+            ("SCHEDULE_DEAD_QUEUE_ARN", From::Output("ScheduleDeadQueueArn")),
             ("MESSAGES_QUEUE_ARN", From::Output("MessagesQueueArn")),
             ("WORKER_SECRET_ID", From::Output("WorkerSecretArn")),
             ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
@@ -187,9 +164,7 @@ pub fn credentials(target: &Target) -> Result<(), String> {
 /// # Errors
 /// That it was not asked for the laptop stack's, or that none runs.
 pub fn page(target: &Target) -> Result<(), String> {
-    let laptop = target
-        .laptop()?
-        .ok_or("Only the laptop stack has a chat page: add --laptop.")?;
+    let laptop = target.laptop()?.ok_or("Only the laptop stack has a chat page: add --laptop.")?;
     show!("{}", laptop.page()?.expose());
     Ok(())
 }
@@ -201,10 +176,9 @@ fn is_of(target: &Target) -> Result<bool, String> {
 
 fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
     let keys = match target.laptop() {
-        Ok(Some(_)) => format!(
-            "eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n",
-            target.said()
-        ),
+        Ok(Some(_)) => {
+            format!("eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n", target.said())
+        }
         _ => String::new(),
     };
     format!(
@@ -222,19 +196,15 @@ fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String
     if !is_loopback(&endpoint) {
         return Ok(Some(endpoint));
     }
-    let listening = target
-        .laptop()?
-        .and_then(|it| it.whereabouts.container_host);
+    let listening = target.laptop()?.and_then(|it| it.whereabouts.container_host);
     let desktop = cfg!(target_os = "macos").then(|| DOCKER_DESKTOP.to_owned());
     let host = options.container_host.clone().or(listening).or(desktop);
     let host = host.ok_or(
         "The stack listens on loopback alone, where no container reaches it. Start it with cargo run -- --containers, which listens on Docker's bridge too, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
     )?;
     // What follows the host: a port, if there is one.
-    let port = endpoint
-        .rsplit(':')
-        .next()
-        .and_then(|end| end.trim_end_matches('/').parse::<u16>().ok());
+    let port =
+        endpoint.rsplit(':').next().and_then(|end| end.trim_end_matches('/').parse::<u16>().ok());
     Ok(Some(match port {
         Some(port) => format!("http://{host}:{port}"),
         None => format!("http://{host}"),

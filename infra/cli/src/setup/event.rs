@@ -65,10 +65,7 @@ pub async fn run(target: &Target, options: &Options) -> Result<(), String> {
     let file = options.file.display();
     std::fs::write(&options.file, text)
         .map_err(|e| format!("{file} cannot be written: {e}. Name another one with --file."))?;
-    tell!(
-        "{file} is an event for: sam local invoke {} --event {file}",
-        function(&event)
-    );
+    tell!("{file} is an event for: sam local invoke {} --event {file}", function(&event));
     Ok(())
 }
 
@@ -170,13 +167,9 @@ async fn delivery(target: &Target, mut event: Value) -> Result<(Value, Vec<Strin
 fn text(event: &Value) -> Result<String, String> {
     let body = event["body"].as_str().unwrap_or_default();
     if event["isBase64Encoded"] == true {
-        STANDARD
-            .decode(body)
-            .ok()
-            .and_then(|raw| String::from_utf8(raw).ok())
-            .ok_or_else(|| {
-                "Its body is not base64 of a text, although isBase64Encoded is true.".to_owned()
-            })
+        STANDARD.decode(body).ok().and_then(|raw| String::from_utf8(raw).ok()).ok_or_else(|| {
+            "Its body is not base64 of a text, although isBase64Encoded is true.".to_owned()
+        })
     } else {
         Ok(body.to_owned())
     }
@@ -209,9 +202,7 @@ fn of_laptop(text: &str, ids: &Ids, now_ms: u64) -> String {
     replaced
         .into_iter()
         .filter(|(_, own)| !own.is_empty())
-        .fold(text.to_owned(), |text, (example, own)| {
-            text.replace(example, own)
-        })
+        .fold(text.to_owned(), |text, (example, own)| text.replace(example, own))
 }
 
 async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
@@ -221,9 +212,7 @@ async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>
     let records = event["Records"].as_array_mut();
     for record in records.into_iter().flatten() {
         let source = record["eventSourceARN"].as_str().unwrap_or_default();
-        let named = QUEUES
-            .into_iter()
-            .find(|(id, _)| source.ends_with(&format!("-{id}.fifo")));
+        let named = QUEUES.into_iter().find(|(id, _)| source.ends_with(&format!("-{id}.fifo")));
         let Some((_, output)) = named else {
             notes.push(format!(
                 "{source} is no queue of Bobbin's: the worker gives the record back."
@@ -266,9 +255,7 @@ async fn announce(laptop: &Laptop, body: &Value) -> Result<(), String> {
     let ["slack", team, channel, ts] = parts.as_slice() else {
         return Ok(());
     };
-    let words = body["work"]["text"]
-        .as_str()
-        .unwrap_or("(a worker is invoked by hand)");
+    let words = body["work"]["text"].as_str().unwrap_or("(a worker is invoked by hand)");
     let user = &laptop.whereabouts.ids.slack_user_id;
     let said = json!({"team_id": team, "event": {"type": "message", "channel": channel, "user": user, "ts": ts, "text": words}});
     laptop.announce("slack", &said).await
@@ -292,13 +279,7 @@ async fn received(
     let received = received.await;
     // Whatever came of it: nothing else in the queue may wait for ever.
     laptop.set_mapping(queue, true).await?;
-    let ReceivedMessage {
-        message_id,
-        receipt_handle,
-        body,
-        md5_of_body,
-        attributes,
-    } = received?;
+    let ReceivedMessage { message_id, receipt_handle, body, md5_of_body, attributes } = received?;
     record["messageId"] = json!(message_id);
     record["receiptHandle"] = json!(receipt_handle);
     record["body"] = json!(body);

@@ -66,10 +66,7 @@ impl Daemon {
                 "--daemon-sha512: a SHA-512 has {HASH_DIGITS} hexadecimal digits; sha512sum prints it."
             ));
         }
-        Ok(Self {
-            url: url.to_owned(),
-            sha512: sha512.to_ascii_lowercase(),
-        })
+        Ok(Self { url: url.to_owned(), sha512: sha512.to_ascii_lowercase() })
     }
 }
 
@@ -139,16 +136,8 @@ RUN useradd --create-home"
     fn an_address_that_would_leave_its_quotes_and_half_a_hash_are_refused() {
         let hash = "ab".repeat(64);
         for (url, hash, why) in [
-            (
-                "http://example.org/x",
-                hash.as_str(),
-                "begins with https://",
-            ),
-            (
-                "https://example.org/';id;'",
-                &hash,
-                "neither blanks nor quotes",
-            ),
+            ("http://example.org/x", hash.as_str(), "begins with https://"),
+            ("https://example.org/';id;'", &hash, "neither blanks nor quotes"),
             ("https://example.org/x", "abc", "128 hexadecimal digits"),
         ] {
             let refused = Daemon::new(url, hash).unwrap_err();

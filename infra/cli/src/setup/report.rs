@@ -53,20 +53,14 @@ impl Report {
     /// For so many numbered steps; 0 for a step that runs alone and has no number.
     #[must_use]
     pub fn of(steps: u32) -> Self {
-        Self {
-            steps,
-            ..Self::default()
-        }
+        Self { steps, ..Self::default() }
     }
 
     /// Numbers a step, where the report has several, and prints its title.
     pub fn step(&mut self, title: &str) {
         self.step += 1;
         if let Some(kept) = &mut self.kept {
-            kept.push(Step {
-                title: Some(title.to_owned()),
-                lines: Vec::new(),
-            });
+            kept.push(Step { title: Some(title.to_owned()), lines: Vec::new() });
             return;
         }
         match self.steps {

@@ -77,21 +77,12 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
 /// What forgetting every key comes to: the undoing of the whole step.
 #[must_use]
 pub fn forget_all(dry_run: bool) -> Secrets {
-    Secrets {
-        from_env: true,
-        forget: KEYS.iter().collect(),
-        dry_run,
-        ..Secrets::default()
-    }
+    Secrets { from_env: true, forget: KEYS.iter().collect(), dry_run, ..Secrets::default() }
 }
 
 fn given() -> Changes {
-    let given = KEYS
-        .iter()
-        .filter_map(|key| Some((key, of_environment(key)?)));
-    given
-        .map(|(key, value)| (key.name(), (key, Change::Set(value))))
-        .collect()
+    let given = KEYS.iter().filter_map(|key| Some((key, of_environment(key)?)));
+    given.map(|(key, value)| (key.name(), (key, Change::Set(value)))).collect()
 }
 
 /// Asks for what neither the environment nor the stack has.
@@ -126,10 +117,8 @@ async fn write(
     }
     let mut changed = false;
     for output in OUTPUTS {
-        let here: Vec<&(&Key, Change)> = changes
-            .values()
-            .filter(|(key, _)| key.output() == output)
-            .collect();
+        let here: Vec<&(&Key, Change)> =
+            changes.values().filter(|(key, _)| key.output() == output).collect();
         if here.is_empty() {
             continue;
         }

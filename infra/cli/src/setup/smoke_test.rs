@@ -26,12 +26,7 @@ pub struct Options {
     #[arg(long, env = "DISCORD_CHANNEL_ID", value_name = "ID", value_parser = snowflake)]
     pub discord_channel: Option<String>,
     /// Channel of Slack in which the test is seen; the app has to be in it
-    #[arg(
-        long,
-        env = "SLACK_CHANNEL_ID",
-        value_name = "ID",
-        requires = "slack_user"
-    )]
+    #[arg(long, env = "SLACK_CHANNEL_ID", value_name = "ID", requires = "slack_user")]
     pub slack_channel: Option<String>,
     /// In whose name the test is asked on Slack: your member id (your profile, Copy member ID)
     #[arg(long, env = "SLACK_USER_ID", value_name = "ID")]
@@ -115,25 +110,14 @@ async fn ingress(target: &Target, report: &mut Report) -> Result<(), String> {
     }
     report.right(&format!("The ingress answers at {base}"));
     for (path, name, on) in [
-        (
-            "/discord/interactions",
-            "Discord",
-            target.parameter("DiscordPublicKey").is_some(),
-        ),
-        (
-            "/slack/events",
-            "Slack",
-            target.key("slack_signing_secret").await.is_some(),
-        ),
+        ("/discord/interactions", "Discord", target.parameter("DiscordPublicKey").is_some()),
+        ("/slack/events", "Slack", target.key("slack_signing_secret").await.is_some()),
     ] {
         if !on {
             continue;
         }
         let request = ask(Method::POST, path).map_err(|e| e.to_string())?;
-        let answer = http
-            .send(request.body("{}"))
-            .await
-            .map_err(|e| silent(e.to_string()))?;
+        let answer = http.send(request.body("{}")).await.map_err(|e| silent(e.to_string()))?;
         match answer.status {
             401 => report.right(&format!("The ingress refuses what {name} has not signed")),
             status => report.wrong(

@@ -119,15 +119,11 @@ async fn build(
         match (readiness, found) {
             (Some(Readiness::Asleep), Some(found)) => {
                 report.progress(&format!("Snapshot {name} sleeps and is activated"));
-                daytona
-                    .activate_snapshot(&found.id)
-                    .await
-                    .map_err(|e| told(&e))?;
+                daytona.activate_snapshot(&found.id).await.map_err(|e| told(&e))?;
             }
             (Some(Readiness::Failed(reason)), Some(found)) => {
-                report.progress(&format!(
-                    "Snapshot {name} had failed ({reason}) and is built anew"
-                ));
+                report
+                    .progress(&format!("Snapshot {name} had failed ({reason}) and is built anew"));
                 gone(daytona, &found, options.wait).await?;
                 continue;
             }
@@ -137,10 +133,7 @@ async fn build(
             }
             (None, _) => {
                 report.progress(&format!("Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes"));
-                match daytona
-                    .create_snapshot(&CreateSnapshot::new(name, text))
-                    .await
-                {
+                match daytona.create_snapshot(&CreateSnapshot::new(name, text)).await {
                     // Somebody was quicker: theirs is the same one.
                     Ok(_) | Err(DaytonaError::Conflict { .. }) => {}
                     Err(error) => return Err(told(&error)),
@@ -220,11 +213,8 @@ fn show(report: &mut Report, log: &str, shown: usize) -> usize {
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     let all: Vec<&str> = whole.lines().collect();
     for line in all.iter().skip(shown) {
-        let line: String = line
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(LOG_LINE_CHARS_MAX)
-            .collect();
+        let line: String =
+            line.chars().filter(|c| !c.is_control()).take(LOG_LINE_CHARS_MAX).collect();
         report.progress(&format!("| {line}"));
     }
     all.len().max(shown)

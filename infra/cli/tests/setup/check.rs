@@ -123,11 +123,7 @@ async fn keys_of_the_stack_are_checked_where_the_environment_has_none_and_before
 #[tokio::test]
 async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
     for (model, code, words) in [
-        (
-            "own/some-model",
-            0,
-            "  ok    Models: the stack's endpoint offers some-model\n",
-        ),
+        ("own/some-model", 0, "  ok    Models: the stack's endpoint offers some-model\n"),
         (
             "own/unheard-of",
             1,
@@ -166,10 +162,7 @@ async fn vercel_is_tried_where_the_stack_names_it() {
             "provider": "vercel", "vercel_api": vercel.api_url(), "vercel_team_id": "team_1",
             "vercel_project_id": project,
         });
-        Options {
-            parameters: vec![("Overrides", overrides.to_string())],
-            ..Options::default()
-        }
+        Options { parameters: vec![("Overrides", overrides.to_string())], ..Options::default() }
     };
     let world = World::with(named("prj_1")).await;
     let said = world.run(&["check"], &[]).await;

@@ -32,9 +32,7 @@ async fn commands_are_written_once_and_again_only_when_something_differs() {
             "/help",
             "Send to sandbox",
         ];
-        names
-            .map(|name| format!("        {mark} {name}\n"))
-            .concat()
+        names.map(|name| format!("        {mark} {name}\n")).concat()
     };
     let dry = run(&world, &["--dry-run"], &[]).await;
     dry.is(3, &format!("  to do Discord application Bobbin (1300000000000000001), all servers: these commands would change, nothing was written\n{}", list("+")));
@@ -86,33 +84,21 @@ async fn every_refusal_says_what_to_do() {
     none.refused("DISCORD_BOT_TOKEN is not set. Put the Discord bot token into that environment variable: https://discord.com/developers/applications, the application, Bot, Reset Token. The stack bobbin has none either.\n");
     let stackless = run(&world, &["--stack", "other"], &[("DISCORD_BOT_TOKEN", "-")]).await;
     stackless.refused("Nor was it taken from a stack: There is no stack other in us-east-1. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.\n");
-    let nobody = [
-        ("DISCORD_BOT_TOKEN", "-"),
-        ("AWS_ACCESS_KEY_ID", "-"),
-        ("AWS_SECRET_ACCESS_KEY", "-"),
-    ];
+    let nobody =
+        [("DISCORD_BOT_TOKEN", "-"), ("AWS_ACCESS_KEY_ID", "-"), ("AWS_SECRET_ACCESS_KEY", "-")];
     let nobody = run(&world, &[], &nobody).await;
     nobody.refused("Nor was it taken from a stack: No AWS credentials were found. Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"\n");
-    let nowhere = run(
-        &world,
-        &[],
-        &[("DISCORD_BOT_TOKEN", "-"), ("AWS_REGION", "-")],
-    )
-    .await;
+    let nowhere = run(&world, &[], &[("DISCORD_BOT_TOKEN", "-"), ("AWS_REGION", "-")]).await;
     nowhere.refused("No AWS region is set. Set AWS_REGION to the one that the stack was deployed in (samconfig.toml names it), or run: aws configure set region REGION\n");
 
     let elsewhere = run(&world, &["--guild", "1300000000000009999"], &[]).await;
     elsewhere.refused("oauth2/authorize?client_id=1300000000000000001&");
 
     let other = [("DISCORD_APPLICATION_ID", "1300000000000000002")];
-    run(&world, &[], &other)
-        .await
-        .refused("leave DISCORD_APPLICATION_ID away");
+    run(&world, &[], &other).await.refused("leave DISCORD_APPLICATION_ID away");
 
     let fault = json!({"route": "/commands", "status": 429, "retry_after": 60.0, "count": 3});
-    world
-        .control(Method::POST, "discord", "faults", &fault)
-        .await;
+    world.control(Method::POST, "discord", "faults", &fault).await;
     run(&world, &[], &[]).await.refused("Try again in 60 s.");
 
     for odd in [&["--guild", "general"][..], &["--guilds"]] {

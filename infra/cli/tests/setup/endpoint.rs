@@ -9,52 +9,31 @@ async fn interactions_are_delivered_to_the_stack_and_nowhere_again() {
     let world = World::start().await;
     let here = format!("{}/discord/interactions", world.ingress);
     let name = format!("Discord application Bobbin ({APPLICATION})");
-    let dry = world
-        .run(&["discord", "endpoint", "--dry-run"], &TOKEN)
-        .await;
+    let dry = world.run(&["discord", "endpoint", "--dry-run"], &TOKEN).await;
     dry.is(3, &format!("  to do {name}: interactions would be delivered to {here}, now to nowhere; nothing was written\n"));
     let set = world.run(&["discord", "endpoint"], &TOKEN).await;
     set.is(0, &format!("  ok    {name}: interactions are delivered to {here} now, before to nowhere\n        To go back: bobbin discord endpoint --clear\n"));
     let again = world.run(&["discord", "endpoint"], &TOKEN).await;
-    again.is(
-        0,
-        &format!("  ok    {name}: interactions are delivered to {here} already\n"),
-    );
+    again.is(0, &format!("  ok    {name}: interactions are delivered to {here} already\n"));
     let cleared = world.run(&["discord", "endpoint", "--clear"], &TOKEN).await;
     cleared.is(0, &format!("  ok    {name}: interactions are delivered to nowhere now, before to {here}\n        To go back: bobbin discord endpoint --address {here}\n"));
     let writes = world.requests("discord").await;
-    assert_eq!(
-        writes.iter().filter(|one| one.starts_with("PATCH")).count(),
-        2,
-        "{writes:?}"
-    );
+    assert_eq!(writes.iter().filter(|one| one.starts_with("PATCH")).count(), 2, "{writes:?}");
 }
 
 #[tokio::test]
 async fn an_address_that_discord_cannot_verify_is_explained() {
     let world = World::start().await;
     let lax = format!("{}/lax/discord/interactions", world.ingress);
-    let refused = world
-        .run(&["discord", "endpoint", "--address", &lax], &TOKEN)
-        .await;
+    let refused = world.run(&["discord", "endpoint", "--address", &lax], &TOKEN).await;
     refused.refused(&format!("Discord does not take {lax}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."));
-    let silent = world
-        .run(
-            &["discord", "endpoint", "--address", "http://127.0.0.1:9/"],
-            &TOKEN,
-        )
-        .await;
+    let silent =
+        world.run(&["discord", "endpoint", "--address", "http://127.0.0.1:9/"], &TOKEN).await;
     silent.refused("Discord does not take http://127.0.0.1:9/.");
 
-    let parameters = vec![
-        ("DiscordPublicKey", "ab".repeat(32)),
-        ("Ingress", "http://127.0.0.1:9".to_owned()),
-    ];
-    let other = World::with(Options {
-        parameters,
-        ..Options::default()
-    })
-    .await;
+    let parameters =
+        vec![("DiscordPublicKey", "ab".repeat(32)), ("Ingress", "http://127.0.0.1:9".to_owned())];
+    let other = World::with(Options { parameters, ..Options::default() }).await;
     let refused = other.run(&["discord", "endpoint"], &TOKEN).await;
     refused.refused(&format!("The stack has the public key of another application: sam deploy --parameter-overrides DiscordApplicationId={APPLICATION} DiscordPublicKey={}", other.public_key));
 }

@@ -15,10 +15,7 @@ async fn a_slack_event_is_signed_as_of_now_and_left_as_it_is_otherwise() {
     let stored: Value = serde_json::from_str(&std::fs::read_to_string(MENTION).unwrap()).unwrap();
     let signed = |event: &Value, now_ms: u64| {
         let header = |name: &str| event["headers"][name].as_str().unwrap().to_owned();
-        let (signature, time) = (
-            header("x-slack-signature"),
-            header("x-slack-request-timestamp"),
-        );
+        let (signature, time) = (header("x-slack-signature"), header("x-slack-request-timestamp"));
         let body = event["body"].as_str().unwrap().as_bytes();
         verify(SIGNING_SECRET, &signature, &time, body, now_ms).is_ok()
     };
@@ -26,18 +23,9 @@ async fn a_slack_event_is_signed_as_of_now_and_left_as_it_is_otherwise() {
     assert!(!signed(&stored, now_ms));
     let said = world.run(&["event", MENTION], &KEY).await;
     let event: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(
-        (said.code, signed(&event, now_ms)),
-        (0, true),
-        "{}",
-        said.err
-    );
+    assert_eq!((said.code, signed(&event, now_ms)), (0, true), "{}", said.err);
     assert_eq!(event["body"], stored["body"]);
-    assert!(
-        said.err.contains("unless AllowedTeams lists T0BOBBIN01"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("unless AllowedTeams lists T0BOBBIN01"), "{}", said.err);
     let keyless = world.run(&["event", MENTION], &[]).await;
     keyless.refused("SLACK_SIGNING_SECRET is not set.");
 }
@@ -55,19 +43,10 @@ async fn a_discord_event_for_a_deployed_stack_is_refused_with_what_can_be_tried(
 async fn what_is_no_event_and_a_stack_that_is_not_there_are_told_with_what_to_do() {
     let world = World::start().await;
     for (arguments, words) in [
-        (
-            &["event", "../../events/nowhere.json"][..],
-            "../../events/nowhere.json cannot be read",
-        ),
-        (
-            &["event", "../../events/README.md"],
-            "../../events/README.md is not JSON",
-        ),
+        (&["event", "../../events/nowhere.json"][..], "../../events/nowhere.json cannot be read"),
+        (&["event", "../../events/README.md"], "../../events/README.md is not JSON"),
         (&["event", "-"], "- is not JSON"),
-        (
-            &["env", "--stack", "other"],
-            "There is no stack other in us-east-1.",
-        ),
+        (&["env", "--stack", "other"], "There is no stack other in us-east-1."),
         (&["env"], "Start it with cargo run -- --containers"),
         (
             &["env", "--container-host", "172.17.0.1"],

@@ -40,21 +40,12 @@ async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again()
         world.secret("IngressSecret").await,
         json!({"slack_signing_secret": SIGNING_SECRET})
     );
-    assert_eq!(
-        world.secret("ProviderSecret").await,
-        json!({"daytona_api_key": DAYTONA_KEY})
-    );
+    assert_eq!(world.secret("ProviderSecret").await, json!({"daytona_api_key": DAYTONA_KEY}));
 
     let again = world.run(&["secrets", "--from-env"], &KEYED[..1]).await;
     again.is(0, "  ok    Discord bot token is stored already\n");
     let other = world
-        .run(
-            &["secrets"],
-            &[
-                ("DISCORD_BOT_TOKEN", "a-new-one"),
-                ("OPENAI_API_KEY", "first"),
-            ],
-        )
+        .run(&["secrets"], &[("DISCORD_BOT_TOKEN", "a-new-one"), ("OPENAI_API_KEY", "first")])
         .await;
     other.is(
         0,
@@ -70,13 +61,7 @@ async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again()
     );
 
     let forgotten = world
-        .run_keyed(&[
-            "secrets",
-            "--forget",
-            "OPENAI_API_KEY",
-            "--forget",
-            "openrouter_api_key",
-        ])
+        .run_keyed(&["secrets", "--forget", "OPENAI_API_KEY", "--forget", "openrouter_api_key"])
         .await;
     forgotten.is(
         0,
@@ -85,28 +70,17 @@ async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again()
   note  The functions take a changed key up by themselves; nothing has to be deployed.
 ",
     );
-    assert!(
-        world
-            .secret("WorkerSecret")
-            .await
-            .get("openai_api_key")
-            .is_none()
-    );
+    assert!(world.secret("WorkerSecret").await.get("openai_api_key").is_none());
 }
 
 #[tokio::test]
 async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
     let world = World::start().await;
-    world
-        .run(&["secrets"], &[])
-        .await
-        .is(0, "  note  No key was given, so nothing is stored.\n");
+    world.run(&["secrets"], &[]).await.is(0, "  note  No key was given, so nothing is stored.\n");
     let unknown = world.run(&["secrets", "--forget", "STACK_KEY"], &[]).await;
     assert_eq!(unknown.code, 2);
     assert!(
-        unknown
-            .err
-            .contains("the keys are DISCORD_BOT_TOKEN, SLACK_SIGNING_SECRET,"),
+        unknown.err.contains("the keys are DISCORD_BOT_TOKEN, SLACK_SIGNING_SECRET,"),
         "{}",
         unknown.err
     );
@@ -119,24 +93,16 @@ async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
 #[tokio::test]
 async fn in_a_terminal_the_missing_keys_are_asked_for() {
     let world = World::start().await;
-    let stored = world
-        .run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)])
-        .await;
+    let stored = world.run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)]).await;
     assert_eq!(stored.code, 0, "{}", stored.err);
     let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", ""];
     let said = world.type_in("secrets", "leaves it out: ", &typed).await;
     assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
     assert!(!said.contains("Slack bot token ("), "it is known: {said}");
-    assert!(
-        said.contains("  ok    Daytona API key is stored now"),
-        "{said}"
-    );
+    assert!(said.contains("  ok    Daytona API key is stored now"), "{said}");
     assert_eq!(
         world.secret("WorkerSecret").await,
         json!({"kept": "as it is", "slack_bot_token": SLACK_TOKEN, "discord_bot_token": DISCORD_TOKEN})
     );
-    assert_eq!(
-        world.secret("ProviderSecret").await,
-        json!({"daytona_api_key": DAYTONA_KEY})
-    );
+    assert_eq!(world.secret("ProviderSecret").await, json!({"daytona_api_key": DAYTONA_KEY}));
 }

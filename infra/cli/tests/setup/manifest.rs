@@ -7,16 +7,9 @@ use crate::support::{Options, World};
 #[tokio::test]
 async fn the_manifest_is_printed_for_the_address_with_the_link_that_makes_the_app() {
     let parameters = vec![("Ingress", "https://stack.example".to_owned())];
-    let world = World::with(Options {
-        parameters,
-        ..Options::default()
-    })
-    .await;
+    let world = World::with(Options { parameters, ..Options::default() }).await;
     for (arguments, host) in [
-        (
-            &["slack", "manifest", "--address", "https://bobbin.example"][..],
-            "bobbin.example",
-        ),
+        (&["slack", "manifest", "--address", "https://bobbin.example"][..], "bobbin.example"),
         (&["slack", "manifest"], "stack.example"),
     ] {
         let done = world.run(arguments, &[]).await;
@@ -27,10 +20,7 @@ async fn the_manifest_is_printed_for_the_address_with_the_link_that_makes_the_ap
             manifest["settings"]["event_subscriptions"]["request_url"],
             format!("https://{host}/slack/events")
         );
-        assert!(
-            rest.contains("https://api.slack.com/apps?new_app=1&manifest_json=%7B"),
-            "{rest}"
-        );
+        assert!(rest.contains("https://api.slack.com/apps?new_app=1&manifest_json=%7B"), "{rest}");
         let link = world.run(&[arguments, &["--link"]].concat(), &[]).await;
         assert!(
             link.out.starts_with("https://api.slack.com/apps?new_app=1")
@@ -42,19 +32,12 @@ async fn the_manifest_is_printed_for_the_address_with_the_link_that_makes_the_ap
 #[tokio::test]
 async fn an_address_that_slack_would_not_take_is_refused_with_what_to_give() {
     let world = World::start().await;
-    let done = world
-        .run(
-            &["slack", "manifest", "--address", "http://localhost:3000"],
-            &[],
-        )
-        .await;
+    let done = world.run(&["slack", "manifest", "--address", "http://localhost:3000"], &[]).await;
     done.refused("https:// and a host name");
     // The stack's own address is one of this machine here, as the laptop stack's is.
     let local = world.run(&["slack", "manifest"], &[]).await;
     local.refused("on this machine alone");
     local.refused("slack manifest --address https://TUNNEL");
-    let stackless = world
-        .run(&["slack", "manifest", "--stack", "other"], &[])
-        .await;
+    let stackless = world.run(&["slack", "manifest", "--stack", "other"], &[]).await;
     stackless.refused("There is no stack other in us-east-1.");
 }

@@ -15,10 +15,7 @@ fn name() -> String {
 /// Without what depends on how quick the machine is: seconds, and which states were seen on the way.
 fn steady(out: &str) -> String {
     let timed = |line: &&str| !line.contains(" s  ");
-    out.lines()
-        .filter(timed)
-        .map(|line| format!("{line}\n"))
-        .collect()
+    out.lines().filter(timed).map(|line| format!("{line}\n")).collect()
 }
 
 async fn state(world: &World) -> Value {
@@ -44,10 +41,7 @@ async fn it_is_built_with_its_log_found_again_woken_and_removed() {
     built.holds(" s  active\n");
     let told = steady(&built.out);
     assert!(told.starts_with(&format!("  ...   Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes\n")), "{told}");
-    assert!(
-        told.ends_with(&format!("  ok    Snapshot {name} is ready\n{deploy}")),
-        "{told}"
-    );
+    assert!(told.ends_with(&format!("  ok    Snapshot {name} is ready\n{deploy}")), "{told}");
 
     let again = world.run(&["snapshot"], &KEY).await;
     again.is(3, &format!("  ok    Snapshot {name} is ready\n{deploy}"));
@@ -59,19 +53,11 @@ async fn it_is_built_with_its_log_found_again_woken_and_removed() {
         ),
     );
 
-    world
-        .provider(
-            Method::POST,
-            &format!("/api/snapshots/{name}/deactivate"),
-            json!({}),
-        )
-        .await;
+    world.provider(Method::POST, &format!("/api/snapshots/{name}/deactivate"), json!({})).await;
     assert_eq!(state(&world).await, "inactive");
     let woken = world.run(&["snapshot"], &KEY).await;
     assert!(
-        woken.out.starts_with(&format!(
-            "  ...   Snapshot {name} sleeps and is activated\n"
-        )),
+        woken.out.starts_with(&format!("  ...   Snapshot {name} sleeps and is activated\n")),
         "{}",
         woken.out
     );
@@ -88,9 +74,7 @@ async fn a_build_that_fails_says_why_and_is_built_anew() {
     let world = World::start().await;
     let name = name();
     let fault = json!({ "faults": [{ "fault": "fail_build" }] });
-    world
-        .provider(Method::POST, "/_control/faults", fault)
-        .await;
+    world.provider(Method::POST, "/_control/faults", fault).await;
     let failed = world.run(&["snapshot"], &KEY).await;
     failed.refused(&format!(
         "The build of {name} failed: the build failed. The last lines of its log are above;"
@@ -110,11 +94,7 @@ async fn a_build_that_fails_says_why_and_is_built_anew() {
 #[tokio::test]
 async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
     let parameters = vec![("DaytonaSnapshot", name())];
-    let world = World::with(Options {
-        parameters,
-        ..Options::default()
-    })
-    .await;
+    let world = World::with(Options { parameters, ..Options::default() }).await;
     let name = name();
     let old = json!({ "name": "bobbin-sandbox-0123456789ab", "buildInfo": { "dockerfileContent": "FROM a\n" } });
     world.provider(Method::POST, "/api/snapshots", old).await;
@@ -125,36 +105,24 @@ async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
     kept.refused(&format!("The stack bobbin makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
     let removed = world.run(&["snapshot", "--remove", "--anyway"], &KEY).await;
     removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
-    let older = [
-        "snapshot",
-        "--remove",
-        "--name",
-        "bobbin-sandbox-0123456789ab",
-    ];
-    world.run(&older, &KEY).await.is(
-        0,
-        "  ok    Snapshot bobbin-sandbox-0123456789ab is removed\n",
-    );
+    let older = ["snapshot", "--remove", "--name", "bobbin-sandbox-0123456789ab"];
+    world
+        .run(&older, &KEY)
+        .await
+        .is(0, "  ok    Snapshot bobbin-sandbox-0123456789ab is removed\n");
 }
 
 #[tokio::test]
 async fn a_refusal_says_what_the_key_needs() {
     let world = World::start().await;
-    let wrong = world
-        .run(&["snapshot"], &[("DAYTONA_API_KEY", "wrong")])
-        .await;
+    let wrong = world.run(&["snapshot"], &[("DAYTONA_API_KEY", "wrong")]).await;
     wrong.refused(
         "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys",
     );
     let fault =
         json!({ "faults": [{ "fault": "answer", "operation": "snapshots", "status": 403 }] });
-    world
-        .provider(Method::POST, "/_control/faults", fault)
-        .await;
-    world
-        .run(&["snapshot"], &KEY)
-        .await
-        .refused("The API key needs write:snapshots");
+    world.provider(Method::POST, "/_control/faults", fault).await;
+    world.run(&["snapshot"], &KEY).await.refused("The API key needs write:snapshots");
 }
 
 #[tokio::test]
@@ -174,18 +142,10 @@ async fn the_daemon_and_the_agents_of_choice_are_steps_of_the_build() {
     };
     let refused = run(with(&[], "abc")).await;
     assert_eq!(refused.code, 1, "{}", refused.out);
-    assert!(
-        refused.err.contains("128 hexadecimal digits"),
-        "{}",
-        refused.err
-    );
+    assert!(refused.err.contains("128 hexadecimal digits"), "{}", refused.err);
     let built = run(with(&["--agents", "claude"], &hash)).await;
     assert_eq!(built.code, 3, "{}", built.err);
     built.holds("  ...   | Step 5/11 : RUN bobbin-agentd install claude --into /opt/bobbin/agents && rm -rf /root/.npm\n");
     let name = name();
-    assert!(
-        !built.out.contains(&format!("Snapshot {name} is ready")),
-        "{}",
-        built.out
-    );
+    assert!(!built.out.contains(&format!("Snapshot {name} is ready")), "{}", built.out);
 }

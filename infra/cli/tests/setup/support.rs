@@ -29,13 +29,7 @@ pub const DAYTONA_KEY: &str = "dtn_canary_0123456789";
 pub const MODEL_KEY: &str = "sk-model-7f3a9c1e5b";
 pub const APPLICATION: &str = "1300000000000000001";
 /// Everything that must never be seen.
-const CANARIES: [&str; 5] = [
-    DISCORD_TOKEN,
-    SLACK_TOKEN,
-    SIGNING_SECRET,
-    DAYTONA_KEY,
-    MODEL_KEY,
-];
+const CANARIES: [&str; 5] = [DISCORD_TOKEN, SLACK_TOKEN, SIGNING_SECRET, DAYTONA_KEY, MODEL_KEY];
 
 const TEMPLATE: &str = r#"
 AWSTemplateFormatVersion: "2010-09-09"
@@ -185,15 +179,7 @@ impl World {
         })
         .await
         .unwrap();
-        Self {
-            chat,
-            provider,
-            engine,
-            ingress,
-            models,
-            public_key,
-            folder,
-        }
+        Self { chat, provider, engine, ingress, models, public_key, folder }
     }
 
     /// Runs the program with nothing in its environment but what reaches this world, and these variables.
@@ -250,10 +236,7 @@ impl World {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let (mut to, mut from) = (
-            terminal.stdin.take().unwrap(),
-            terminal.stdout.take().unwrap(),
-        );
+        let (mut to, mut from) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
         let (mut shown, mut typed, mut piece) = (String::new(), 0, [0; 1024]);
         let talk = async {
             loop {
@@ -263,9 +246,7 @@ impl World {
                 }
                 shown.push_str(&String::from_utf8_lossy(&piece[..read]));
                 while typed < shown.matches(prompt).count() {
-                    to.write_all(format!("{}\n", lines[typed]).as_bytes())
-                        .await
-                        .unwrap();
+                    to.write_all(format!("{}\n", lines[typed]).as_bytes()).await.unwrap();
                     typed += 1;
                 }
             }
@@ -296,24 +277,13 @@ impl World {
 
     /// What went to a chat, as method and route.
     pub async fn requests(&self, platform: &str) -> Vec<String> {
-        let list = self
-            .control(Method::GET, platform, "requests", &Value::Null)
-            .await;
+        let list = self.control(Method::GET, platform, "requests", &Value::Null).await;
         let line = |one: &Value| {
             let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
             let route = text("route");
-            format!(
-                "{} {}",
-                text("method"),
-                route.trim_start_matches("/api/v10")
-            )
+            format!("{} {}", text("method"), route.trim_start_matches("/api/v10"))
         };
-        list["requests"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(line)
-            .collect()
+        list["requests"].as_array().unwrap().iter().map(line).collect()
     }
 
     pub async fn control(&self, method: Method, platform: &str, path: &str, body: &Value) -> Value {
@@ -424,24 +394,15 @@ async fn ingress(public_key: &str) -> String {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now_ms = u64::try_from(since.as_millis()).unwrap();
-        let (signature, timestamp) = (
-            header("x-signature-ed25519"),
-            header("x-signature-timestamp"),
-        );
+        let (signature, timestamp) =
+            (header("x-signature-ed25519"), header("x-signature-timestamp"));
         let answer = discord::interactions(&body, signature, timestamp, &app, now_ms).answer;
         let kind = [("content-type", answer.content_type)];
-        (
-            StatusCode::from_u16(answer.status).unwrap(),
-            kind,
-            answer.body,
-        )
+        (StatusCode::from_u16(answer.status).unwrap(), kind, answer.body)
     };
     let router = Router::new()
         .route("/discord/interactions", post(verified))
-        .route(
-            "/lax/discord/interactions",
-            post(async || axum::Json(json!({ "type": 1 }))),
-        )
+        .route("/lax/discord/interactions", post(async || axum::Json(json!({ "type": 1 }))))
         .with_state(Arc::new(app));
     serve(router).await
 }
@@ -452,11 +413,7 @@ async fn models() -> String {
         axum::routing::get(move |headers: HeaderMap| {
             let sent = headers.get(header).and_then(|value| value.to_str().ok());
             let is_right = sent.is_some_and(|sent| sent.trim_start_matches("Bearer ") == MODEL_KEY);
-            let status = if is_right {
-                StatusCode::OK
-            } else {
-                StatusCode::UNAUTHORIZED
-            };
+            let status = if is_right { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
             std::future::ready((status, axum::Json(answer.clone())))
         })
     };
@@ -466,9 +423,6 @@ async fn models() -> String {
         .route("/anthropic/models", keyed("x-api-key", list.clone()))
         .route("/openai/models", keyed("authorization", list.clone()))
         .route("/openrouter/key", keyed("authorization", credit))
-        .route(
-            "/own/models",
-            axum::routing::get(async move || axum::Json(list)),
-        );
+        .route("/own/models", axum::routing::get(async move || axum::Json(list)));
     serve(router).await
 }

@@ -45,11 +45,7 @@ async fn before_there_is_a_stack_everything_is_done_that_needs_none_and_the_depl
 #[tokio::test]
 async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_back() {
     let parameters = vec![("DaytonaSnapshot", name())];
-    let world = World::with(Options {
-        parameters,
-        ..Options::default()
-    })
-    .await;
+    let world = World::with(Options { parameters, ..Options::default() }).await;
     let dry = world.run_keyed(&["setup", "--dry-run", "--from-env"]).await;
     // The stack names a snapshot that is not built yet, which is wrong; nothing was written all the same.
     assert_eq!(dry.code, 1, "{}", dry.out);
@@ -70,12 +66,7 @@ async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_ba
 
     // No key in the environment: those of the stack are used. `all` is the same command.
     let second = world.run(&["all"], &[]).await;
-    assert_eq!(
-        (second.code, second.err.as_str()),
-        (0, ""),
-        "{}",
-        second.out
-    );
+    assert_eq!((second.code, second.err.as_str()), (0, ""), "{}", second.out);
     second.holds("  note  No key was given, so nothing is stored.\n");
     second.holds("all servers: the commands are as they should be, nothing was written\n");
     second.holds(" already\n");
@@ -91,36 +82,19 @@ async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_ba
     undone.holds("        - /sandbox\n");
     undone.holds("interactions are delivered to nowhere now");
     assert_eq!(world.secret("ProviderSecret").await, json!({}));
-    assert_eq!(
-        world.secret("WorkerSecret").await,
-        json!({"kept": "as it is"})
-    );
-    let snapshot = world
-        .provider(
-            Method::GET,
-            &format!("/api/snapshots/{}", name()),
-            Value::Null,
-        )
-        .await;
+    assert_eq!(world.secret("WorkerSecret").await, json!({"kept": "as it is"}));
+    let snapshot =
+        world.provider(Method::GET, &format!("/api/snapshots/{}", name()), Value::Null).await;
     assert_eq!(snapshot["state"], "active");
 }
 
 #[tokio::test]
 async fn a_wrong_key_stops_the_test_turn_and_nothing_else() {
     let parameters = vec![("DaytonaSnapshot", name())];
-    let world = World::with(Options {
-        parameters,
-        ..Options::default()
-    })
-    .await;
+    let world = World::with(Options { parameters, ..Options::default() }).await;
     let channel = world.chat.seeds().channel_id;
-    let wrong = [
-        ("ANTHROPIC_API_KEY", "wrong"),
-        ("DISCORD_CHANNEL_ID", channel.as_str()),
-    ];
-    let said = world
-        .run(&["setup", "--from-env"], &[&KEYED[..], &wrong].concat())
-        .await;
+    let wrong = [("ANTHROPIC_API_KEY", "wrong"), ("DISCORD_CHANNEL_ID", channel.as_str())];
+    let said = world.run(&["setup", "--from-env"], &[&KEYED[..], &wrong].concat()).await;
     assert_eq!(said.code, 1, "{}", said.out);
     said.holds("  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused\n");
     said.holds("all servers: these commands were written\n");

@@ -29,9 +29,7 @@ async fn handle(event: LambdaEvent<Value>) -> Result<Value, Error> {
     match event["do"].as_str().unwrap_or_default() {
         "error" => Err("asked to fail".into()),
         "crash" => std::process::exit(7),
-        "environment" => Ok(json!(
-            std::env::vars().collect::<std::collections::BTreeMap<_, _>>()
-        )),
+        "environment" => Ok(json!(std::env::vars().collect::<std::collections::BTreeMap<_, _>>())),
         "wait" => {
             println!("waiting");
             wait_for(event["file"].as_str().unwrap_or_default()).await;

@@ -23,10 +23,7 @@ struct Inner {
 impl Clock {
     /// The system's time, until [`Clock::advance_ms`] is called.
     pub fn system() -> Self {
-        Self(Arc::new(Inner {
-            offset_ms: AtomicI64::new(0),
-            moved: watch::Sender::new(()),
-        }))
+        Self(Arc::new(Inner { offset_ms: AtomicI64::new(0), moved: watch::Sender::new(()) }))
     }
 
     /// Milliseconds since the Unix epoch.
@@ -41,9 +38,7 @@ impl Clock {
 
     /// Pushes the clock forward and wakes everything that waits for a time.
     pub fn advance_ms(&self, by_ms: u32) {
-        self.0
-            .offset_ms
-            .fetch_add(i64::from(by_ms), Ordering::SeqCst);
+        self.0.offset_ms.fetch_add(i64::from(by_ms), Ordering::SeqCst);
         self.0.moved.send_replace(());
     }
 
@@ -74,8 +69,6 @@ impl Default for Clock {
 
 /// The system's time in milliseconds since the Unix epoch, untouched by any offset.
 pub(crate) fn system_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

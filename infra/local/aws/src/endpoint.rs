@@ -106,10 +106,7 @@ impl Services {
             };
         }
         if path.starts_with(PATH_PREFIX) {
-            return services
-                .functions
-                .answer(&parts.method, path, &parts.headers, body)
-                .await;
+            return services.functions.answer(&parts.method, path, &parts.headers, body).await;
         }
         if Scheduler::owns(path) {
             return services.scheduler.answer(&parts.method, path, query, &body);
@@ -148,10 +145,7 @@ fn refuse(denied: &Denied, service: Option<&str>, headers: &HeaderMap, id: &str)
             cloudformation::refusal(StatusCode::FORBIDDEN, code, &message, id)
         }
         Some("scheduler" | "lambda") | None => {
-            let headers = [
-                ("content-type", "application/json"),
-                ("x-amzn-errortype", name),
-            ];
+            let headers = [("content-type", "application/json"), ("x-amzn-errortype", name)];
             let body = json!({ "message": message });
             (StatusCode::FORBIDDEN, headers, body.to_string()).into_response()
         }
@@ -194,18 +188,13 @@ fn target(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get("content-type")
-        .and_then(|kind| kind.to_str().ok());
+    let kind = headers.get("content-type").and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"))
 }
 
 fn refusal(status: StatusCode, kind: &str, message: &str) -> Response {
     let body = json!({ "__type": kind, "message": message });
-    let headers = [
-        ("content-type", "application/x-amz-json-1.0"),
-        ("x-amzn-errortype", kind),
-    ];
+    let headers = [("content-type", "application/x-amz-json-1.0"), ("x-amzn-errortype", kind)];
     (status, headers, body.to_string()).into_response()
 }
 

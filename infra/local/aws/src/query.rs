@@ -9,11 +9,7 @@ pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        Self(
-            form_urlencoded::parse(text.as_bytes())
-                .into_owned()
-                .collect(),
-        )
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The first value of a name.

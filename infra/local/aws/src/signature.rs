@@ -42,9 +42,7 @@ pub struct Keys {
 impl fmt::Debug for Keys {
     /// Without what is secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            functions, person, ..
-        } = self;
+        let Self { functions, person, .. } = self;
         formatter
             .debug_struct("Keys")
             .field("functions", functions)
@@ -56,10 +54,7 @@ impl fmt::Debug for Keys {
 impl fmt::Debug for AccessKey {
     /// Without what is secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("AccessKey")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        formatter.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -122,10 +117,7 @@ impl Denied {
     /// Its name in the JSON protocols, and its code in the query protocol.
     pub(crate) fn names(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Missing => (
-                "MissingAuthenticationTokenException",
-                "MissingAuthenticationToken",
-            ),
+            Self::Missing => ("MissingAuthenticationTokenException", "MissingAuthenticationToken"),
             Self::Incomplete(_) => ("IncompleteSignatureException", "IncompleteSignature"),
             Self::UnknownKey => ("UnrecognizedClientException", "InvalidClientTokenId"),
             Self::Mismatch(_) => ("InvalidSignatureException", "SignatureDoesNotMatch"),
@@ -151,9 +143,7 @@ impl<'a> AuthorizationHeader<'a> {
             .strip_prefix("AWS4-HMAC-SHA256 ")
             .ok_or_else(|| incomplete("the algorithm AWS4-HMAC-SHA256"))?;
         let field = |name: &str| {
-            let mut found = fields
-                .split(',')
-                .filter_map(|field| field.trim().split_once('='));
+            let mut found = fields.split(',').filter_map(|field| field.trim().split_once('='));
             found
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| value)
@@ -187,12 +177,7 @@ pub(crate) fn verify(
     service: Option<&str>,
     now: SystemTime,
 ) -> Result<(), Denied> {
-    let header = |name: &str| {
-        parts
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let text = header("authorization").ok_or(Denied::Missing)?;
     let authorization = AuthorizationHeader::read(text)?;
     let sent = header("x-amz-date").ok_or_else(|| {
@@ -256,9 +241,7 @@ fn check_scope(
 
 fn check_time(sent: &str, now: SystemTime) -> Result<SystemTime, Denied> {
     let time = NaiveDateTime::parse_from_str(sent, FORMAT).map_err(|_| {
-        Denied::Incomplete(format!(
-            "Date must be in ISO-8601 'basic format'. Got '{sent}'."
-        ))
+        Denied::Incomplete(format!("Date must be in ISO-8601 'basic format'. Got '{sent}'."))
     })?;
     let time = SystemTime::from(time.and_utc());
     let skew = Duration::from_secs(limits::SIGNATURE_SKEW_SECONDS_MAX);
@@ -308,19 +291,10 @@ fn signature(
         let is_signed = authorization.signed.contains(&name.as_str()) && name != "x-amz-date";
         Some((name.as_str(), value.to_str().ok().filter(|_| is_signed)?))
     });
-    let host = parts
-        .headers
-        .get("host")
-        .and_then(|host| host.to_str().ok());
+    let host = parts.headers.get("host").and_then(|host| host.to_str().ok());
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let uri = format!("http://{}{path}", host.unwrap_or_default());
-    let request = SignableRequest::new(
-        parts.method.as_str(),
-        uri,
-        headers,
-        SignableBody::Bytes(body),
-    )?;
-    Ok(http_request::sign(request, &parameters)?
-        .signature()
-        .to_owned())
+    let request =
+        SignableRequest::new(parts.method.as_str(), uri, headers, SignableBody::Bytes(body))?;
+    Ok(http_request::sign(request, &parameters)?.signature().to_owned())
 }

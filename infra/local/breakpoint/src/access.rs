@@ -63,11 +63,8 @@ pub fn remove_key_cookies(headers: &mut HeaderMap) {
     headers.remove(header::COOKIE);
     for line in lines.iter().filter_map(|line| line.to_str().ok()) {
         let pairs = line.split(';').map(str::trim);
-        let is_key = |pair: &str| {
-            [KEY_COOKIE, PREVIEW_COOKIE]
-                .iter()
-                .any(|it| pair.starts_with(it))
-        };
+        let is_key =
+            |pair: &str| [KEY_COOKIE, PREVIEW_COOKIE].iter().any(|it| pair.starts_with(it));
         let rest: Vec<&str> = pairs.filter(|pair| !is_key(pair)).collect();
         if let Ok(line) = HeaderValue::from_str(&rest.join("; "))
             && !line.is_empty()
@@ -113,10 +110,8 @@ impl ControlKey {
     pub fn refusal() -> Response {
         let told = "This call needs the stack's own key: Authorization: Bearer with control_key of the ready file (--ready-file).";
         let body = json!({ "message": told }).to_string();
-        let headers = [
-            (header::CONTENT_TYPE, "application/json"),
-            (header::WWW_AUTHENTICATE, "Bearer"),
-        ];
+        let headers =
+            [(header::CONTENT_TYPE, "application/json"), (header::WWW_AUTHENTICATE, "Bearer")];
         (StatusCode::UNAUTHORIZED, headers, body).into_response()
     }
 }
@@ -140,14 +135,8 @@ mod tests {
             (true, vec![("host", "127.0.0.1:80")]),
             (true, vec![("host", "localhost:80")]),
             (true, vec![("host", "host.docker.internal:80")]),
-            (
-                true,
-                vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:80")],
-            ),
-            (
-                false,
-                vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:81")],
-            ),
+            (true, vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:80")]),
+            (false, vec![("host", "127.0.0.1:80"), ("origin", "http://127.0.0.1:81")]),
             (false, vec![("host", "127.0.0.1:80"), ("origin", "null")]),
             (false, vec![("host", "rebound.example:80")]),
             (false, vec![("host", "127.0.0.1.example")]),
@@ -155,10 +144,7 @@ mod tests {
         ] {
             assert_eq!(is_own(&headers(&pairs), also), own, "{pairs:?}");
         }
-        assert!(!is_own(
-            &headers(&[("host", "host.docker.internal:80")]),
-            None
-        ));
+        assert!(!is_own(&headers(&[("host", "host.docker.internal:80")]), None));
     }
 
     #[test]
@@ -174,13 +160,9 @@ mod tests {
     #[test]
     fn only_the_key_itself_is_the_key() {
         let key = ControlKey::from("abc".to_owned());
-        for (is_it, said) in [
-            ("Bearer abc", true),
-            ("Bearer ab", false),
-            ("abc", false),
-            ("", false),
-        ]
-        .map(|(said, is_it)| (is_it, said))
+        for (is_it, said) in
+            [("Bearer abc", true), ("Bearer ab", false), ("abc", false), ("", false)]
+                .map(|(said, is_it)| (is_it, said))
         {
             let headers = headers(&[("authorization", said)]);
             assert_eq!(key.is_said(&headers), is_it, "{said}");

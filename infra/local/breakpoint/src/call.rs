@@ -7,20 +7,15 @@ use crate::limits::ID_BYTES_MIN;
 /// `dynamodb PutItem` for a call of AWS's JSON protocol, else `SERVICE METHOD /path` with `*` for every id.
 pub(crate) fn name(service: &str, request: &Request) -> String {
     let target = request.headers().get("x-amz-target");
-    if let Some((api, action)) = target
-        .and_then(|target| target.to_str().ok())
-        .and_then(|target| target.split_once('.'))
+    if let Some((api, action)) =
+        target.and_then(|target| target.to_str().ok()).and_then(|target| target.split_once('.'))
     {
         let api = api.strip_prefix("Amazon").unwrap_or(api);
         let api = api.split('_').next().unwrap_or(api);
         return format!("{} {action}", api.to_lowercase());
     }
-    let path: Vec<&str> = request
-        .uri()
-        .path()
-        .split('/')
-        .map(|part| if is_id(part) { "*" } else { part })
-        .collect();
+    let path: Vec<&str> =
+        request.uri().path().split('/').map(|part| if is_id(part) { "*" } else { part }).collect();
     format!("{service} {} {}", request.method(), path.join("/"))
 }
 
@@ -37,12 +32,7 @@ mod tests {
         if let Some(target) = target {
             request = request.header("x-amz-target", target);
         }
-        name(
-            "chat",
-            &request
-                .body(axum::body::Body::empty())
-                .expect("a valid request"),
-        )
+        name("chat", &request.body(axum::body::Body::empty()).expect("a valid request"))
     }
 
     #[test]
@@ -50,9 +40,6 @@ mod tests {
         let path = "/api/v10/channels/1290001112223334445/messages?limit=3";
         assert_eq!(named(None, path), "chat POST /api/v10/channels/*/messages");
         assert_eq!(named(Some("AmazonSQS.SendMessage"), "/"), "sqs SendMessage");
-        assert_eq!(
-            named(Some("DynamoDB_20120810.PutItem"), "/"),
-            "dynamodb PutItem"
-        );
+        assert_eq!(named(Some("DynamoDB_20120810.PutItem"), "/"), "dynamodb PutItem");
     }
 }

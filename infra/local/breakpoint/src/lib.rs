@@ -266,10 +266,7 @@ impl Breakpoints {
     }
 
     fn breakpoints(&self) -> MutexGuard<'_, BTreeMap<usize, Breakpoint>> {
-        self.0
-            .breakpoints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.0.breakpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -296,11 +293,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(breakpoint) = self.breakpoints.breakpoints().get_mut(&self.id) {
-            breakpoint.state = if self.is_over {
-                State::Passed
-            } else {
-                State::Gone
-            };
+            breakpoint.state = if self.is_over { State::Passed } else { State::Gone };
         }
     }
 }

@@ -43,10 +43,7 @@ pub async fn require_key(State(hub): State<Arc<Hub>>, request: Request, next: Ne
     };
     // Without the key in it, the address can be shown around.
     let cookie = format!("{name}={said}; Path=/; HttpOnly; SameSite=Strict");
-    let headers = [
-        (header::LOCATION, "/".to_owned()),
-        (header::SET_COOKIE, cookie),
-    ];
+    let headers = [(header::LOCATION, "/".to_owned()), (header::SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
@@ -58,11 +55,7 @@ fn cookie_name(hub: &Hub) -> String {
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).iter();
-    let pairs = lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(';'));
+    let pairs = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(';'));
     let mut named = pairs.filter_map(|pair| pair.trim().split_once('='));
-    named
-        .find(|(found, _)| *found == name)
-        .map(|(_, value)| value)
+    named.find(|(found, _)| *found == name).map(|(_, value)| value)
 }

@@ -54,25 +54,18 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 .map(|()| json!({"ok": true})),
         ),
         ("POST", ["discord", "limits"]) => {
-            hub.enforce_rates
-                .store(body.flag("enforce"), Ordering::Relaxed);
+            hub.enforce_rates.store(body.flag("enforce"), Ordering::Relaxed);
             ApiResponse::json(json!({"ok": true})).into_response()
         }
         ("POST", ["slack", "retries"]) => {
             let delays = body.list("delays_ms").iter().filter_map(Value::as_u64);
-            *lock(&hub.retry_delays_ms) = delays
-                .map(|ms| ms.min(RETRY_DELAY_MS_MAX))
-                .take(3)
-                .collect();
+            *lock(&hub.retry_delays_ms) =
+                delays.map(|ms| ms.min(RETRY_DELAY_MS_MAX)).take(3).collect();
             ApiResponse::json(json!({"ok": true})).into_response()
         }
         ("GET", [platform @ ("discord" | "slack"), "requests"]) => {
             let after = call.asked("after").parse().unwrap_or_default();
-            shown(
-                hub.store()
-                    .requests(platform, after)
-                    .map(|list| json!({"requests": list})),
-            )
+            shown(hub.store().requests(platform, after).map(|list| json!({"requests": list})))
         }
         ("GET", ["discord", "answers"]) => {
             let after = call.asked("after").parse().unwrap_or_default();
@@ -82,28 +75,19 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         ("GET", ["discord", "ephemeral"]) => shown(ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "ephemeral"]) => shown(slack_ephemerals(&hub, call.asked("user_id"))),
         ("GET", ["slack", "home"]) => shown(
-            hub.store()
-                .get("s.home", "", call.asked("user_id"))
-                .map(|view| json!({"view": view})),
+            hub.store().get("s.home", "", call.asked("user_id")).map(|view| json!({"view": view})),
         ),
         // What a workspace's administrators do: somebody comes in, becomes a guest, leaves.
         ("POST", ["slack", "user"]) => shown(slack::people::set(&hub, body)),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => ApiResponse::json(json!(hub.seeds)).into_response(),
-        _ => (
-            StatusCode::NOT_FOUND,
-            axum::Json(json!({"error": "there is no such control call"})),
-        )
+        _ => (StatusCode::NOT_FOUND, axum::Json(json!({"error": "there is no such control call"})))
             .into_response(),
     }
 }
 
 fn refused(why: &str) -> Response {
-    (
-        StatusCode::UNPROCESSABLE_ENTITY,
-        axum::Json(json!({"error": why})),
-    )
-        .into_response()
+    (StatusCode::UNPROCESSABLE_ENTITY, axum::Json(json!({"error": why}))).into_response()
 }
 
 fn acted(done: Result<Value, ActionError>) -> Response {
@@ -185,10 +169,7 @@ fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     let mut list = Vec::new();
     for channel in store.all("d.channel", &hub.seeds.guild_id)? {
         let kept = store.all("d.ephemeral", channel.str("id"))?;
-        list.extend(
-            kept.into_iter()
-                .filter(|one| user.is_empty() || one.str("to") == user),
-        );
+        list.extend(kept.into_iter().filter(|one| user.is_empty() || one.str("to") == user));
     }
     Ok(json!({"messages": list}))
 }
@@ -198,14 +179,12 @@ fn slack_ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     let mut list = Vec::new();
     for channel in store.all("s.channel", "")? {
         let kept = store.all("s.ephemeral", channel.str("id"))?;
-        list.extend(
-            kept.into_iter()
-                .filter(|one| user.is_empty() || one.str("to") == user)
-                .map(|mut one| {
-                    one["channel"] = channel["id"].clone();
-                    one
-                }),
-        );
+        list.extend(kept.into_iter().filter(|one| user.is_empty() || one.str("to") == user).map(
+            |mut one| {
+                one["channel"] = channel["id"].clone();
+                one
+            },
+        ));
     }
     Ok(json!({"messages": list}))
 }

@@ -69,10 +69,7 @@ impl Faults {
 
     /// The fault that this request meets, counted down.
     pub fn take(&mut self, route: &str) -> Option<Fault> {
-        let at = self
-            .0
-            .iter()
-            .position(|fault| route.contains(&fault.route))?;
+        let at = self.0.iter().position(|fault| route.contains(&fault.route))?;
         self.0[at].count -= 1;
         let met = self.0[at].clone();
         self.0.retain(|fault| fault.count > 0);

@@ -26,11 +26,7 @@ pub async fn upload(
     bytes: Bytes,
 ) -> Response {
     if bytes.len() > FILE_BYTES_MAX {
-        return (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the file is larger than 10 MiB",
-        )
-            .into_response();
+        return (StatusCode::PAYLOAD_TOO_LARGE, "the file is larger than 10 MiB").into_response();
     }
     let name = query.get("name").map_or("", String::as_str);
     let name = if name.is_empty() { "file" } else { name };
@@ -71,11 +67,7 @@ pub async fn serve_to_bot(
         .get(header::AUTHORIZATION)
         .is_none_or(|value| value.as_bytes() != expected.as_bytes())
     {
-        return (
-            [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
-            LOGIN_PAGE,
-        )
-            .into_response();
+        return ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], LOGIN_PAGE).into_response();
     }
     serve(State(hub), Path((id, name))).await
 }

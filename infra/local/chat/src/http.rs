@@ -33,10 +33,7 @@ pub struct ApiRequest {
 impl ApiRequest {
     /// A query parameter as text.
     pub fn asked(&self, name: &str) -> &str {
-        self.query
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.query.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     pub fn segments(&self) -> Vec<&str> {
@@ -59,19 +56,11 @@ pub struct ApiResponse {
 
 impl ApiResponse {
     pub fn json(body: Value) -> ApiResponse {
-        ApiResponse {
-            status: 200,
-            body,
-            headers: Vec::new(),
-        }
+        ApiResponse { status: 200, body, headers: Vec::new() }
     }
 
     pub fn empty() -> ApiResponse {
-        ApiResponse {
-            status: 204,
-            body: Value::Null,
-            headers: Vec::new(),
-        }
+        ApiResponse { status: 204, body: Value::Null, headers: Vec::new() }
     }
 }
 
@@ -143,18 +132,12 @@ async fn parts_of(request: Request) -> Option<(Value, Vec<UploadedFile>)> {
     while let Some(field) = multipart.next_field().await.ok()? {
         let name = field.name().unwrap_or_default().to_owned();
         let filename = field.file_name().map(str::to_owned);
-        let content_type = field
-            .content_type()
-            .unwrap_or("application/octet-stream")
-            .to_owned();
+        let content_type = field.content_type().unwrap_or("application/octet-stream").to_owned();
         let bytes = field.bytes().await.ok()?;
         match filename {
-            Some(filename) => files.push(UploadedFile {
-                field: name,
-                filename,
-                content_type,
-                bytes,
-            }),
+            Some(filename) => {
+                files.push(UploadedFile { field: name, filename, content_type, bytes })
+            }
             None => {
                 fields.insert(name, String::from_utf8_lossy(&bytes).into_owned().into());
             }
@@ -184,15 +167,8 @@ pub fn percent_encoded(text: &str) -> String {
 }
 
 /// Everything but what RFC 3986 calls unreserved.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

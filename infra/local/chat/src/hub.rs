@@ -119,8 +119,5 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What a failed read of the state means to a page or a control call.
 pub fn broken(error: &StoreError) -> (axum::http::StatusCode, String) {
     tracing::error!(%error, "the chat's state failed");
-    (
-        axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-        error.to_string(),
-    )
+    (axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

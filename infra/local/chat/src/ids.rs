@@ -15,14 +15,9 @@ pub struct Ids {
 
 impl Ids {
     pub fn resume(last_snowflake: Option<&str>, last_ts: Option<&str>) -> Ids {
-        let snowflake = last_snowflake
-            .and_then(|id| id.parse().ok())
-            .unwrap_or_default();
+        let snowflake = last_snowflake.and_then(|id| id.parse().ok()).unwrap_or_default();
         let ts_us = last_ts.and_then(ts_micros).unwrap_or_default();
-        Ids {
-            snowflake: Mutex::new(snowflake),
-            ts_us: Mutex::new(ts_us),
-        }
+        Ids { snowflake: Mutex::new(snowflake), ts_us: Mutex::new(ts_us) }
     }
 
     /// A Discord id of now.
@@ -59,9 +54,7 @@ pub fn now_ms() -> u64 {
 }
 
 fn now_us() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("the clock is after 1970");
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
     u64::try_from(since.as_micros()).expect("microseconds fit for 500,000 years")
 }
 
@@ -74,11 +67,7 @@ pub fn iso(ms: u64) -> String {
 
 /// Letters and digits that cannot be guessed.
 pub fn random_text(length: usize) -> String {
-    rand::rng()
-        .sample_iter(Alphanumeric)
-        .take(length)
-        .map(char::from)
-        .collect()
+    rand::rng().sample_iter(Alphanumeric).take(length).map(char::from).collect()
 }
 
 /// An id in Slack's form: a letter that names the kind, then ten capitals and digits.

@@ -38,10 +38,7 @@ impl IngressClient {
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_millis(INGRESS_ANSWER_MS_MAX))
             .build()?;
-        Ok(IngressClient {
-            base: RwLock::new(base),
-            http,
-        })
+        Ok(IngressClient { base: RwLock::new(base), http })
     }
 
     /// The base of the function URL, from now on.
@@ -63,8 +60,7 @@ impl IngressClient {
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
             .ok_or(NoAnswer::NoIngress)?;
-        self.deliver_to(&format!("{base}{path}"), headers, body)
-            .await
+        self.deliver_to(&format!("{base}{path}"), headers, body).await
     }
 
     /// The same to an address of its own.
@@ -79,18 +75,11 @@ impl IngressClient {
             request = request.header(*name, value);
         }
         let failed = |error: reqwest::Error| {
-            if error.is_timeout() {
-                NoAnswer::TooLate
-            } else {
-                NoAnswer::Unreachable
-            }
+            if error.is_timeout() { NoAnswer::TooLate } else { NoAnswer::Unreachable }
         };
         let response = request.send().await.map_err(failed)?;
         let status = response.status().as_u16();
-        let no_retry = response
-            .headers()
-            .get("x-slack-no-retry")
-            .is_some_and(|value| value == "1");
+        let no_retry = response.headers().get("x-slack-no-retry").is_some_and(|value| value == "1");
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
@@ -99,10 +88,6 @@ impl IngressClient {
                 return Err(NoAnswer::Unreachable);
             }
         }
-        Ok(IngressAnswer {
-            status,
-            no_retry,
-            body,
-        })
+        Ok(IngressAnswer { status, no_retry, body })
     }
 }

@@ -20,11 +20,7 @@ impl Read for Value {
     }
 
     fn str_or<'a>(&'a self, field: &str, otherwise: &'a str) -> &'a str {
-        if self.has(field) {
-            self.str(field)
-        } else {
-            otherwise
-        }
+        if self.has(field) { self.str(field) } else { otherwise }
     }
 
     fn int(&self, field: &str) -> u64 {

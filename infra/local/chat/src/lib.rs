@@ -66,9 +66,7 @@ impl Chat {
         let listener = TcpListener::bind(("127.0.0.1", settings.port))
             .await
             .map_err(io(&format!("binding 127.0.0.1:{}", settings.port)))?;
-        let address = listener
-            .local_addr()
-            .map_err(io("reading the bound address"))?;
+        let address = listener.local_addr().map_err(io("reading the bound address"))?;
         let breakpoints = settings.breakpoints.clone();
         let hub = Hub::open(settings, address.port())?;
         let router = breakpoints.before(
@@ -79,19 +77,16 @@ impl Chat {
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let stop = hub.stop.clone();
         let server = tokio::spawn(async move {
-            let served = axum::serve(listener, router)
-                .with_graceful_shutdown(stop.cancelled_owned())
-                .await;
+            let served =
+                axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
             if let Err(error) = served {
                 tracing::error!(%error, "the chat server ended");
             }
         });
         let pruned = Arc::clone(&hub);
-        hub.tasks
-            .spawn(async move { prune::every_hour(pruned).await });
+        hub.tasks.spawn(async move { prune::every_hour(pruned).await });
         let watcher = Arc::clone(&hub);
-        hub.tasks
-            .spawn(async move { live::watch_inspector(watcher).await });
+        hub.tasks.spawn(async move { live::watch_inspector(watcher).await });
         Ok(Chat { hub, server })
     }
 

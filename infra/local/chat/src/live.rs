@@ -25,9 +25,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>) -> Response {
         Ok::<_, Infallible>(Event::default().data(notice.to_string()))
     });
     let ended = async move { stop.cancelled().await };
-    Sse::new(notices.take_until(ended.boxed()))
-        .keep_alive(KeepAlive::default())
-        .into_response()
+    Sse::new(notices.take_until(ended.boxed())).keep_alive(KeepAlive::default()).into_response()
 }
 
 fn notices(live: tokio::sync::broadcast::Receiver<Value>) -> impl Stream<Item = Value> {

@@ -24,11 +24,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// What the page is made of, for everybody: nothing of it is anybody's.
 const ASSETS: [(&str, &str, &str); 8] = [
-    (
-        "/style.css",
-        "text/css; charset=utf-8",
-        include_str!("../page/style.css"),
-    ),
+    ("/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/app.js", SCRIPT, include_str!("../page/app.js")),
     ("/dom.js", SCRIPT, include_str!("../page/dom.js")),
     ("/text.js", SCRIPT, include_str!("../page/text.js")),
@@ -67,11 +63,9 @@ pub fn router(hub: Arc<Hub>) -> Router {
         .route("/ui/upload", post(files::upload))
         .route("/_control/{*rest}", any(control::serve))
         .layer(from_fn_with_state(Arc::clone(&hub), access::require_key));
-    let assets = ASSETS
-        .into_iter()
-        .fold(Router::new(), |router, (path, kind, text)| {
-            router.route(path, get(move || async move { asset(kind, text) }))
-        });
+    let assets = ASSETS.into_iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(path, get(move || async move { asset(kind, text) }))
+    });
     let routes = assets
         .route("/health", get(|| async { "ok" }))
         .route("/files/{id}/{name}", get(files::serve))
@@ -172,10 +166,7 @@ async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Res
     read(&hub, |store| {
         let mut kept = store.all("d.message", channel)?;
         kept.extend(
-            store
-                .all("d.ephemeral", channel)?
-                .into_iter()
-                .filter(|one| one.str("to") == user),
+            store.all("d.ephemeral", channel)?.into_iter().filter(|one| one.str("to") == user),
         );
         kept.sort_by(|a, b| a["message"].str("id").cmp(b["message"].str("id")));
         Ok(json!({"messages": kept}))
@@ -184,11 +175,8 @@ async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Res
 
 /// A channel's messages, or a thread's, as one person sees them, with their Home.
 async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
-    let (channel, user, thread) = (
-        asked(&query, "channel"),
-        asked(&query, "user_id"),
-        asked(&query, "thread_ts"),
-    );
+    let (channel, user, thread) =
+        (asked(&query, "channel"), asked(&query, "user_id"), asked(&query, "thread_ts"));
     read(&hub, |store| {
         let belongs = |one: &Value| {
             let root = one.str("thread_ts");
@@ -199,16 +187,12 @@ async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Respo
             }
         };
         let mut messages = store.all("s.message", channel)?;
-        let own = store
-            .all("s.ephemeral", channel)?
-            .into_iter()
-            .filter(|one| one.str("to") == user);
+        let own =
+            store.all("s.ephemeral", channel)?.into_iter().filter(|one| one.str("to") == user);
         messages.extend(own.map(|mut one| one["message"].take()));
         messages.retain(belongs);
         messages.sort_by(|a, b| a.str("ts").cmp(b.str("ts")));
-        Ok(
-            json!({"messages": messages, "home": store.get("s.home", "", user)?,
-            "session": store.get("s.session", channel, thread)?}),
-        )
+        Ok(json!({"messages": messages, "home": store.get("s.home", "", user)?,
+            "session": store.get("s.session", channel, thread)?}))
     })
 }

@@ -94,16 +94,8 @@ fn create_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
             "managed": false, "mentionable": false, "flags": 0}]});
     store.put("d.guild", "", &seeds.guild_id, &guild)?;
     for (position, (id, name, topic)) in [
-        (
-            &seeds.channel_id,
-            "general",
-            "Ask for anything: every thread gets its own sandbox",
-        ),
-        (
-            &seeds.builds_channel_id,
-            "builds",
-            "Failing builds and their repairs",
-        ),
+        (&seeds.channel_id, "general", "Ask for anything: every thread gets its own sandbox"),
+        (&seeds.builds_channel_id, "builds", "Failing builds and their repairs"),
     ]
     .into_iter()
     .enumerate()
@@ -112,19 +104,13 @@ fn create_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
             "parent_id": null, "nsfw": false, "rate_limit_per_user": 0, "permission_overwrites": [], "last_message_id": null, "flags": 0});
         store.put("d.channel", &seeds.guild_id, id, &channel)?;
     }
-    for (id, username, name, admin) in [
-        (&seeds.user_id, "ada", "Ada", true),
-        (&seeds.member_user_id, "sam", "Sam", false),
-    ] {
+    for (id, username, name, admin) in
+        [(&seeds.user_id, "ada", "Ada", true), (&seeds.member_user_id, "sam", "Sam", false)]
+    {
         let user = json!({"id": id, "username": username, "global_name": name, "discriminator": "0", "avatar": null,
             "public_flags": 0, "bot": false});
         let roles: &[&String] = if admin { &[] } else { &[&seeds.role_id] };
-        store.put(
-            "d.user",
-            "",
-            id,
-            &json!({"user": user, "admin": admin, "roles": roles}),
-        )?;
+        store.put("d.user", "", id, &json!({"user": user, "admin": admin, "roles": roles}))?;
     }
     Ok(())
 }
@@ -133,16 +119,8 @@ fn create_slack(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     let team = json!({"id": seeds.team_id, "name": "Bobbin Workshop", "domain": "bobbin-workshop", "email_domain": ""});
     store.put("s.team", "", &seeds.team_id, &team)?;
     for (id, name, topic) in [
-        (
-            &seeds.slack_channel_id,
-            "general",
-            "Mention the bot: every thread gets its own sandbox",
-        ),
-        (
-            &seeds.slack_builds_channel_id,
-            "builds",
-            "Failing builds and their repairs",
-        ),
+        (&seeds.slack_channel_id, "general", "Mention the bot: every thread gets its own sandbox"),
+        (&seeds.slack_builds_channel_id, "builds", "Failing builds and their repairs"),
     ] {
         let channel = json!({"id": id, "name": name, "is_channel": true, "is_group": false, "is_im": false, "is_mpim": false, "is_private": false,
             "is_archived": false, "is_general": name == "general", "is_shared": false, "is_ext_shared": false, "is_pending_ext_shared": false,
@@ -180,20 +158,8 @@ fn put_bots(
 ) -> Result<(), StoreError> {
     let bot = json!({"id": discord.application_id, "username": "Bobbin", "global_name": null, "discriminator": "0001",
         "avatar": null, "public_flags": 524_288, "bot": true});
-    store.put(
-        "d.user",
-        "",
-        &discord.application_id,
-        &json!({"user": bot, "admin": false}),
-    )?;
-    let mut user = slack_user(
-        &seeds.team_id,
-        &slack.bot_user_id,
-        "bobbin",
-        "Bobbin",
-        false,
-        true,
-    );
+    store.put("d.user", "", &discord.application_id, &json!({"user": bot, "admin": false}))?;
+    let mut user = slack_user(&seeds.team_id, &slack.bot_user_id, "bobbin", "Bobbin", false, true);
     user["profile"]["bot_id"] = seeds.slack_bot_id.as_str().into();
     user["profile"]["api_app_id"] = slack.app_id.as_str().into();
     store.put("s.user", "", &slack.bot_user_id, &user)

@@ -140,9 +140,7 @@ impl Store {
     pub fn greatest_id(&self, kind: &str) -> Result<Option<String>> {
         Ok(self
             .conn
-            .query_row("SELECT max(id) FROM item WHERE kind = ?", [kind], |row| {
-                row.get(0)
-            })?)
+            .query_row("SELECT max(id) FROM item WHERE kind = ?", [kind], |row| row.get(0))?)
     }
 
     pub fn put_blob(&self, id: &str, blob: &Blob) -> Result<()> {
@@ -160,17 +158,9 @@ impl Store {
     pub fn blob(&self, id: &str) -> Result<Option<Blob>> {
         Ok(self
             .conn
-            .query_row(
-                "SELECT name, content_type, bytes FROM blob WHERE id = ?",
-                [id],
-                |row| {
-                    Ok(Blob {
-                        name: row.get(0)?,
-                        content_type: row.get(1)?,
-                        bytes: row.get(2)?,
-                    })
-                },
-            )
+            .query_row("SELECT name, content_type, bytes FROM blob WHERE id = ?", [id], |row| {
+                Ok(Blob { name: row.get(0)?, content_type: row.get(1)?, bytes: row.get(2)? })
+            })
             .optional()?)
     }
 

@@ -36,10 +36,7 @@ impl ApiError {
     }
 
     pub(crate) fn no_sandbox(id_or_name: &str) -> Self {
-        Self::new(
-            404,
-            format!("Sandbox with ID or name {id_or_name} not found"),
-        )
+        Self::new(404, format!("Sandbox with ID or name {id_or_name} not found"))
     }
 
     /// What the proxy says of a sandbox that is not there.
@@ -50,9 +47,7 @@ impl ApiError {
     /// The proxy's complaint when its cache of where sandboxes live is stale.
     pub(crate) fn runner_info(names: &[String]) -> Self {
         let id = names.first().map_or("?", String::as_str);
-        Self::bad(format!(
-            "bad request: failed to get runner info: sandbox {id}"
-        ))
+        Self::bad(format!("bad request: failed to get runner info: sandbox {id}"))
     }
 
     /// What the proxy says of a sandbox that runs no processes.
@@ -110,9 +105,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         if let Some(seconds) = self.retry_after {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response.extensions_mut().insert(self);
         response
@@ -134,10 +127,9 @@ pub(crate) async fn write_body(request: Request, next: Next) -> Response {
         }
         None => error.api_body(&path),
     };
-    response.headers_mut().insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
-    );
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
     response.headers_mut().remove(header::CONTENT_LENGTH);
     *response.body_mut() = Body::from(body.to_string());
     response

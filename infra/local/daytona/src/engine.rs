@@ -48,21 +48,13 @@ impl Engine {
             entry.is_some_and(|entry| now - entry.record.last_activity < ACTIVITY_THROTTLE_MS)
         };
         if !recent {
-            self.store
-                .change(id, |entry| entry.record.last_activity = now);
+            self.store.change(id, |entry| entry.record.last_activity = now);
         }
     }
 
     /// Id and name, by either of which a fault may reach a sandbox.
     pub(crate) fn names(&self, id_or_name: &str) -> Vec<String> {
-        let found = self
-            .store
-            .id_of(id_or_name)
-            .ok()
-            .and_then(|id| self.store.record(&id));
-        found.map_or_else(
-            || vec![id_or_name.to_owned()],
-            |record| vec![record.id, record.name],
-        )
+        let found = self.store.id_of(id_or_name).ok().and_then(|id| self.store.record(&id));
+        found.map_or_else(|| vec![id_or_name.to_owned()], |record| vec![record.id, record.name])
     }
 }

@@ -19,11 +19,7 @@ pub(crate) type Answer = Result<Response, ApiError>;
 
 /// A body of JSON; none at all counts as an empty object.
 pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
-    let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) {
-        b"{}"
-    } else {
-        body
-    };
+    let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
     serde_json::from_slice(text)
         .map_err(|error| ApiError::bad(format!("the body is not as expected: {error}")))
 }
@@ -34,9 +30,8 @@ pub(crate) fn check_variables<'a>(
 ) -> Result<(), ApiError> {
     for name in names {
         let mut letters = name.chars();
-        let first = letters
-            .next()
-            .is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+        let first =
+            letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if !first || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
             return Err(ApiError::bad(format!(
                 "bad request: invalid environment variable name: {name}"

@@ -42,28 +42,12 @@ pub(crate) async fn start_init(
 /// As the daemon does at each start: in the session `entrypoint`, whose logs tell how it went.
 pub(crate) async fn run_entrypoint(process: &InitProcess, record: &Record) {
     let session = "entrypoint".to_owned();
-    let quoted = record
-        .entrypoint
-        .iter()
-        .map(|word| format!("'{}'", word.replace('\'', r"'\''")));
+    let quoted = record.entrypoint.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     let command = quoted.collect::<Vec<_>>().join(" ");
     let env = record.env.clone();
     // A sandbox that has ended meanwhile is noticed by its watcher.
-    if process
-        .call(Op::SessionCreate {
-            session: session.clone(),
-            env,
-        })
-        .await
-        .is_some()
-    {
-        let _ = process
-            .call(Op::SessionRun {
-                session,
-                command,
-                wait: false,
-            })
-            .await;
+    if process.call(Op::SessionCreate { session: session.clone(), env }).await.is_some() {
+        let _ = process.call(Op::SessionRun { session, command, wait: false }).await;
     }
 }
 

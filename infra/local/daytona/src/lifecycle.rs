@@ -26,18 +26,13 @@ pub(crate) fn begin(
     force: bool,
 ) -> Result<Begun, ApiError> {
     let now = engine.clock.now_ms();
-    let begun = engine
-        .store
-        .change(id, |entry| begin_entry(entry, operation, now));
+    let begun = engine.store.change(id, |entry| begin_entry(entry, operation, now));
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
     if begun.moving {
         let transition = Transition::new(engine, id, epoch);
         let grace_ms = if force { 0 } else { engine.run.stop_grace_ms };
         let state = begun.record.state;
-        engine
-            .machine
-            .tasks
-            .spawn(async move { transition.carry_through(state, grace_ms).await });
+        engine.machine.tasks.spawn(async move { transition.carry_through(state, grace_ms).await });
     }
     Ok(begun)
 }
@@ -91,25 +86,17 @@ pub(crate) fn begin_snapshot(
     name: String,
 ) -> Result<Record, ApiError> {
     let now = engine.clock.now_ms();
-    let begun = engine
-        .store
-        .change(id, |entry| begin_entry(entry, Operation::Snapshot, now));
+    let begun = engine.store.change(id, |entry| begin_entry(entry, Operation::Snapshot, now));
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
     let transition = Transition::new(engine, id, epoch);
-    engine
-        .machine
-        .tasks
-        .spawn(async move { transition.snapshot(name).await });
+    engine.machine.tasks.spawn(async move { transition.snapshot(name).await });
     Ok(begun.record)
 }
 
 /// Carries a new sandbox through the states of its creation.
 pub(crate) fn provision(engine: &SharedEngine, id: &str, build: bool) {
     let transition = Transition::new(engine, id, 0);
-    engine
-        .machine
-        .tasks
-        .spawn(async move { transition.create(build).await });
+    engine.machine.tasks.spawn(async move { transition.create(build).await });
 }
 
 /// Waits until the sandbox is started, has failed or is gone, or the call has been held for long enough.

@@ -122,11 +122,7 @@ impl Provider {
         self.engine.stopping.cancel();
         let processes: Vec<_> = {
             let mut inner = self.engine.store.lock();
-            inner
-                .sandboxes
-                .values_mut()
-                .filter_map(|entry| entry.process.take())
-                .collect()
+            inner.sandboxes.values_mut().filter_map(|entry| entry.process.take()).collect()
         };
         let machine = &self.engine.machine;
         machine.end(&processes, self.engine.run.stop_grace_ms).await;
@@ -144,10 +140,7 @@ impl Running for Provider {
 }
 
 fn open_store(folder: &Path, settings: &Settings) -> Result<Store, StartError> {
-    let unusable = |source| MachineError::StateDir {
-        path: settings.run.state_dir.clone(),
-        source,
-    };
+    let unusable = |source| MachineError::StateDir { path: settings.run.state_dir.clone(), source };
     let store = Store::open(folder).map_err(unusable)?;
     {
         let snapshots = &mut store.lock().snapshots;

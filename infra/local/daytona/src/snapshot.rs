@@ -119,10 +119,7 @@ impl Snapshot {
 pub(crate) fn find(snapshots: &Snapshots, id_or_name: &str) -> Result<Snapshot, ApiError> {
     let found = snapshots.values().find(|one| one.is_called(id_or_name));
     found.cloned().ok_or_else(|| {
-        ApiError::new(
-            404,
-            format!("Snapshot with ID or name {id_or_name} not found"),
-        )
+        ApiError::new(404, format!("Snapshot with ID or name {id_or_name} not found"))
     })
 }
 

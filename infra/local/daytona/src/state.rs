@@ -140,10 +140,9 @@ pub(crate) fn verdict(operation: Operation, state: SandboxState, recoverable: bo
 
         (Operation::Snapshot, SandboxState::Started | SandboxState::Stopped) => Verdict::Go,
         // In transition too: Daytona looks at the state before it looks whether something is under way.
-        (Operation::Snapshot, _) => Verdict::Refuse(
-            400,
-            "Sandbox must be in started or stopped state to create a snapshot",
-        ),
+        (Operation::Snapshot, _) => {
+            Verdict::Refuse(400, "Sandbox must be in started or stopped state to create a snapshot")
+        }
 
         (_, state) if state.errored() => ERRORED,
 

@@ -161,14 +161,9 @@ impl Store {
         if inner.sandboxes.get(id_or_name).filter(seen).is_some() {
             return Ok(id_or_name.to_owned());
         }
-        let found = inner
-            .sandboxes
-            .values()
-            .filter(seen)
-            .find(|entry| entry.record.name == id_or_name);
-        found
-            .map(|entry| entry.record.id.clone())
-            .ok_or_else(|| ApiError::no_sandbox(id_or_name))
+        let found =
+            inner.sandboxes.values().filter(seen).find(|entry| entry.record.name == id_or_name);
+        found.map(|entry| entry.record.id.clone()).ok_or_else(|| ApiError::no_sandbox(id_or_name))
     }
 
     /// A sandbox that runs, with its first process.
@@ -186,10 +181,7 @@ impl Store {
 
     /// A sandbox by its id, whatever its state.
     pub(crate) fn record(&self, id: &str) -> Option<Record> {
-        self.lock()
-            .sandboxes
-            .get(id)
-            .map(|entry| entry.record.clone())
+        self.lock().sandboxes.get(id).map(|entry| entry.record.clone())
     }
 
     /// Changes a sandbox and writes it down before anybody sees it. `None`: it is gone.
@@ -209,9 +201,7 @@ impl Store {
     pub(crate) fn add(&self, inner: &mut Inner, record: Record) -> std::io::Result<()> {
         std::fs::create_dir_all(self.sandbox_dir(&record.folder).join("home"))?;
         self.save(&record)?;
-        inner
-            .sandboxes
-            .insert(record.id.clone(), Entry::new(record));
+        inner.sandboxes.insert(record.id.clone(), Entry::new(record));
         self.changes.send_modify(|count| *count += 1);
         Ok(())
     }
@@ -239,11 +229,7 @@ impl Store {
         secrets
             .map(|one| {
                 let is_left = entry.record.leaves_secrets;
-                let put_in = if is_left {
-                    &one.placeholder
-                } else {
-                    &one.value
-                };
+                let put_in = if is_left { &one.placeholder } else { &one.value };
                 (one.placeholder.clone(), put_in.clone())
             })
             .collect()
@@ -251,9 +237,7 @@ impl Store {
 
     /// Writes the snapshots to their file, from under the lock that the caller holds.
     pub(crate) fn save_snapshots(&self, snapshots: &Snapshots) -> Result<(), ApiError> {
-        let file = SnapshotFile {
-            snapshots: Cow::Borrowed(snapshots),
-        };
+        let file = SnapshotFile { snapshots: Cow::Borrowed(snapshots) };
         let text = serde_json::to_vec_pretty(&file).map_err(ApiError::internal)?;
         write_atomically(&self.folder.join(SNAPSHOT_FILE), &text).map_err(ApiError::internal)
     }
@@ -280,10 +264,7 @@ impl Store {
     }
 
     fn save(&self, record: &Record) -> std::io::Result<()> {
-        write_atomically(
-            &self.record_path(&record.id),
-            &serde_json::to_vec_pretty(record)?,
-        )
+        write_atomically(&self.record_path(&record.id), &serde_json::to_vec_pretty(record)?)
     }
 }
 

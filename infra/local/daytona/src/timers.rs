@@ -34,10 +34,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
     }
     put_snapshots_to_sleep(engine, now);
     if let Some(id) = to_relieve(engine, now) {
-        tracing::warn!(
-            sandbox.id = id,
-            "memory is short: the longest unused sandbox is stopped"
-        );
+        tracing::warn!(sandbox.id = id, "memory is short: the longest unused sandbox is stopped");
         if lifecycle::begin(engine, &id, Operation::Stop, false).is_ok() {
             engine.store.change(&id, |entry| entry.relieved = true);
         }
@@ -77,10 +74,7 @@ fn to_relieve(engine: &SharedEngine, now: i64) -> Option<String> {
 
 fn put_snapshots_to_sleep(engine: &SharedEngine, now: i64) {
     let snapshots = &mut engine.store.lock().snapshots;
-    let mut idle = snapshots
-        .values_mut()
-        .filter(|one| one.is_idle(now))
-        .peekable();
+    let mut idle = snapshots.values_mut().filter(|one| one.is_idle(now)).peekable();
     if idle.peek().is_none() {
         return;
     }

@@ -26,11 +26,7 @@ pub(crate) struct Transition {
 
 impl Transition {
     pub(crate) fn new(engine: &SharedEngine, id: &str, epoch: u64) -> Self {
-        Transition {
-            engine: engine.clone(),
-            id: id.to_owned(),
-            epoch,
-        }
+        Transition { engine: engine.clone(), id: id.to_owned(), epoch }
     }
 
     /// Goes from the first state of an operation to the last.
@@ -162,9 +158,7 @@ impl Transition {
         }
         let snapshot = Snapshot::of(record, id.to_owned(), name, bytes, now);
         snapshots.insert(id.to_owned(), snapshot);
-        store
-            .save_snapshots(snapshots)
-            .map_err(|error| error.message)
+        store.save_snapshots(snapshots).map_err(|error| error.message)
     }
 
     fn take_fault<T>(&self, pick: impl Fn(&Fault) -> Option<T>) -> Option<T> {
@@ -304,10 +298,7 @@ impl Transition {
     }
 
     fn take_process(&self) -> Option<Arc<InitProcess>> {
-        let taken = self
-            .engine
-            .store
-            .change(&self.id, |entry| entry.process.take());
+        let taken = self.engine.store.change(&self.id, |entry| entry.process.take());
         taken.flatten()
     }
 }

@@ -5,12 +5,8 @@ use std::process::Command;
 /// The stack.
 pub const STACK: &str = "bobbin-local";
 /// The functions: logical id in the template, and binary. A package is named `bobbin-` and the binary.
-pub const FUNCTIONS: [(&str, &str); 4] = [
-    ("Ingress", "ingress"),
-    ("Worker", "worker"),
-    ("Sweeper", "sweeper"),
-    ("Tools", "tools"),
-];
+pub const FUNCTIONS: [(&str, &str); 4] =
+    [("Ingress", "ingress"), ("Worker", "worker"), ("Sweeper", "sweeper"), ("Tools", "tools")];
 /// The daemon that runs agents in a sandbox: package and binary.
 pub const DAEMON: &str = "bobbin-agentd";
 

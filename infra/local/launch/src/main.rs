@@ -37,19 +37,14 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
         build(folder)?;
     }
     if !stack.is_file() {
-        return Err(format!(
-            "{} is missing. Run without --no-build.",
-            stack.display()
-        ));
+        return Err(format!("{} is missing. Run without --no-build.", stack.display()));
     }
     let error = Command::new(&stack).args(arguments).exec();
     Err(format!("{} could not be started: {error}", stack.display()))
 }
 
 fn build(folder: &Path) -> Result<(), String> {
-    let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."]
-        .iter()
-        .collect();
+    let workspace: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", ".."].iter().collect();
     println!("Building the stack and its functions (the first time takes minutes)");
     let mut command = bobbin_launch::cargo();
     command.current_dir(workspace).arg("build");

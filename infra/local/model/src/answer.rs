@@ -89,17 +89,13 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
             Action::Fail(status) => return Answer::Fail(*status),
             Action::Cut => {
                 if parts.len() == step {
-                    parts.push(Part::new(
-                        "This answer breaks off".to_owned(),
-                        Pace::Over(0.0),
-                    ));
+                    parts.push(Part::new("This answer breaks off".to_owned(), Pace::Over(0.0)));
                 }
                 return message(&parts[step..], End::Cut);
             }
-            Action::Echo(text) => parts.push(Part {
-                line: true,
-                ..Part::new(text.clone(), Pace::Over(0.0))
-            }),
+            Action::Echo(text) => {
+                parts.push(Part { line: true, ..Part::new(text.clone(), Pace::Over(0.0)) })
+            }
             Action::Slow { seconds, text } => {
                 parts.push(Part::new(text.clone(), Pace::Over(*seconds)))
             }
@@ -127,10 +123,9 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
 /// The tool call of an action that has one.
 fn tool_call(action: &Action) -> Option<ToolCall> {
     let (name, arguments) = match action {
-        Action::Run(command) => (
-            "bash",
-            json!({ "command": command, "description": "Run the command of the script" }),
-        ),
+        Action::Run(command) => {
+            ("bash", json!({ "command": command, "description": "Run the command of the script" }))
+        }
         Action::Ask(command) => {
             let command = format!("{ASKS}{command}");
             (
@@ -153,10 +148,7 @@ fn tool_call(action: &Action) -> Option<ToolCall> {
         Action::Call { tool, arguments } => (tool.as_str(), arguments.clone()),
         _ => return None,
     };
-    Some(ToolCall {
-        name: name.to_owned(),
-        arguments,
-    })
+    Some(ToolCall { name: name.to_owned(), arguments })
 }
 
 fn question_arguments(question: &Question) -> Value {
@@ -205,11 +197,7 @@ struct Part {
 
 impl Part {
     fn new(text: String, pace: Pace) -> Self {
-        Self {
-            text,
-            pace,
-            line: false,
-        }
+        Self { text, pace, line: false }
     }
 }
 
@@ -217,15 +205,8 @@ fn message(parts: &[Part], end: End) -> Answer {
     let mut pieces = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
-            let joint = if part.line && parts[index - 1].line {
-                "\n"
-            } else {
-                "\n\n"
-            };
-            pieces.push(Piece {
-                text: joint.to_owned(),
-                pause: Duration::ZERO,
-            });
+            let joint = if part.line && parts[index - 1].line { "\n" } else { "\n\n" };
+            pieces.push(Piece { text: joint.to_owned(), pause: Duration::ZERO });
         }
         match part.pace {
             Pace::Over(seconds) => pieces.extend(words(&part.text, seconds)),
@@ -239,24 +220,13 @@ fn message(parts: &[Part], end: End) -> Answer {
 fn words(text: &str, seconds: f64) -> Vec<Piece> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let pause = Duration::from_secs_f64(seconds / words.len().max(1) as f64);
-    words
-        .into_iter()
-        .map(|word| Piece {
-            text: word.to_owned(),
-            pause,
-        })
-        .collect()
+    words.into_iter().map(|word| Piece { text: word.to_owned(), pause }).collect()
 }
 
 fn blocks(text: &str) -> Vec<Piece> {
     let chars: Vec<char> = text.chars().collect();
     let blocks = chars.chunks(CHUNK_CHARS_MAX);
-    blocks
-        .map(|block| Piece {
-            text: block.iter().collect(),
-            pause: Duration::ZERO,
-        })
-        .collect()
+    blocks.map(|block| Piece { text: block.iter().collect(), pause: Duration::ZERO }).collect()
 }
 
 #[cfg(test)]
@@ -283,11 +253,7 @@ mod tests {
         match answer {
             Answer::Message { pieces, end } => {
                 let pause = pieces.iter().map(|piece| piece.pause).sum();
-                (
-                    pieces.into_iter().map(|piece| piece.text).collect(),
-                    end,
-                    pause,
-                )
+                (pieces.into_iter().map(|piece| piece.text).collect(), end, pause)
             }
             Answer::Fail(status) => panic!("failed with {status}"),
         }
@@ -297,10 +263,7 @@ mod tests {
     fn actions_are_done_one_after_the_other_and_the_last_answer_tells_everything() {
         let script = "slow: 2 first words\nrun: ls\nwrite: a.txt x\necho: last";
         let (text, end, pause) = told(answer(&request(script, &[])));
-        assert_eq!(
-            (text.as_str(), pause),
-            ("first words", Duration::from_secs(2))
-        );
+        assert_eq!((text.as_str(), pause), ("first words", Duration::from_secs(2)));
         assert!(
             matches!(end, End::Tool(call) if call.name == "bash" && call.arguments["command"] == "ls")
         );
@@ -311,10 +274,8 @@ mod tests {
             matches!(end, End::Tool(call) if call.name == "write" && call.arguments["filePath"] == "a.txt")
         );
 
-        let (text, end, pause) = told(answer(&request(
-            script,
-            &["b.txt\n", "Wrote file successfully."],
-        )));
+        let (text, end, pause) =
+            told(answer(&request(script, &["b.txt\n", "Wrote file successfully."])));
         assert_eq!(
             text,
             "first words\n\n`ls` finished:\n\n```\nb.txt\n```\n\n\
@@ -339,19 +300,11 @@ mod tests {
             ..request("plan: [x] a | b\nlook", &[])
         };
         let (_, end, _) = told(answer(&todo));
-        let End::Tool(call) = end else {
-            panic!("no tool call")
-        };
+        let End::Tool(call) = end else { panic!("no tool call") };
         assert_eq!(call.arguments["todos"][0]["status"], "completed");
         assert_eq!(call.arguments["todos"][1]["content"], "b");
-        let (text, ..) = told(answer(&Request {
-            results: vec!["[]".into()],
-            ..todo
-        }));
-        assert_eq!(
-            text,
-            "The plan has 2 lines.\n\nI see 2 images: image/png, image/jpeg."
-        );
+        let (text, ..) = told(answer(&Request { results: vec!["[]".into()], ..todo }));
+        assert_eq!(text, "The plan has 2 lines.\n\nI see 2 images: image/png, image/jpeg.");
         let (text, ..) = told(answer(&request("look", &[])));
         assert_eq!(text, "I see no images.");
     }
@@ -359,14 +312,9 @@ mod tests {
     #[test]
     fn a_question_offers_its_options() {
         let (_, end, _) = told(answer(&request("question: Which? | a | b", &[])));
-        let End::Tool(call) = end else {
-            panic!("no tool call")
-        };
+        let End::Tool(call) = end else { panic!("no tool call") };
         let question = &call.arguments["questions"][0];
-        assert_eq!(
-            (call.name.as_str(), &question["question"]),
-            ("question", &json!("Which?"))
-        );
+        assert_eq!((call.name.as_str(), &question["question"]), ("question", &json!("Which?")));
         assert_eq!(question["options"][1]["label"], "b");
     }
 
@@ -374,10 +322,7 @@ mod tests {
     fn failing_and_cutting_happen_each_time_and_in_their_place() {
         assert_eq!(answer(&request("fail: 503", &[])), Answer::Fail(503));
         let script = "run: ls\nfail: 500";
-        assert!(matches!(
-            told(answer(&request(script, &[]))).1,
-            End::Tool(_)
-        ));
+        assert!(matches!(told(answer(&request(script, &[]))).1, End::Tool(_)));
         assert_eq!(answer(&request(script, &["x"])), Answer::Fail(500));
         assert_eq!(told(answer(&request("echo: so far\ncut", &[]))).0, "so far");
         assert_eq!(told(answer(&request("run: ls\ncut", &["x"]))).1, End::Cut);
@@ -385,36 +330,20 @@ mod tests {
 
     #[test]
     fn echoed_lines_stay_together() {
-        assert_eq!(
-            told(answer(&request("echo: ```\necho:   a\necho: ```", &[]))).0,
-            "```\na\n```"
-        );
+        assert_eq!(told(answer(&request("echo: ```\necho:   a\necho: ```", &[]))).0, "```\na\n```");
     }
 
     #[test]
     fn internal_requests_obey_no_line() {
-        let internal = Request {
-            internal: true,
-            tools: vec![],
-            ..request("fail: 500", &[])
-        };
+        let internal = Request { internal: true, tools: vec![], ..request("fail: 500", &[]) };
         assert!(told(answer(&internal)).0.starts_with("Summary"));
-        assert_eq!(
-            told(answer(&Request {
-                title: true,
-                ..internal
-            }))
-            .0,
-            "Scripted session"
-        );
+        assert_eq!(told(answer(&Request { title: true, ..internal })).0, "Scripted session");
     }
 
     #[test]
     fn a_tool_that_is_not_offered_is_said_and_the_script_goes_on() {
-        let without = Request {
-            tools: vec!["bash".into()],
-            ..request("question: Q | a\nrun: ls", &["out"])
-        };
+        let without =
+            Request { tools: vec!["bash".into()], ..request("question: Q | a\nrun: ls", &["out"]) };
         let (text, end, _) = told(answer(&without));
         assert!(
             text.starts_with("This request offers no `question` tool.\n\n`ls` finished"),
@@ -425,11 +354,7 @@ mod tests {
 
     #[test]
     fn plain_text_gets_help_and_unreadable_actions_get_their_usage() {
-        assert!(
-            told(answer(&request("hello there", &[])))
-                .0
-                .contains("`echo: TEXT`")
-        );
+        assert!(told(answer(&request("hello there", &[]))).0.contains("`echo: TEXT`"));
         let (text, _, _) = told(answer(&request("slow: soon", &[])));
         assert!(
             text.starts_with("I cannot read `slow: soon`. It is written slow: SECONDS TEXT"),

@@ -77,9 +77,7 @@ fn parse_arguments(arguments: impl Iterator<Item = String>) -> Result<Option<u16
                 .ok_or(format!("unknown argument {other:?}"))?
                 .to_owned(),
         };
-        port = value
-            .parse()
-            .map_err(|_| format!("{value:?} is not a port from 0 to 65535"))?;
+        port = value.parse().map_err(|_| format!("{value:?} is not a port from 0 to 65535"))?;
     }
     Ok(Some(port))
 }

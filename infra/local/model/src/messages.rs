@@ -35,8 +35,7 @@ fn texts(content: &Value) -> Vec<&str> {
     let blocks = content.as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
     let all = content.as_str().into_iter().chain(texts);
-    all.filter(|text| !NOTES.iter().any(|note| text.starts_with(note)))
-        .collect()
+    all.filter(|text| !NOTES.iter().any(|note| text.starts_with(note))).collect()
 }
 
 /// What tools answered in a message, in order.
@@ -133,10 +132,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
 
 fn event(kind: &str, mut data: Value, pause: Duration) -> Frame {
     data["type"] = json!(kind);
-    Frame {
-        data: format!("event: {kind}\ndata: {data}\n\n"),
-        pause,
-    }
+    Frame { data: format!("event: {kind}\ndata: {data}\n\n"), pause }
 }
 
 /// The events of a streamed answer, in order.

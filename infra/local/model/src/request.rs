@@ -61,10 +61,8 @@ impl Message {
         match &self.content {
             Value::String(text) => text.clone(),
             Value::Array(parts) => {
-                let texts: Vec<&str> = parts
-                    .iter()
-                    .filter_map(|part| part["text"].as_str())
-                    .collect();
+                let texts: Vec<&str> =
+                    parts.iter().filter_map(|part| part["text"].as_str()).collect();
                 texts.join("\n")
             }
             _ => String::new(),
@@ -99,9 +97,7 @@ impl Message {
 
 /// The media type of an image's address; `link` for one that is no data URL.
 pub(crate) fn media_type(address: &str) -> String {
-    let data = address
-        .strip_prefix("data:")
-        .and_then(|rest| rest.split_once(';'));
+    let data = address.strip_prefix("data:").and_then(|rest| rest.split_once(';'));
     data.map_or("link", |(kind, _)| kind).to_owned()
 }
 
@@ -115,10 +111,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let mut tools = Vec::new();
     for tool in body.tools.iter().flatten() {
         let name = tool["function"]["name"].as_str();
-        tools.push(
-            name.ok_or("Each of `tools` needs `function.name`.")?
-                .to_owned(),
-        );
+        tools.push(name.ok_or("Each of `tools` needs `function.name`.")?.to_owned());
     }
     let texts: Vec<String> = body.messages.iter().map(Message::text).collect();
     let system = |message: &Message| matches!(message.role.as_str(), "system" | "developer");
@@ -126,19 +119,13 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         .messages
         .iter()
         .any(|message| system(message) && message.text().contains("title generator"));
-    let said: Vec<String> = body
-        .messages
-        .iter()
-        .filter(|message| system(message))
-        .map(Message::text)
-        .collect();
+    let said: Vec<String> =
+        body.messages.iter().filter(|message| system(message)).map(Message::text).collect();
     Ok(Request {
         system: said.join("\n"),
         model: body.model,
         stream: body.stream.unwrap_or(false),
-        include_usage: body
-            .stream_options
-            .is_some_and(|options| options.include_usage),
+        include_usage: body.stream_options.is_some_and(|options| options.include_usage),
         internal: tools.is_empty() && body.messages.iter().any(system),
         title,
         tools,

@@ -36,15 +36,9 @@ fn written(item: &Value) -> Option<String> {
 
 /// What a tool answered.
 fn result(item: &Value) -> Option<String> {
-    let is_output = item["type"]
-        .as_str()
-        .is_some_and(|kind| kind.ends_with("_output"));
+    let is_output = item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
     let output = &item["output"];
-    is_output.then(|| {
-        output
-            .as_str()
-            .map_or_else(|| output.to_string(), str::to_owned)
-    })
+    is_output.then(|| output.as_str().map_or_else(|| output.to_string(), str::to_owned))
 }
 
 /// A call as Codex's tools take it: it writes files by its shell.
@@ -61,12 +55,8 @@ fn translated(call: &ToolCall) -> (&str, Value) {
             ("exec_command", input)
         }
         "write" => {
-            let text = |name: &str| {
-                arguments[name]
-                    .as_str()
-                    .unwrap_or_default()
-                    .replace('\'', "'\\''")
-            };
+            let text =
+                |name: &str| arguments[name].as_str().unwrap_or_default().replace('\'', "'\\''");
             let command = format!("printf %s '{}' > '{}'", text("content"), text("filePath"));
             ("exec_command", json!({ "cmd": command }))
         }
@@ -112,10 +102,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         tools,
         user,
         images: images(&body.input[last_user]),
-        results: body.input[last_user + 1..]
-            .iter()
-            .filter_map(result)
-            .collect(),
+        results: body.input[last_user + 1..].iter().filter_map(result).collect(),
         chars: body.instructions.len(),
         system: body.instructions,
     })
@@ -130,10 +117,7 @@ impl Events {
     fn push(&mut self, kind: &str, mut data: Value, pause: Duration) {
         data["type"] = json!(kind);
         data["sequence_number"] = json!(self.frames.len());
-        self.frames.push(Frame {
-            data: format!("event: {kind}\ndata: {data}\n\n"),
-            pause,
-        });
+        self.frames.push(Frame { data: format!("event: {kind}\ndata: {data}\n\n"), pause });
     }
 
     fn at_once(&mut self, kind: &str, data: Value) {
@@ -180,10 +164,7 @@ pub(crate) fn frames(
         events.at_once("response.output_text.done", with("text", json!(text)));
         events.at_once("response.content_part.done", with("part", part(&text)));
         let done = item("completed", json!([part(&text)]));
-        events.at_once(
-            "response.output_item.done",
-            json!({ "output_index": 0, "item": done }),
-        );
+        events.at_once("response.output_item.done", json!({ "output_index": 0, "item": done }));
         output.push(done);
     }
     if let End::Tool(call) = end {
@@ -191,14 +172,9 @@ pub(crate) fn frames(
         let item = json!({ "type": "function_call", "id": id("fc_"), "call_id": id("call_"), "name": name,
             "arguments": input.to_string(), "status": "completed" });
         let place = output.len();
-        events.at_once(
-            "response.output_item.added",
-            json!({ "output_index": place, "item": item }),
-        );
-        events.at_once(
-            "response.output_item.done",
-            json!({ "output_index": place, "item": item }),
-        );
+        events
+            .at_once("response.output_item.added", json!({ "output_index": place, "item": item }));
+        events.at_once("response.output_item.done", json!({ "output_index": place, "item": item }));
         output.push(item);
     }
     let (read, written) = tokens_of(request, pieces, end);

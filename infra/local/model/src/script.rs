@@ -24,10 +24,7 @@ pub(crate) enum Action {
     /// Write the plan down with the `todowrite` tool: what is to be done, and how it stands.
     Plan(Vec<(String, &'static str)>),
     /// Call the tool of this name with these arguments.
-    Call {
-        tool: String,
-        arguments: serde_json::Value,
-    },
+    Call { tool: String, arguments: serde_json::Value },
     /// Say which images came with the message.
     NameImages,
     /// End the stream without a finish reason.
@@ -65,11 +62,7 @@ pub(crate) const USAGES: [&str; 12] = [
 
 /// Reads the actions of a message. Empty when no line is one.
 pub(crate) fn parse(message: &str) -> Vec<Action> {
-    message
-        .lines()
-        .filter_map(parse_line)
-        .take(ACTIONS_MAX)
-        .collect()
+    message.lines().filter_map(parse_line).take(ACTIONS_MAX).collect()
 }
 
 fn parse_line(line: &str) -> Option<Action> {
@@ -95,10 +88,7 @@ fn parse_line(line: &str) -> Option<Action> {
         "call" => (call(rest), USAGES[11]),
         _ => return None,
     };
-    Some(action.unwrap_or_else(|| Action::Unreadable {
-        line: line.to_owned(),
-        usage,
-    }))
+    Some(action.unwrap_or_else(|| Action::Unreadable { line: line.to_owned(), usage }))
 }
 
 fn command(rest: &str) -> Option<String> {
@@ -110,10 +100,7 @@ fn slow(rest: &str) -> Option<Action> {
     let seconds: f64 = seconds.parse().ok()?;
     (0.0..=SLOW_SECONDS_MAX)
         .contains(&seconds)
-        .then(|| Action::Slow {
-            seconds,
-            text: text.trim().to_owned(),
-        })
+        .then(|| Action::Slow { seconds, text: text.trim().to_owned() })
 }
 
 fn write(rest: &str) -> Option<Action> {
@@ -134,9 +121,7 @@ fn question(rest: &str) -> Option<Action> {
 fn asked(text: &str) -> Option<Question> {
     let mut parts = text.split('|').map(str::trim);
     let first = parts.next()?;
-    let named = first
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'));
+    let named = first.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let (header, text) = named.unwrap_or(("Question", first));
     let (header, kind) = header.split_once(',').unwrap_or((header, ""));
     let option = |part: &str| {
@@ -155,9 +140,7 @@ fn asked(text: &str) -> Option<Question> {
 
 fn long(rest: &str) -> Option<Action> {
     let chars: usize = rest.parse().ok()?;
-    (1..=LONG_CHARS_MAX)
-        .contains(&chars)
-        .then_some(Action::Long(chars))
+    (1..=LONG_CHARS_MAX).contains(&chars).then_some(Action::Long(chars))
 }
 
 /// `[x]` is done, `[>]` is under way, everything else is to come.
@@ -178,17 +161,12 @@ fn plan(rest: &str) -> Option<Action> {
 fn call(rest: &str) -> Option<Action> {
     let (tool, arguments) = rest.split_once(char::is_whitespace)?;
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
-    arguments.is_object().then(|| Action::Call {
-        tool: tool.to_owned(),
-        arguments,
-    })
+    arguments.is_object().then(|| Action::Call { tool: tool.to_owned(), arguments })
 }
 
 fn fail(rest: &str) -> Option<Action> {
     let status: u16 = rest.parse().ok()?;
-    (400..=599)
-        .contains(&status)
-        .then_some(Action::Fail(status))
+    (400..=599).contains(&status).then_some(Action::Fail(status))
 }
 
 #[cfg(test)]
@@ -206,15 +184,9 @@ mod tests {
             script,
             [
                 Action::Echo("hi: there".into()),
-                Action::Slow {
-                    seconds: 0.5,
-                    text: "one two".into()
-                },
+                Action::Slow { seconds: 0.5, text: "one two".into() },
                 Action::Run("ls | wc -l".into()),
-                Action::Write {
-                    path: "a/b.txt".into(),
-                    content: "x\ny".into()
-                },
+                Action::Write { path: "a/b.txt".into(), content: "x\ny".into() },
                 Action::Ask("date".into()),
                 Action::Question(vec![Question {
                     header: "Question".into(),
@@ -232,10 +204,7 @@ mod tests {
                     ("b".into(), "in_progress"),
                     ("c".into(), "pending")
                 ]),
-                Action::Call {
-                    tool: "x_y".into(),
-                    arguments: serde_json::json!({"a": 1})
-                },
+                Action::Call { tool: "x_y".into(), arguments: serde_json::json!({"a": 1}) },
                 Action::NameImages,
                 Action::Cut,
             ]
@@ -247,25 +216,13 @@ mod tests {
         let script = parse(
             "question: [DB] Which? | Postgres = relational // [Extras, several] More? | a // Why?",
         );
-        let [Action::Question(asked)] = script.as_slice() else {
-            panic!("{script:?}")
-        };
+        let [Action::Question(asked)] = script.as_slice() else { panic!("{script:?}") };
         let told: Vec<_> = asked
             .iter()
             .map(|one| (one.header.as_str(), one.multiple, one.options.len()))
             .collect();
-        assert_eq!(
-            told,
-            [
-                ("DB", false, 1),
-                ("Extras", true, 1),
-                ("Question", false, 0)
-            ]
-        );
-        assert_eq!(
-            asked[0].options[0],
-            ("Postgres".to_owned(), "relational".to_owned())
-        );
+        assert_eq!(told, [("DB", false, 1), ("Extras", true, 1), ("Question", false, 0)]);
+        assert_eq!(asked[0].options[0], ("Postgres".to_owned(), "relational".to_owned()));
     }
 
     #[test]
@@ -278,10 +235,7 @@ mod tests {
 
     #[test]
     fn quoted_lines_are_never_actions() {
-        assert_eq!(
-            parse("> run: rm -rf x\n  > echo: old\n>cut\n>> fail: 500\nplease cut it"),
-            []
-        );
+        assert_eq!(parse("> run: rm -rf x\n  > echo: old\n>cut\n>> fail: 500\nplease cut it"), []);
     }
 
     #[test]
@@ -318,9 +272,6 @@ mod tests {
 
     #[test]
     fn a_message_has_a_bounded_number_of_actions() {
-        assert_eq!(
-            parse(&"echo: x\n".repeat(ACTIONS_MAX + 1)).len(),
-            ACTIONS_MAX
-        );
+        assert_eq!(parse(&"echo: x\n".repeat(ACTIONS_MAX + 1)).len(), ACTIONS_MAX);
     }
 }

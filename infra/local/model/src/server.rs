@@ -69,9 +69,7 @@ impl Model {
 
     async fn start_with(port: u16, control_key: Option<ControlKey>) -> Result<Model, BindError> {
         let bind = |source| BindError { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .await
-            .map_err(bind)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let stopped = CancellationToken::new();
         let shared = Arc::new(Shared {
@@ -88,11 +86,7 @@ impl Model {
                 tracing::error!(%error, "the scripted model's server ended");
             }
         });
-        Ok(Model {
-            address,
-            stopped,
-            server: Some(server),
-        })
+        Ok(Model { address, stopped, server: Some(server) })
     }
 
     /// The base URL that OpenAI clients want: `http://127.0.0.1:PORT/v1`.
@@ -105,9 +99,7 @@ impl Model {
     pub async fn stop(mut self) {
         self.stopped.cancel();
         if let Some(mut server) = self.server.take()
-            && tokio::time::timeout(Duration::from_millis(STOP_MS_MAX), &mut server)
-                .await
-                .is_err()
+            && tokio::time::timeout(Duration::from_millis(STOP_MS_MAX), &mut server).await.is_err()
         {
             server.abort();
         }
@@ -164,11 +156,7 @@ async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respons
 
 async fn unknown_path(uri: Uri) -> Response {
     let known = "There are GET /v1/models, POST /v1/chat/completions, /v1/messages and /v1/responses, and GET /calls.";
-    refuse(
-        StatusCode::NOT_FOUND,
-        None,
-        &format!("There is no {}. {known}", uri.path()),
-    )
+    refuse(StatusCode::NOT_FOUND, None, &format!("There is no {}. {known}", uri.path()))
 }
 
 async fn wrong_method(uri: Uri) -> Response {
@@ -240,9 +228,7 @@ async fn respond(
         Err(message) => return refuse(StatusCode::BAD_REQUEST, None, &message),
     };
     let answer = answer::answer(&request);
-    let session_id = headers
-        .get("x-session-id")
-        .and_then(|value| value.to_str().ok());
+    let session_id = headers.get("x-session-id").and_then(|value| value.to_str().ok());
     shared.calls.add(session_id, key, &request, &answer);
     let number = shared.next_id.fetch_add(1, Ordering::Relaxed);
     let envelope = Envelope {
@@ -304,41 +290,27 @@ fn key(headers: &HeaderMap) -> Result<Option<&str>, String> {
                 key => Ok(Some(key)),
             }
         }
-        _ => Err(
-            "The authorization header is not `Bearer KEY`. Send any key, or no such header."
-                .to_owned(),
-        ),
+        _ => Err("The authorization header is not `Bearer KEY`. Send any key, or no such header."
+            .to_owned()),
     }
 }
 
 fn refuse(status: StatusCode, code: Option<&str>, message: &str) -> Response {
-    (
-        status,
-        Json(wire::error("invalid_request_error", code, message)),
-    )
-        .into_response()
+    (status, Json(wire::error("invalid_request_error", code, message))).into_response()
 }
 
 /// Sends each frame when its time has come; the pause of one holds back the next.
 fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
-    let paced = stream::unfold(
-        (frames.into_iter(), Duration::ZERO),
-        |(mut frames, pause)| async move {
+    let paced =
+        stream::unfold((frames.into_iter(), Duration::ZERO), |(mut frames, pause)| async move {
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
             let frame = frames.next()?;
             Some((Ok::<_, Infallible>(frame.data), (frames, frame.pause)))
-        },
-    );
+        });
     let body = Body::from_stream(paced.take_until(shared.stopped.clone().cancelled_owned()));
-    (
-        [
-            (header::CONTENT_TYPE, "text/event-stream"),
-            (header::CACHE_CONTROL, "no-cache"),
-        ],
-        body,
-    )
+    ([(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")], body)
         .into_response()
 }
 
@@ -346,9 +318,5 @@ fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
 fn break_off() -> Response {
     let cut = std::io::Error::other("the script cuts the answer");
     let body = stream::iter([Ok("{\"id\":\"chatcmpl-"), Err(cut)]);
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        Body::from_stream(body),
-    )
-        .into_response()
+    ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(body)).into_response()
 }

@@ -29,11 +29,8 @@ pub(crate) fn long(chars: usize) -> String {
 
 /// Plain words of exactly `chars` characters that end in a full stop.
 fn words(start: &str, chars: usize) -> String {
-    let mut text: String = start
-        .chars()
-        .chain(WORDS.chars().cycle())
-        .take(chars.saturating_sub(1))
-        .collect();
+    let mut text: String =
+        start.chars().chain(WORDS.chars().cycle()).take(chars.saturating_sub(1)).collect();
     text.push('.');
     text
 }
@@ -72,9 +69,7 @@ pub(crate) fn report(call: &str, result: &str) -> String {
 /// How OpenCode words a refused permission, a denying rule and a dismissed question, in the words of the answer.
 fn refusal(result: &str) -> Option<String> {
     if result.contains("user rejected permission") {
-        let feedback = result
-            .split_once("feedback: ")
-            .map(|(_, feedback)| feedback.trim());
+        let feedback = result.split_once("feedback: ").map(|(_, feedback)| feedback.trim());
         return Some(match feedback {
             Some(feedback) => format!("was not permitted: {}", bounded(feedback, REPORT_CHARS_MAX)),
             None => "was not permitted.".to_owned(),
@@ -83,9 +78,7 @@ fn refusal(result: &str) -> Option<String> {
     if result.contains("specified a rule which prevents") {
         return Some("is forbidden by a permission rule.".to_owned());
     }
-    result
-        .contains("user dismissed this question")
-        .then(|| "was dismissed.".to_owned())
+    result.contains("user dismissed this question").then(|| "was dismissed.".to_owned())
 }
 
 /// What a person sees of questions: what was answered to each, or the tool's own words.
@@ -104,11 +97,7 @@ pub(crate) fn question_report(questions: &[&str], result: &str) -> String {
         Some(told) => told.join("\n\n"),
         None => {
             let quoted: Vec<String> = questions.iter().map(|text| format!("“{text}”")).collect();
-            let call = if questions.len() == 1 {
-                "The question"
-            } else {
-                "The questions"
-            };
+            let call = if questions.len() == 1 { "The question" } else { "The questions" };
             report(&format!("{call} {}", quoted.join(", ")), result)
         }
     }
@@ -159,10 +148,7 @@ mod tests {
         for chars in (1..3_000).chain([4_000, 12_345, 200_000]) {
             let text = long(chars);
             assert_eq!(text.chars().count(), chars);
-            assert!(
-                text.ends_with('.'),
-                "nothing that a client could trim: {chars}"
-            );
+            assert!(text.ends_with('.'), "nothing that a client could trim: {chars}");
             assert_eq!(text.matches("```").count() % 2, 0, "{chars}");
         }
         let text = long(5_000);
@@ -171,10 +157,7 @@ mod tests {
 
     #[test]
     fn a_report_shows_bounded_output_in_a_fence_that_the_output_cannot_close() {
-        assert_eq!(
-            report("`ls`", "a\n```\nb\n"),
-            "`ls` finished:\n\n````\na\n```\nb\n````"
-        );
+        assert_eq!(report("`ls`", "a\n```\nb\n"), "`ls` finished:\n\n````\na\n```\nb\n````");
         for nothing in ["\n", "(no output)"] {
             assert_eq!(report("`true`", nothing), "`true` finished without output.");
         }
@@ -203,25 +186,14 @@ mod tests {
             "The question “A?” was answered: x, y\n\nThe question “B?” was answered: Unanswered"
         );
         let dismissed = "The user dismissed this question";
-        assert_eq!(
-            question_report(&["Why?"], dismissed),
-            "The question “Why?” was dismissed."
-        );
+        assert_eq!(question_report(&["Why?"], dismissed), "The question “Why?” was dismissed.");
     }
 
     #[test]
     fn the_help_names_every_action() {
-        for keyword in [
-            "echo:",
-            "slow:",
-            "run:",
-            "write:",
-            "ask:",
-            "question:",
-            "long:",
-            "fail:",
-            "`cut`",
-        ] {
+        for keyword in
+            ["echo:", "slow:", "run:", "write:", "ask:", "question:", "long:", "fail:", "`cut`"]
+        {
             assert!(help().contains(keyword), "{keyword}");
         }
     }

@@ -36,16 +36,10 @@ pub(crate) fn frames(
 ) -> Vec<Frame> {
     let mut frames = Vec::new();
     let mut push = |data: Value, pause| {
-        frames.push(Frame {
-            data: format!("data: {data}\n\n"),
-            pause,
-        });
+        frames.push(Frame { data: format!("data: {data}\n\n"), pause });
     };
     let delta = |delta: Value| chunk(envelope, request, json!([choice(delta, Value::Null)]));
-    push(
-        delta(json!({ "role": "assistant", "content": "" })),
-        Duration::ZERO,
-    );
+    push(delta(json!({ "role": "assistant", "content": "" })), Duration::ZERO);
     for piece in pieces {
         push(delta(json!({ "content": piece.text })), piece.pause);
     }
@@ -65,19 +59,13 @@ pub(crate) fn frames(
             "tool_calls"
         }
     };
-    push(
-        chunk(envelope, request, json!([choice(json!({}), json!(reason))])),
-        Duration::ZERO,
-    );
+    push(chunk(envelope, request, json!([choice(json!({}), json!(reason))])), Duration::ZERO);
     if request.include_usage {
         let mut last = chunk(envelope, request, json!([]));
         last["usage"] = usage(request, pieces, end);
         push(last, Duration::ZERO);
     }
-    frames.push(Frame {
-        data: "data: [DONE]\n\n".to_owned(),
-        pause: Duration::ZERO,
-    });
+    frames.push(Frame { data: "data: [DONE]\n\n".to_owned(), pause: Duration::ZERO });
     frames
 }
 
@@ -112,42 +100,22 @@ pub(crate) fn error(kind: &str, code: Option<&str>, message: &str) -> Value {
 /// status has those of its own.
 pub(crate) fn scripted_error(status: u16) -> Value {
     match status {
-        401 => error(
-            "invalid_request_error",
-            Some("invalid_api_key"),
-            "The API key is not valid.",
-        ),
-        402 => error(
-            "billing_error",
-            Some("billing_not_active"),
-            "The account has no credit left.",
-        ),
-        403 => error(
-            "permission_error",
-            Some("forbidden"),
-            "This key may not use the model.",
-        ),
-        404 => error(
-            "invalid_request_error",
-            Some("model_not_found"),
-            "The model does not exist.",
-        ),
+        401 => error("invalid_request_error", Some("invalid_api_key"), "The API key is not valid."),
+        402 => {
+            error("billing_error", Some("billing_not_active"), "The account has no credit left.")
+        }
+        403 => error("permission_error", Some("forbidden"), "This key may not use the model."),
+        404 => error("invalid_request_error", Some("model_not_found"), "The model does not exist."),
         429 => error(
             "rate_limit_error",
             Some("rate_limit_exceeded"),
             "Rate limit reached. Try again later.",
         ),
         400..=499 => error("invalid_request_error", None, "The request is not valid."),
-        503 | 529 => error(
-            "server_error",
-            Some("overloaded"),
-            "The model is overloaded. Try again later.",
-        ),
-        _ => error(
-            "server_error",
-            Some("server_error"),
-            "The server had an error.",
-        ),
+        503 | 529 => {
+            error("server_error", Some("overloaded"), "The model is overloaded. Try again later.")
+        }
+        _ => error("server_error", Some("server_error"), "The server had an error."),
     }
 }
 

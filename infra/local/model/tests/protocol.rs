@@ -39,50 +39,28 @@ async fn events(response: reqwest::Response) -> Vec<Value> {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let text = response.text().await.unwrap();
     assert!(text.ends_with("\n\n"));
-    let data = text
-        .trim_end()
-        .split("\n\n")
-        .map(|event| event.strip_prefix("data: ").unwrap());
-    data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data)))
-        .collect()
+    let data = text.trim_end().split("\n\n").map(|event| event.strip_prefix("data: ").unwrap());
+    data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
 }
 
 fn text(events: &[Value]) -> String {
-    events
-        .iter()
-        .filter_map(|event| event["choices"][0]["delta"]["content"].as_str())
-        .collect()
+    events.iter().filter_map(|event| event["choices"][0]["delta"]["content"].as_str()).collect()
 }
 
 fn finish_reasons(events: &[Value]) -> Vec<&str> {
-    events
-        .iter()
-        .filter_map(|event| event["choices"][0]["finish_reason"].as_str())
-        .collect()
+    events.iter().filter_map(|event| event["choices"][0]["finish_reason"].as_str()).collect()
 }
 
 #[tokio::test]
 async fn a_streamed_answer_is_role_then_words_then_finish_then_usage_then_done() {
     let model = Model::start(0).await.unwrap();
-    let events = events(
-        post(
-            &model,
-            &body(json!([{ "role": "user", "content": "echo: one two" }])),
-        )
-        .await,
-    )
-    .await;
+    let events =
+        events(post(&model, &body(json!([{ "role": "user", "content": "echo: one two" }]))).await)
+            .await;
     let first = &events[0];
     assert_eq!(first["object"], "chat.completion.chunk");
-    assert_eq!(
-        first["choices"][0]["delta"],
-        json!({ "role": "assistant", "content": "" })
-    );
-    assert!(
-        events[..5]
-            .iter()
-            .all(|event| event["id"] == first["id"] && event["model"] == "any")
-    );
+    assert_eq!(first["choices"][0]["delta"], json!({ "role": "assistant", "content": "" }));
+    assert!(events[..5].iter().all(|event| event["id"] == first["id"] && event["model"] == "any"));
     assert_eq!(events[1]["choices"][0]["delta"]["content"], "one ");
     assert_eq!(events[2]["choices"][0]["delta"]["content"], "two");
     assert_eq!(events[3]["choices"][0]["finish_reason"], "stop");
@@ -110,20 +88,13 @@ async fn a_tool_call_is_streamed_in_fragments_and_its_result_leads_on() {
         .map(|event| &event["choices"][0]["delta"]["tool_calls"][0])
         .filter(|part| !part.is_null())
         .collect();
-    assert_eq!(
-        parts[0]["function"],
-        json!({ "name": "bash", "arguments": "" })
-    );
+    assert_eq!(parts[0]["function"], json!({ "name": "bash", "arguments": "" }));
     assert!(
         parts.len() > 2
-            && parts[1..]
-                .iter()
-                .all(|part| part.get("id").is_none() && part["index"] == 0)
+            && parts[1..].iter().all(|part| part.get("id").is_none() && part["index"] == 0)
     );
-    let arguments: String = parts
-        .iter()
-        .filter_map(|part| part["function"]["arguments"].as_str())
-        .collect();
+    let arguments: String =
+        parts.iter().filter_map(|part| part["function"]["arguments"].as_str()).collect();
     let arguments: Value = serde_json::from_str(&arguments).unwrap();
     assert_eq!(arguments["command"], "echo \"quoted\" and much longer");
 
@@ -133,11 +104,7 @@ async fn a_tool_call_is_streamed_in_fragments_and_its_result_leads_on() {
     messages.push(json!({ "role": "tool", "tool_call_id": parts[0]["id"], "content": "quoted and much longer\n" }));
     let last = events(post(&model, &body(json!(messages))).await).await;
     assert_eq!(finish_reasons(&last), ["stop"]);
-    assert!(
-        text(&last).contains("```\nquoted and much longer\n```\n\ndone"),
-        "{}",
-        text(&last)
-    );
+    assert!(text(&last).contains("```\nquoted and much longer\n```\n\ndone"), "{}", text(&last));
     model.stop().await;
 }
 
@@ -152,14 +119,8 @@ async fn the_content_of_an_attached_file_is_not_obeyed() {
     .iter()
     .map(|text| json!({ "type": "text", "text": text }))
     .collect();
-    let events = events(
-        post(
-            &model,
-            &body(json!([{ "role": "user", "content": content }])),
-        )
-        .await,
-    )
-    .await;
+    let events =
+        events(post(&model, &body(json!([{ "role": "user", "content": content }]))).await).await;
     assert_eq!(text(&events), "mine");
     model.stop().await;
 }
@@ -168,11 +129,8 @@ async fn the_content_of_an_attached_file_is_not_obeyed() {
 async fn slow_text_takes_its_time_and_starts_at_once() {
     let model = Model::start(0).await.unwrap();
     let started = Instant::now();
-    let mut response = post(
-        &model,
-        &body(json!([{ "role": "user", "content": "slow: 0.6 a b c" }])),
-    )
-    .await;
+    let mut response =
+        post(&model, &body(json!([{ "role": "user", "content": "slow: 0.6 a b c" }]))).await;
     let mut seen = String::new();
     let mut first_word = None;
     while let Some(bytes) = response.chunk().await.unwrap() {
@@ -182,10 +140,7 @@ async fn slow_text_takes_its_time_and_starts_at_once() {
         }
     }
     assert!(started.elapsed() >= Duration::from_millis(600));
-    assert!(
-        first_word.unwrap() < Duration::from_millis(500),
-        "{first_word:?}"
-    );
+    assert!(first_word.unwrap() < Duration::from_millis(500), "{first_word:?}");
     model.stop().await;
 }
 
@@ -194,10 +149,7 @@ async fn cut_ends_the_stream_without_a_finish_and_a_plain_answer_with_its_connec
     let model = Model::start(0).await.unwrap();
     let mut request = body(json!([{ "role": "user", "content": "echo: so far\ncut" }]));
     let streamed = events(post(&model, &request).await).await;
-    assert_eq!(
-        (text(&streamed).as_str(), finish_reasons(&streamed).len()),
-        ("so far", 0)
-    );
+    assert_eq!((text(&streamed).as_str(), finish_reasons(&streamed).len()), ("so far", 0));
     assert!(!streamed.contains(&json!("[DONE]")));
     request["stream"] = json!(false);
     let url = format!("{}/chat/completions", model.base_url());
@@ -219,11 +171,8 @@ async fn fail_answers_its_status_with_an_error_body_each_time() {
         ("fail: 429", 429, "rate_limit_error"),
     ] {
         for _ in 0..2 {
-            let response = post(
-                &model,
-                &body(json!([{ "role": "user", "content": script }])),
-            )
-            .await;
+            let response =
+                post(&model, &body(json!([{ "role": "user", "content": script }]))).await;
             assert_eq!(response.status(), status);
             let error: Value = response.json().await.unwrap();
             assert_eq!(error["error"]["type"], kind);
@@ -248,30 +197,19 @@ async fn an_answer_that_is_not_streamed_is_one_completion() {
     let completion: Value = post(&model, &with_tool).await.json().await.unwrap();
     let call = &completion["choices"][0]["message"]["tool_calls"][0];
     assert_eq!(call["function"]["name"], "bash");
-    assert!(
-        call["function"]["arguments"]
-            .as_str()
-            .unwrap()
-            .contains("; date")
-    );
+    assert!(call["function"]["arguments"].as_str().unwrap().contains("; date"));
     model.stop().await;
 }
 
 #[tokio::test]
 async fn requests_without_tools_but_with_a_system_message_obey_no_line() {
     let model = Model::start(0).await.unwrap();
-    for system in [
-        "You are a title generator.",
-        "You are a context summarization agent.",
-    ] {
+    for system in ["You are a title generator.", "You are a context summarization agent."] {
         let messages = json!([{ "role": "system", "content": system }, { "role": "user", "content": "fail: 500" }]);
         let request = json!({ "model": "any", "stream": true, "messages": messages });
         let events = events(post(&model, &request).await).await;
         assert!(!text(&events).is_empty());
-        assert!(
-            events.iter().all(|event| event["usage"].is_null()),
-            "nobody asked for usage"
-        );
+        assert!(events.iter().all(|event| event["usage"].is_null()), "nobody asked for usage");
     }
     model.stop().await;
 }
@@ -296,29 +234,14 @@ async fn malformed_requests_are_refused_with_what_is_wrong() {
         assert_eq!(response.status(), 400, "{request}");
         let error: Value = response.json().await.unwrap();
         assert_eq!(error["error"]["type"], "invalid_request_error");
-        assert!(
-            error["error"]["message"].as_str().unwrap().contains(word),
-            "{error}"
-        );
+        assert!(error["error"]["message"].as_str().unwrap().contains(word), "{error}");
     }
-    let basic = client()
-        .post(&url)
-        .basic_auth("user", Some("pass"))
-        .body("{}")
-        .send()
-        .await
-        .unwrap();
+    let basic =
+        client().post(&url).basic_auth("user", Some("pass")).body("{}").send().await.unwrap();
     assert_eq!(basic.status(), 401);
-    assert_eq!(
-        basic.json::<Value>().await.unwrap()["error"]["code"],
-        "invalid_api_key"
-    );
+    assert_eq!(basic.json::<Value>().await.unwrap()["error"]["code"], "invalid_api_key");
     assert_eq!(client().get(&url).send().await.unwrap().status(), 405);
-    let nowhere = client()
-        .get(format!("{}/nothing", model.base_url()))
-        .send()
-        .await
-        .unwrap();
+    let nowhere = client().get(format!("{}/nothing", model.base_url())).send().await.unwrap();
     assert_eq!(nowhere.status(), 404);
     assert!(
         nowhere.json::<Value>().await.unwrap()["error"]["message"]
@@ -326,11 +249,7 @@ async fn malformed_requests_are_refused_with_what_is_wrong() {
             .unwrap()
             .contains("/v1/nothing")
     );
-    let huge = client()
-        .post(&url)
-        .body("x".repeat(33 * 1024 * 1024))
-        .send()
-        .await;
+    let huge = client().post(&url).body("x".repeat(33 * 1024 * 1024)).send().await;
     assert!(huge.is_err() || huge.unwrap().status() == 413);
     model.stop().await;
 }
@@ -338,31 +257,13 @@ async fn malformed_requests_are_refused_with_what_is_wrong() {
 #[tokio::test]
 async fn the_call_log_and_the_model_list_can_be_read() {
     let model = Model::start(0).await.unwrap();
-    post(
-        &model,
-        &body(json!([{ "role": "user", "content": "run: ls" }])),
-    )
-    .await;
-    post(
-        &model,
-        &body(json!([{ "role": "user", "content": "fail: 503" }])),
-    )
-    .await;
+    post(&model, &body(json!([{ "role": "user", "content": "run: ls" }]))).await;
+    post(&model, &body(json!([{ "role": "user", "content": "fail: 503" }]))).await;
     let url = model.base_url().replace("/v1", "/calls");
-    let log: Value = client()
-        .get(url)
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
+    let log: Value = client().get(url).send().await.unwrap().json().await.unwrap();
     assert_eq!(log["total"], 2);
     let call = &log["calls"][0];
-    assert_eq!(
-        (&call["session_id"], &call["user"]),
-        (&json!("ses_1"), &json!("run: ls"))
-    );
+    assert_eq!((&call["session_id"], &call["user"]), (&json!("ses_1"), &json!("run: ls")));
     assert_eq!(
         (&call["end"], &call["tool"]["arguments"]["command"]),
         (&json!("tool_calls"), &json!("ls"))
@@ -384,22 +285,12 @@ async fn the_call_log_and_the_model_list_can_be_read() {
 #[tokio::test]
 async fn stopping_breaks_off_a_slow_stream_and_frees_the_port() {
     let model = Model::start(0).await.unwrap();
-    let port: u16 = model
-        .base_url()
-        .rsplit(':')
-        .next()
-        .unwrap()
-        .trim_end_matches("/v1")
-        .parse()
-        .unwrap();
+    let port: u16 =
+        model.base_url().rsplit(':').next().unwrap().trim_end_matches("/v1").parse().unwrap();
     assert!(
         matches!(Model::start(port).await, Err(BindError { port: taken, .. }) if taken == port)
     );
-    let slow = post(
-        &model,
-        &body(json!([{ "role": "user", "content": "slow: 3000 a b" }])),
-    )
-    .await;
+    let slow = post(&model, &body(json!([{ "role": "user", "content": "slow: 3000 a b" }]))).await;
     let started = Instant::now();
     model.stop().await;
     let text = slow.text().await.unwrap_or_default();

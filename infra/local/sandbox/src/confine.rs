@@ -53,9 +53,7 @@ impl Bwrap {
 }
 
 /// Folders of the system that a sandbox sees, read-only, where they exist.
-const SYSTEM: [&str; 8] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix",
-];
+const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"];
 
 /// Folders of the system that are on PATH inside a sandbox: a program found in one needs no copy.
 pub const SYSTEM_PATH: [&str; 7] = [
@@ -139,15 +137,9 @@ async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(),
     let mut trial = Command::new(&bwrap.program);
     trial.args(base_arguments(bwrap));
     trial.args(same_paths(bwrap, readable)).args(more);
-    trial
-        .args(["--remount-ro", "/", "--"])
-        .args(dropping(bwrap));
+    trial.args(["--remount-ro", "/", "--"]).args(dropping(bwrap));
     trial.args(["/bin/sh", "-c", TRIAL, "trial"]).args(readable);
-    trial
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), trial.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => Err(format!(
@@ -213,8 +205,7 @@ fn folders_to(bwrap: &Bwrap, path: &Path) -> Vec<String> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
     let made = above.into_iter().filter(|one| one.parent().is_some());
-    made.flat_map(|one| ["--dir".to_owned(), one.to_string_lossy().into_owned()])
-        .collect()
+    made.flat_map(|one| ["--dir".to_owned(), one.to_string_lossy().into_owned()]).collect()
 }
 
 /// By what the first process becomes [`USER`]: with it go the two capabilities that this takes.
@@ -294,10 +285,8 @@ fn bind_system(folder: &str, arguments: &mut Vec<String>) {
 pub fn find_on_path(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| {
-            std::fs::metadata(file)
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| {
+        std::fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
 }

@@ -95,9 +95,7 @@ pub struct Faults<Own> {
 
 impl<Own> Default for Faults<Own> {
     fn default() -> Self {
-        Self {
-            armed: Mutex::default(),
-        }
+        Self { armed: Mutex::default() }
     }
 }
 
@@ -140,17 +138,9 @@ impl<Own: Clone> Faults<Own> {
     /// What to answer instead of letting a call have its effect.
     pub fn instead(&self, names: &[String], operation: &str) -> Option<Instead> {
         self.of_call(names, operation, |fault| match fault {
-            CallFault::Answer {
-                operation,
-                status,
-                retry_after,
-            } => Some((
-                operation,
-                Instead::Refusal {
-                    status: *status,
-                    retry_after: *retry_after,
-                },
-            )),
+            CallFault::Answer { operation, status, retry_after } => {
+                Some((operation, Instead::Refusal { status: *status, retry_after: *retry_after }))
+            }
             CallFault::Html { operation, status } => {
                 Some((operation, Instead::Page { status: *status }))
             }
@@ -195,10 +185,7 @@ impl<Own: Clone> Faults<Own> {
         let now = system_ms();
         armed.retain(|fault| fault.until.is_none_or(|until| now < until));
         let reaches = |fault: &Armed<Own>| {
-            fault
-                .sandbox
-                .as_deref()
-                .is_none_or(|sandbox| names.iter().any(|name| name == sandbox))
+            fault.sandbox.as_deref().is_none_or(|sandbox| names.iter().any(|name| name == sandbox))
         };
         let (index, picked) = armed
             .iter()
@@ -244,10 +231,7 @@ mod tests {
             r#"{"fault":"answer","operation":"start","status":500,"times":2,"sandbox":"a"}"#;
         faults.arm(vec![armed(fault)]).expect("few");
         let take = |sandbox: &[&str]| faults.instead(&names(sandbox), "start");
-        let refusal = Some(Instead::Refusal {
-            status: 500,
-            retry_after: None,
-        });
+        let refusal = Some(Instead::Refusal { status: 500, retry_after: None });
         assert_eq!(take(&["b"]), None);
         assert_eq!(faults.instead(&names(&["a"]), "stop"), None);
         assert_eq!(take(&["id", "a"]), refusal);

@@ -41,10 +41,7 @@ pub struct Substitution {
 
 impl HeaderRule for Substitution {
     fn apply(&self, _: &Method, _: &Uri, headers: &mut HeaderMap) {
-        for (_, header) in headers
-            .iter_mut()
-            .filter(|(name, _)| KEY_HEADERS.contains(name))
-        {
+        for (_, header) in headers.iter_mut().filter(|(name, _)| KEY_HEADERS.contains(name)) {
             if let Ok(text) = header.to_str()
                 && text.contains(&self.placeholder)
                 && let Ok(mut filled) =
@@ -71,11 +68,7 @@ impl Treatment {
     /// These rules; without any, requests go through unread.
     #[must_use]
     pub fn of(rules: Vec<Box<dyn HeaderRule>>) -> Self {
-        if rules.is_empty() {
-            Self::Pass
-        } else {
-            Self::Rules(rules)
-        }
+        if rules.is_empty() { Self::Pass } else { Self::Rules(rules) }
     }
 }
 
@@ -111,9 +104,7 @@ pub(crate) async fn send<S: Stream>(
     let unreachable = || text_response(StatusCode::BAD_GATEWAY, "The host did not answer.");
     let named = request.headers().get(header::HOST);
     let named = named.and_then(|name| name.to_str().ok()?.parse::<Authority>().ok());
-    let is_it = named
-        .as_ref()
-        .is_some_and(|named| named.host().eq_ignore_ascii_case(host.host()));
+    let is_it = named.as_ref().is_some_and(|named| named.host().eq_ignore_ascii_case(host.host()));
     // Hosts that share their addresses with others answer to the name inside.
     if !rules.is_empty() && named.is_some() && !is_it {
         return text_response(
@@ -166,10 +157,7 @@ mod tests {
 
     #[test]
     fn a_value_stands_where_its_placeholder_did_and_nowhere_else() {
-        let one = Substitution {
-            placeholder: "secret_one".to_owned(),
-            value: "sk-one".to_owned(),
-        };
+        let one = Substitution { placeholder: "secret_one".to_owned(), value: "sk-one".to_owned() };
         for (name, sent, becomes) in [
             ("authorization", "Bearer secret_one", "Bearer sk-one"),
             ("x-api-key", "secret_one", "sk-one"),

@@ -25,10 +25,7 @@ pub(crate) fn write(
     let of_machine = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let home = home.display();
     // The first line that names somebody counts.
-    let users = format!(
-        "{name}:x:{user}:{user}::{home}:/bin/sh\n{}",
-        of_machine("/etc/passwd")
-    );
+    let users = format!("{name}:x:{user}:{user}::{home}:/bin/sh\n{}", of_machine("/etc/passwd"));
     let groups = format!("{name}:x:{user}:\n{}", of_machine("/etc/group"));
     let files = [
         ("passwd", "/etc/passwd", users),

@@ -56,24 +56,15 @@ impl Launch {
                     home: &self.home,
                     network: self.network.as_ref().map(|network| &*network.folder),
                 };
-                command
-                    .args(confine::arguments(bwrap, &seen))
-                    .arg(&self.init);
+                command.args(confine::arguments(bwrap, &seen)).arg(&self.init);
                 command
             }
             None => Command::new(&self.init),
         };
-        command
-            .arg(ARGUMENT)
-            .current_dir(&self.home)
-            .env_clear()
-            .envs(&self.env);
+        command.arg(ARGUMENT).current_dir(&self.home).env_clear().envs(&self.env);
         // A group of its own: the terminal's Ctrl-C is for the provider, which then stops its sandboxes in order.
         command.process_group(0);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&self.log)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&self.log)?);
         Ok(command)
     }
 }
@@ -90,17 +81,15 @@ impl Spawner {
     pub(crate) fn new() -> std::io::Result<Self> {
         let (orders, queue) =
             std::sync::mpsc::channel::<(Command, oneshot::Sender<std::io::Result<Child>>)>();
-        std::thread::Builder::new()
-            .name("sandbox-spawner".to_owned())
-            .spawn(move || {
-                while let Ok((mut command, answer)) = queue.recv() {
-                    if let Err(Ok(mut orphan)) = answer.send(command.spawn()) {
-                        // Nobody waits for it any more.
-                        let _ = orphan.kill();
-                        let _ = orphan.wait();
-                    }
+        std::thread::Builder::new().name("sandbox-spawner".to_owned()).spawn(move || {
+            while let Ok((mut command, answer)) = queue.recv() {
+                if let Err(Ok(mut orphan)) = answer.send(command.spawn()) {
+                    // Nobody waits for it any more.
+                    let _ = orphan.kill();
+                    let _ = orphan.wait();
                 }
-            })?;
+            }
+        })?;
         Ok(Spawner { orders })
     }
 
@@ -109,9 +98,7 @@ impl Spawner {
         self.orders
             .send((command, sender))
             .map_err(|_| std::io::Error::other("the spawner thread has ended"))?;
-        answer
-            .await
-            .map_err(|_| std::io::Error::other("the spawner thread has ended"))?
+        answer.await.map_err(|_| std::io::Error::other("the spawner thread has ended"))?
     }
 }
 
@@ -142,18 +129,12 @@ impl InitProcess {
         let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
-            format!(
-                "the sandbox's first process did not start: {error} {}",
-                said.trim()
-            )
-            .trim()
-            .to_owned()
+            format!("the sandbox's first process did not start: {error} {}", said.trim())
+                .trim()
+                .to_owned()
         };
         let command = launch.command().map_err(|error| explain(&error))?;
-        let mut child = spawner
-            .spawn(command)
-            .await
-            .map_err(|error| explain(&error))?;
+        let mut child = spawner.spawn(command).await.map_err(|error| explain(&error))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(explain(&"no pipes"));
         };
@@ -166,13 +147,7 @@ impl InitProcess {
         let (ended_sender, ended) = watch::channel(false);
         let (kill, killed) = mpsc::channel(1);
         tokio::spawn(write_calls(stdin, queue));
-        tokio::spawn(read_replies(
-            stdout,
-            child,
-            killed,
-            pending.clone(),
-            ended_sender,
-        ));
+        tokio::spawn(read_replies(stdout, child, killed, pending.clone(), ended_sender));
         let process = InitProcess {
             calls,
             pending,
@@ -198,11 +173,7 @@ impl InitProcess {
     pub async fn call(&self, op: Op) -> Option<Result<Value, Refusal>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_mut()?
-            .insert(id, sender);
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.insert(id, sender);
         self.calls.send(Call { id, op }).await.ok()?;
         answer.await.ok()
     }
@@ -242,13 +213,7 @@ impl InitProcess {
 
     /// Ends every process of the sandbox: SIGTERM, then SIGKILL after `grace_ms`. Answers how many are left.
     pub async fn end(&self, grace_ms: u64) -> usize {
-        let asked = self
-            .calls
-            .send(Call {
-                id: u64::MAX,
-                op: Op::Shutdown { grace_ms },
-            })
-            .await;
+        let asked = self.calls.send(Call { id: u64::MAX, op: Op::Shutdown { grace_ms } }).await;
         let mut ended = self.ended.clone();
         if asked.is_ok() {
             let bound = Duration::from_millis(grace_ms + KILL_WAIT_MS_MAX);
@@ -296,19 +261,13 @@ async fn read_replies(
             break;
         };
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(waiting) = pending
-            .as_mut()
-            .and_then(|pending| pending.remove(&reply.id))
-        {
+        if let Some(waiting) = pending.as_mut().and_then(|pending| pending.remove(&reply.id)) {
             // Whoever asked may have gone away.
             let _ = waiting.send(reply.outcome);
         }
     }
     // Dropping the senders wakes everybody who waits.
-    pending
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
+    pending.lock().unwrap_or_else(PoisonError::into_inner).take();
     // An error means that it has ended already.
     let _ = child.kill();
     for _ in 0..KILL_WAIT_MS_MAX / POLL_MS {

@@ -47,7 +47,4 @@ pub const DRAIN_MS_MAX: u64 = 1_000;
 /// Faults that can be armed at once.
 pub const FAULTS_MAX: usize = 100;
 
-const _: () = assert!(
-    FRAME_BYTES_MAX > OUTPUT_BYTES_MAX,
-    "a command's output must fit in a frame"
-);
+const _: () = assert!(FRAME_BYTES_MAX > OUTPUT_BYTES_MAX, "a command's output must fit in a frame");

@@ -280,10 +280,7 @@ impl Machine {
             env.extend([
                 ("GIT_CONFIG_COUNT".to_owned(), "1".to_owned()),
                 ("GIT_CONFIG_KEY_0".to_owned(), base),
-                (
-                    "GIT_CONFIG_VALUE_0".to_owned(),
-                    "https://github.com/".to_owned(),
-                ),
+                ("GIT_CONFIG_VALUE_0".to_owned(), "https://github.com/".to_owned()),
             ]);
         }
         env
@@ -312,10 +309,7 @@ pub fn free_port(had: u16, of_others: &[u16]) -> Option<u16> {
 
 /// Takes the state folder for this process alone.
 fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
-    let unusable = |source| MachineError::StateDir {
-        path: state_dir.to_owned(),
-        source,
-    };
+    let unusable = |source| MachineError::StateDir { path: state_dir.to_owned(), source };
     private_folder(state_dir).map_err(unusable)?;
     let folder = state_dir.canonicalize().map_err(unusable)?;
     let lock = File::create(folder.join("lock")).map_err(unusable)?;
@@ -328,10 +322,7 @@ fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
 async fn end_leftovers(state_dir: &str) {
     let left = ProcessSet::of_state_dir(state_dir).end(0).await;
     if left > 0 {
-        tracing::warn!(
-            processes = left,
-            "processes of an earlier run could not be ended"
-        );
+        tracing::warn!(processes = left, "processes of an earlier run could not be ended");
     }
 }
 

@@ -67,11 +67,7 @@ impl Arrivals {
         let ticket = rand::rng().random();
         let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         expected.insert(ticket, sender);
-        Arrival {
-            ticket,
-            stream,
-            of: Arc::clone(self),
-        }
+        Arrival { ticket, stream, of: Arc::clone(self) }
     }
 
     /// Hands a connection that came to who asked for it; others are closed.
@@ -146,24 +142,15 @@ impl SandboxNetwork {
         let ports = egress.ports.all();
         let ended = end.clone();
         let arrivals = Arc::<Arrivals>::default();
-        let policy = Arc::new(OutboundPolicy {
-            egress,
-            treatments,
-            arrivals: Arc::clone(&arrivals),
-        });
+        let policy =
+            Arc::new(OutboundPolicy { egress, treatments, arrivals: Arc::clone(&arrivals) });
         tasks.spawn(async move {
             tokio::select! {
                 () = accept(listener, policy) => {}
                 () = ended.cancelled() => {}
             }
         });
-        Ok(Self {
-            folder,
-            ports,
-            trusts,
-            arrivals,
-            _end: end.drop_guard(),
-        })
+        Ok(Self { folder, ports, trusts, arrivals, _end: end.drop_guard() })
     }
 
     /// The variables by which programs inside find their way out: those that curl, git, npm, pip and Bun read.
@@ -199,9 +186,7 @@ impl SandboxNetwork {
 
 /// A path by the folder's handle, which is short whatever the folder's own path is.
 fn below(folder: &OwnedFd, name: &str) -> PathBuf {
-    Path::new("/proc/self/fd")
-        .join(folder.as_raw_fd().to_string())
-        .join(name)
+    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
 }
 
 /// The sandbox may be another user's. The folders around are closed to everybody else.

@@ -227,10 +227,7 @@ async fn intercept<S: Stream>(
 }
 
 fn refused() -> Response<Body> {
-    text_response(
-        StatusCode::FORBIDDEN,
-        "The sandbox may not speak to this host.",
-    )
+    text_response(StatusCode::FORBIDDEN, "The sandbox may not speak to this host.")
 }
 
 /// Connects to a host of the world, which is never this machine: not by a name that leads here either.
@@ -247,11 +244,8 @@ async fn connect(
             return TcpStream::connect(stand_in.address).await;
         }
         let found: Vec<SocketAddr> = tokio::net::lookup_host((host, port)).await?.collect();
-        let allowed: Vec<SocketAddr> = found
-            .iter()
-            .copied()
-            .filter(|at| !is_of_this_machine(at.ip(), own))
-            .collect();
+        let allowed: Vec<SocketAddr> =
+            found.iter().copied().filter(|at| !is_of_this_machine(at.ip(), own)).collect();
         if allowed.is_empty() && !found.is_empty() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -267,10 +261,7 @@ async fn connect(
             StatusCode::FORBIDDEN,
             "A sandbox does not reach the machine that it runs on.",
         )),
-        _ => Err(text_response(
-            StatusCode::BAD_GATEWAY,
-            "The host cannot be reached.",
-        )),
+        _ => Err(text_response(StatusCode::BAD_GATEWAY, "The host cannot be reached.")),
     }
 }
 

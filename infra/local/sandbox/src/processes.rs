@@ -28,18 +28,12 @@ pub struct ProcessSet {
 impl ProcessSet {
     /// Every process of every sandbox of this state folder.
     pub fn of_state_dir(state_dir: &str) -> Self {
-        ProcessSet {
-            state_dir: state_dir.to_owned(),
-            sandbox: None,
-        }
+        ProcessSet { state_dir: state_dir.to_owned(), sandbox: None }
     }
 
     /// Every process of one sandbox.
     pub fn of_sandbox(state_dir: &str, sandbox: &str) -> Self {
-        ProcessSet {
-            state_dir: state_dir.to_owned(),
-            sandbox: Some(sandbox.to_owned()),
-        }
+        ProcessSet { state_dir: state_dir.to_owned(), sandbox: Some(sandbox.to_owned()) }
     }
 
     fn contains(&self, environ: &[u8]) -> bool {
@@ -52,10 +46,7 @@ impl ProcessSet {
             })
         };
         has(STATE_DIR_VARIABLE, &self.state_dir)
-            && self
-                .sandbox
-                .as_deref()
-                .is_none_or(|id| has(SANDBOX_VARIABLE, id))
+            && self.sandbox.as_deref().is_none_or(|id| has(SANDBOX_VARIABLE, id))
     }
 
     /// Ids of the processes, without the caller's own and its parent's: seen from inside, bubblewrap
@@ -82,11 +73,8 @@ impl ProcessSet {
         loop {
             let processes = self.clone();
             let pids = tokio::task::spawn_blocking(move || processes.pids()).await;
-            let new: Vec<u32> = pids
-                .unwrap_or_default()
-                .into_iter()
-                .filter(|pid| held.0.insert(*pid))
-                .collect();
+            let new: Vec<u32> =
+                pids.unwrap_or_default().into_iter().filter(|pid| held.0.insert(*pid)).collect();
             // One that was not held yet may have started another in the meantime.
             if new.is_empty() {
                 return held;
@@ -105,9 +93,8 @@ impl ProcessSet {
         let mut asked = BTreeSet::new();
         loop {
             let processes = self.clone();
-            let pids = tokio::task::spawn_blocking(move || processes.pids())
-                .await
-                .unwrap_or_default();
+            let pids =
+                tokio::task::spawn_blocking(move || processes.pids()).await.unwrap_or_default();
             let now = Instant::now();
             if pids.is_empty() || now >= last {
                 return pids.len();
@@ -151,26 +138,16 @@ pub fn listening(pids: &[u32]) -> BTreeSet<u16> {
         .flat_map(|entries| entries.flatten())
         .filter_map(|entry| std::fs::read_link(entry.path()).ok())
         .filter_map(|link| {
-            Some(
-                link.to_str()?
-                    .strip_prefix("socket:[")?
-                    .strip_suffix(']')?
-                    .to_owned(),
-            )
+            Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
         })
         .collect();
     // Each process's own table: a sandbox may have a network of its own.
-    let tables = pids
-        .iter()
-        .flat_map(|pid| ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}")));
+    let tables =
+        pids.iter().flat_map(|pid| ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}")));
     tables
         .filter_map(|table| std::fs::read_to_string(table).ok())
         .flat_map(|table| {
-            table
-                .lines()
-                .skip(1)
-                .filter_map(|line| listener(line, &sockets))
-                .collect::<Vec<_>>()
+            table.lines().skip(1).filter_map(|line| listener(line, &sockets)).collect::<Vec<_>>()
         })
         .collect()
 }

@@ -28,12 +28,9 @@ pub fn main<P: Running>(start: impl Future<Output = Result<(P, String), String>>
     if let Some(code) = sandbox_init_main() {
         return code;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let result = runtime
-        .map_err(|error| error.to_string())
-        .and_then(|runtime| runtime.block_on(run(start)));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let result =
+        runtime.map_err(|error| error.to_string()).and_then(|runtime| runtime.block_on(run(start)));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -86,9 +83,5 @@ pub fn arguments(
             _ => return Err(usage.to_owned()),
         }
     }
-    if run.state_dir.as_os_str().is_empty() {
-        Err(usage.to_owned())
-    } else {
-        Ok(())
-    }
+    if run.state_dir.as_os_str().is_empty() { Err(usage.to_owned()) } else { Ok(()) }
 }

@@ -27,10 +27,8 @@ pub async fn pass_on<T: Send + 'static>(
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.ok()?;
     tokio::spawn(connection.with_upgrades());
-    let upgrade = request
-        .headers()
-        .contains_key(header::UPGRADE)
-        .then(|| hyper::upgrade::on(&mut request));
+    let upgrade =
+        request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
     let mut response = sender.send_request(request).await.ok()?;
     let (StatusCode::SWITCHING_PROTOCOLS, Some(outer)) = (response.status(), upgrade) else {
         return Some(Relayed::Answered(response));

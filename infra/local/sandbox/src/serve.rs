@@ -133,16 +133,7 @@ impl Listener for Cuttable {
         let (stream, address) = Listener::accept(&mut self.0).await;
         // Small events must not wait for more.
         let _ = stream.set_nodelay(true);
-        (
-            CuttableStream {
-                stream,
-                cut: Cut {
-                    is_cut: Arc::default(),
-                    peer: address,
-                },
-            },
-            address,
-        )
+        (CuttableStream { stream, cut: Cut { is_cut: Arc::default(), peer: address } }, address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {

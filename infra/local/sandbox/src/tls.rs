@@ -68,20 +68,12 @@ impl TlsInterceptor {
             .with_root_certificates(roots)
             .with_no_client_auth();
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
-        Ok(Self {
-            issuer,
-            certificates: Mutex::default(),
-            client: Arc::new(client),
-            bundle,
-        })
+        Ok(Self { issuer, certificates: Mutex::default(), client: Arc::new(client), bundle })
     }
 
     /// Takes connections for a host, with a certificate that is made at the first one.
     fn acceptor(&self, host: &str) -> Result<TlsAcceptor, String> {
-        let mut certificates = self
-            .certificates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut certificates = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = certificates.get(host) {
             return Ok(TlsAcceptor::from(Arc::clone(config)));
         }
@@ -121,10 +113,7 @@ impl TlsInterceptor {
         };
         let bound = Duration::from_millis(CONNECT_MS_MAX);
         // A program that does not trust this end hangs up.
-        tokio::time::timeout(bound, acceptor.accept(stream))
-            .await
-            .ok()?
-            .ok()
+        tokio::time::timeout(bound, acceptor.accept(stream)).await.ok()?.ok()
     }
 
     /// Goes on to the host itself.
@@ -140,9 +129,7 @@ impl TlsInterceptor {
         let Ok(connected) = connected else {
             return None;
         };
-        connected
-            .inspect_err(|error| tracing::warn!(%error, "a host is not who it should be"))
-            .ok()
+        connected.inspect_err(|error| tracing::warn!(%error, "a host is not who it should be")).ok()
     }
 }
 

@@ -23,12 +23,7 @@ pub(crate) type Answer = Result<Response, ApiError>;
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            code,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { status, code, message: message.into(), retry_after: None }
     }
 
     pub(crate) fn bad(message: impl Into<String>) -> Self {
@@ -58,20 +53,12 @@ impl ApiError {
 
     pub(crate) fn stopping() -> Self {
         let message = "Sandbox is stopping";
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "sandbox_stopping",
-            message,
-        )
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "sandbox_stopping", message)
     }
 
     pub(crate) fn snapshotting() -> Self {
         let message = "Sandbox is creating a snapshot";
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "sandbox_snapshotting",
-            message,
-        )
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "sandbox_snapshotting", message)
     }
 
     pub(crate) fn internal(error: impl Display) -> Self {
@@ -88,10 +75,7 @@ impl ApiError {
             429 => "rate_limited",
             _ => "internal_error",
         };
-        Self {
-            retry_after,
-            ..Self::new(status, code, "a fault was armed")
-        }
+        Self { retry_after, ..Self::new(status, code, "a fault was armed") }
     }
 }
 
@@ -110,9 +94,7 @@ impl IntoResponse for ApiError {
         let body = json!({ "error": { "code": self.code, "message": self.message } });
         let mut response = (self.status, Json(body)).into_response();
         if let Some(seconds) = self.retry_after {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, seconds.into());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

@@ -49,10 +49,8 @@ async fn boot(engine: &SharedEngine, name: &str, session: &str) -> Result<(), St
         let inner = engine.lock();
         let entry = inner.sandboxes.get(name);
         let others = inner.sandboxes.values().map(|one| &one.record);
-        let others: Vec<u16> = others
-            .filter(|one| one.name != name)
-            .map(|one| one.agent_port)
-            .collect();
+        let others: Vec<u16> =
+            others.filter(|one| one.name != name).map(|one| one.agent_port).collect();
         entry.map(|entry| (entry.record.clone(), others))
     };
     let Some((mut record, others)) = found else {
@@ -114,10 +112,7 @@ async fn start(engine: &SharedEngine, record: &Record) -> Result<InitProcess, St
             return Treatment::Refuse;
         };
         let inner = engine.lock();
-        let policy = inner
-            .sandboxes
-            .get(&name)
-            .and_then(|one| one.policy.as_ref());
+        let policy = inner.sandboxes.get(&name).and_then(|one| one.policy.as_ref());
         policy.map_or(Treatment::Pass, |policy| policy.treatment(host))
     });
     let variables = record.env.iter();
@@ -126,9 +121,7 @@ async fn start(engine: &SharedEngine, record: &Record) -> Result<InitProcess, St
         folder: &engine.sandbox_dir(record),
         port: record.agent_port,
         user: USER,
-        variables: variables
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect(),
+        variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
         // A policy may come while it runs.
         trusts: true,
         treatments,
@@ -259,9 +252,8 @@ fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
         return;
     };
     let of_it = inner.snapshots.values_mut();
-    let mut of_it: Vec<&mut Snapshot> = of_it
-        .filter(|one| one.sandbox == name && !one.is_deleted)
-        .collect();
+    let mut of_it: Vec<&mut Snapshot> =
+        of_it.filter(|one| one.sandbox == name && !one.is_deleted).collect();
     // The current one stays, in whatever order those of one moment are.
     of_it.sort_by_key(|one| one.created_at);
     let evicted = of_it.len().saturating_sub(rule.count);
@@ -336,10 +328,8 @@ pub(crate) async fn settled(engine: &SharedEngine, name: &str) {
                 let inner = engine.lock();
                 inner.sandboxes.get(name).map(|entry| entry.record.status())
             };
-            let is_under_way = matches!(
-                status,
-                Some(Status::Pending | Status::Stopping | Status::Snapshotting)
-            );
+            let is_under_way =
+                matches!(status, Some(Status::Pending | Status::Stopping | Status::Snapshotting));
             if !is_under_way || changes.changed().await.is_err() {
                 return;
             }
@@ -394,12 +384,10 @@ pub(crate) async fn remove(
 
 /// The time of a transition.
 async fn hold(engine: &SharedEngine, name: &str) {
-    let held = engine
-        .faults
-        .take(&engine.names(name), |fault| match fault {
-            Fault::Hold { ms } => Some(*ms),
-            Fault::Page { .. } => None,
-        });
+    let held = engine.faults.take(&engine.names(name), |fault| match fault {
+        Fault::Hold { ms } => Some(*ms),
+        Fault::Page { .. } => None,
+    });
     let ms = held.unwrap_or(engine.settings.run.transition_ms);
     tokio::select! {
         () = tokio::time::sleep(Duration::from_millis(ms)) => {}

@@ -9,11 +9,8 @@ use bobbin_local_vercel::{Provider, Settings};
 fn main() -> ExitCode {
     program::main(async {
         let settings = settings()?;
-        let (token, team, project) = (
-            settings.token.clone(),
-            settings.team_id.clone(),
-            settings.project_id.clone(),
-        );
+        let (token, team, project) =
+            (settings.token.clone(), settings.team_id.clone(), settings.project_id.clone());
         let provider = Provider::start(settings).await;
         let provider = provider.map_err(|error| error.to_string())?;
         let api = provider.api_url();
@@ -39,10 +36,5 @@ fn settings() -> Result<Settings, String> {
         }
         true
     })?;
-    Ok(Settings {
-        run: settings.run,
-        token,
-        team_id: team,
-        project_id: project,
-    })
+    Ok(Settings { run: settings.run, token, team_id: team, project_id: project })
 }

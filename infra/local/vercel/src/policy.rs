@@ -80,15 +80,10 @@ impl Pair {
 
 impl HeaderRule for Rule {
     fn apply(&self, method: &Method, path: &Uri, headers: &mut HeaderMap) {
-        let Matches {
-            path: wanted,
-            method: methods,
-            headers: pairs,
-        } = &self.matches;
+        let Matches { path: wanted, method: methods, headers: pairs } = &self.matches;
         let is_path = wanted.as_ref().is_none_or(|it| it.is(path.path()));
-        let is_method = methods
-            .as_ref()
-            .is_none_or(|all| all.iter().any(|one| one == method.as_str()));
+        let is_method =
+            methods.as_ref().is_none_or(|all| all.iter().any(|one| one == method.as_str()));
         if !is_path || !is_method || !pairs.iter().all(|pair| pair.is_in(headers)) {
             return;
         }
@@ -131,9 +126,9 @@ impl Policy {
             Asked::Mode { mode } if mode == "allow-all" => Ok(Self::AllowAll),
             Asked::Mode { mode } if mode == "deny-all" => Ok(Self::DenyAll),
             Asked::Mode { .. } => Err(wrong()),
-            Asked::Names { allow } => Ok(Self::Custom(
-                allow.into_iter().map(|name| (name, Vec::new())).collect(),
-            )),
+            Asked::Names { allow } => {
+                Ok(Self::Custom(allow.into_iter().map(|name| (name, Vec::new())).collect()))
+            }
             Asked::Rules { allow } => Ok(Self::Custom(allow)),
         }
     }
@@ -147,11 +142,8 @@ impl Policy {
         };
         let rules = domains.iter().flat_map(|(domain, rules)| {
             rules.iter().map(move |rule| {
-                let names: Vec<&String> = rule
-                    .transform
-                    .iter()
-                    .flat_map(|one| one.headers.keys())
-                    .collect();
+                let names: Vec<&String> =
+                    rule.transform.iter().flat_map(|one| one.headers.keys()).collect();
                 json!({ "domain": domain, "headerNames": names })
             })
         });
@@ -227,22 +219,10 @@ mod tests {
     #[test]
     fn a_header_is_changed_where_the_rule_matches_and_only_there() {
         let policy = policy();
-        assert_eq!(
-            sent(&policy, "api.example.com", "stand-in").as_deref(),
-            Some("real")
-        );
-        assert_eq!(
-            sent(&policy, "api.example.com", "own").as_deref(),
-            Some("own")
-        );
-        assert!(matches!(
-            policy.treatment("other.example.com"),
-            Treatment::Pass
-        ));
-        assert!(matches!(
-            policy.treatment("elsewhere.org"),
-            Treatment::Refuse
-        ));
+        assert_eq!(sent(&policy, "api.example.com", "stand-in").as_deref(), Some("real"));
+        assert_eq!(sent(&policy, "api.example.com", "own").as_deref(), Some("own"));
+        assert!(matches!(policy.treatment("other.example.com"), Treatment::Pass));
+        assert!(matches!(policy.treatment("elsewhere.org"), Treatment::Refuse));
     }
 
     #[test]

@@ -48,12 +48,7 @@ impl Provider {
         let engine = Engine::open(settings, machine).map_err(StartError::State)?;
         let engine = Arc::new(engine);
         let router = api::router(&engine);
-        listeners.serve(
-            &engine.settings.run,
-            router,
-            &engine.machine,
-            &engine.stopping,
-        );
+        listeners.serve(&engine.settings.run, router, &engine.machine, &engine.stopping);
         engine.machine.tasks.spawn(timers::run(engine.clone()));
         Ok(Provider { engine, port })
     }

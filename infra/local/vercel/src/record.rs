@@ -124,8 +124,7 @@ impl Record {
     }
 
     pub(crate) fn status(&self) -> Status {
-        self.session()
-            .map_or(Status::Stopped, |session| session.status)
+        self.session().map_or(Status::Stopped, |session| session.status)
     }
 
     /// As the API tells of a session.
@@ -135,9 +134,7 @@ impl Record {
             "timeout": session.timeout_ms, "status": session.status, "requestedAt": session.created_at,
             "createdAt": session.created_at, "updatedAt": session.updated_at, "cwd": cwd,
         });
-        let duration = session
-            .stopped_at
-            .and_then(|end| Some(end - session.started_at?));
+        let duration = session.stopped_at.and_then(|end| Some(end - session.started_at?));
         let optional = [
             ("startedAt", json!(session.started_at)),
             ("stoppedAt", json!(session.stopped_at)),
@@ -166,10 +163,7 @@ impl Record {
             ("keepLastSnapshots", json!(self.keep_last)),
             ("networkPolicy", policy.clone()),
             ("expiresAt", json!(running.map(Session::ends_at))),
-            (
-                "statusUpdatedAt",
-                json!(session.map(|session| session.updated_at)),
-            ),
+            ("statusUpdatedAt", json!(session.map(|session| session.updated_at))),
         ];
         add(&mut view, optional);
         view
@@ -177,11 +171,7 @@ impl Record {
 }
 
 fn tags(tags: &BTreeMap<String, String>) -> Value {
-    if tags.is_empty() {
-        Value::Null
-    } else {
-        json!(tags)
-    }
+    if tags.is_empty() { Value::Null } else { json!(tags) }
 }
 
 /// What is not there is left out: the official client takes no null.
@@ -210,11 +200,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// As the API tells of it.
     pub(crate) fn view(&self) -> Value {
-        let status = if self.is_deleted {
-            "deleted"
-        } else {
-            "created"
-        };
+        let status = if self.is_deleted { "deleted" } else { "created" };
         let mut view = json!({
             "id": self.id, "sourceSessionId": self.source_session, "region": REGION, "status": status,
             "sizeBytes": self.bytes, "createdAt": self.created_at, "updatedAt": self.updated_at,

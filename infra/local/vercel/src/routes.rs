@@ -49,20 +49,12 @@ pub(crate) async fn open(
         session: session.into(),
         port,
     });
-    let router = engine
-        .settings
-        .run
-        .breakpoints
-        .before("agent", serve::peer, router);
+    let router = engine.settings.run.breakpoints.before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
         let served = serve::run(listener, router.clone(), end.clone());
         engine.machine.tasks.spawn(served);
     }
-    Ok(Route {
-        port,
-        local,
-        _end: end.drop_guard(),
-    })
+    Ok(Route { port, local, _end: end.drop_guard() })
 }
 
 /// The port inside that a port of the sandbox is, where sandboxes share the machine's ports.
@@ -75,12 +67,10 @@ async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Respon
     if !has_own_host(request.headers(), engine.settings.run.also_named.as_deref()) {
         return StatusCode::FORBIDDEN.into_response();
     }
-    let page = engine
-        .faults
-        .take(&engine.names(&exposed.name), |fault| match fault {
-            Fault::Page { status } => Some(*status),
-            Fault::Hold { .. } => None,
-        });
+    let page = engine.faults.take(&engine.names(&exposed.name), |fault| match fault {
+        Fault::Page { status } => Some(*status),
+        Fault::Hold { .. } => None,
+    });
     if let Some(status) = page {
         let status = StatusCode::from_u16(status).unwrap_or_default();
         return (status, Html("<h1>Somebody else's page</h1>")).into_response();

@@ -21,11 +21,6 @@ impl Settings {
     /// The defaults of [`RunSettings`].
     #[must_use]
     pub fn new(state_dir: PathBuf, token: String, team_id: String, project_id: String) -> Self {
-        Settings {
-            run: RunSettings::new(state_dir),
-            token,
-            team_id,
-            project_id,
-        }
+        Settings { run: RunSettings::new(state_dir), token, team_id, project_id }
     }
 }

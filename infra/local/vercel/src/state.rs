@@ -48,13 +48,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(record: Record, policy: Option<Policy>) -> Self {
-        Self {
-            record,
-            process: None,
-            policy,
-            routes: Vec::new(),
-            commands: BTreeMap::new(),
-        }
+        Self { record, process: None, policy, routes: Vec::new(), commands: BTreeMap::new() }
     }
 
     /// The policy as answers tell of it.
@@ -177,9 +171,7 @@ impl Engine {
             return vec![name_or_session.to_owned()];
         };
         let session = entry.record.session().map(|one| one.id.clone());
-        std::iter::once(entry.record.name.clone())
-            .chain(session)
-            .collect()
+        std::iter::once(entry.record.name.clone()).chain(session).collect()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -240,9 +232,7 @@ impl Engine {
 
     /// The folder of a sandbox.
     pub(crate) fn sandbox_dir(&self, record: &Record) -> PathBuf {
-        Path::new(&self.machine.state_dir)
-            .join("sandboxes")
-            .join(&record.folder)
+        Path::new(&self.machine.state_dir).join("sandboxes").join(&record.folder)
     }
 
     /// The directory in which its commands run.
@@ -257,9 +247,7 @@ impl Engine {
 
     /// The folder of a snapshot's copy.
     pub(crate) fn copy_dir(&self, id: &str) -> PathBuf {
-        Path::new(&self.machine.state_dir)
-            .join("snapshots")
-            .join(id)
+        Path::new(&self.machine.state_dir).join("snapshots").join(id)
     }
 
     /// A session as answers tell of it.
@@ -270,9 +258,7 @@ impl Engine {
 
     /// A sandbox as answers tell of it.
     pub(crate) fn view(&self, entry: &Entry) -> Value {
-        entry
-            .record
-            .view(&self.cwd(&entry.record), &entry.policy_view())
+        entry.record.view(&self.cwd(&entry.record), &entry.policy_view())
     }
 }
 

@@ -18,10 +18,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
     let now = engine.clock.now_ms();
     let due: Vec<String> = {
         let inner = engine.lock();
-        let sessions = inner
-            .sandboxes
-            .values()
-            .filter_map(|one| one.record.session());
+        let sessions = inner.sandboxes.values().filter_map(|one| one.record.session());
         sessions
             .filter(|one| one.status == Status::Running && now >= one.ends_at())
             .map(|one| one.id.clone())

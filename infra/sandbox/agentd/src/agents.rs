@@ -59,16 +59,9 @@ pub(crate) struct Mode {
     pub(crate) description: &'static str,
 }
 
-const BUILD: Mode = Mode {
-    id: "build",
-    name: "Build",
-    description: "Works on the project",
-};
-const PLAN: Mode = Mode {
-    id: "plan",
-    name: "Plan",
-    description: "Reads and makes a plan, changes nothing",
-};
+const BUILD: Mode = Mode { id: "build", name: "Build", description: "Works on the project" };
+const PLAN: Mode =
+    Mode { id: "plan", name: "Plan", description: "Reads and makes a plan, changes nothing" };
 
 /// What can be asked for.
 #[derive(Debug, Clone)]
@@ -89,9 +82,7 @@ pub(crate) fn install(
     pinned: bool,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let agents = Agents::new(std::path::absolute(into)?, &[])?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for id in ids {
             if pinned {
@@ -139,10 +130,7 @@ impl Agents {
         for text in configured {
             let agent = parse(text)?;
             if known.iter().any(|other| other.id == agent.id) {
-                return Err(format!(
-                    "--acp {text}: there is another agent named {}",
-                    agent.id
-                ));
+                return Err(format!("--acp {text}: there is another agent named {}", agent.id));
             }
             known.push(agent);
         }
@@ -159,13 +147,10 @@ impl Agents {
     }
 
     fn known(&self, id: &str) -> Result<&Known, Missing> {
-        self.known
-            .iter()
-            .find(|known| known.id == id)
-            .ok_or_else(|| Missing::Unsupported {
-                id: id.to_owned(),
-                known: self.ids().map(str::to_owned).collect(),
-            })
+        self.known.iter().find(|known| known.id == id).ok_or_else(|| Missing::Unsupported {
+            id: id.to_owned(),
+            known: self.ids().map(str::to_owned).collect(),
+        })
     }
 
     /// An agent's program.
@@ -176,21 +161,12 @@ impl Agents {
         let known = self.known(id)?.clone();
         let places = self.places(&known.program);
         let found = tokio::task::spawn_blocking(move || places.into_iter().find(|p| is_program(p)));
-        let path = found
-            .await
-            .ok()
-            .flatten()
-            .ok_or_else(|| Missing::NotInstalled {
-                id: id.to_owned(),
-                program: known.program.clone(),
-                folder: self.folder.clone(),
-            })?;
-        Ok(Agent {
-            id: known.id,
-            kind: known.kind,
-            path,
-            arguments: known.arguments,
-        })
+        let path = found.await.ok().flatten().ok_or_else(|| Missing::NotInstalled {
+            id: id.to_owned(),
+            program: known.program.clone(),
+            folder: self.folder.clone(),
+        })?;
+        Ok(Agent { id: known.id, kind: known.kind, path, arguments: known.arguments })
     }
 
     fn places(&self, program: &str) -> Vec<PathBuf> {
@@ -251,16 +227,9 @@ impl Agents {
 /// What a program says of its version; none where it does not say, or not in time.
 pub(crate) async fn version(agent: &Agent) -> Option<String> {
     let mut command = Command::new(&agent.path);
-    command
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let bound = Duration::from_millis(VERSION_MS_MAX);
-    let output = tokio::time::timeout(bound, command.output())
-        .await
-        .ok()?
-        .ok()?;
+    let output = tokio::time::timeout(bound, command.output()).await.ok()?.ok()?;
     let said = String::from_utf8(output.stdout).ok()?;
     let word = said
         .split_whitespace()
@@ -269,21 +238,15 @@ pub(crate) async fn version(agent: &Agent) -> Option<String> {
 }
 
 fn parse(text: &str) -> Result<Known, String> {
-    let (id, line) = text
-        .split_once('=')
-        .ok_or_else(|| format!("--acp {text}: write NAME=COMMAND LINE"))?;
-    let is_name = !id.is_empty()
-        && id
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let (id, line) =
+        text.split_once('=').ok_or_else(|| format!("--acp {text}: write NAME=COMMAND LINE"))?;
+    let is_name =
+        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let mut words = line.split_whitespace().map(str::to_owned);
     match words.next() {
-        Some(program) if is_name => Ok(Known {
-            id: id.to_owned(),
-            kind: Kind::Acp,
-            program,
-            arguments: words.collect(),
-        }),
+        Some(program) if is_name => {
+            Ok(Known { id: id.to_owned(), kind: Kind::Acp, program, arguments: words.collect() })
+        }
         _ => Err(format!(
             "--acp {text}: the name takes letters, digits and -, and a program follows the ="
         )),

@@ -54,31 +54,13 @@ pub(crate) fn router(sessions: Arc<Sessions>, host: Arc<Host>, token: &str) -> R
         .route("/v1/sessions/{session}/events", get(events::page))
         .route("/v1/sessions/{session}/events/sse", get(events::stream))
         .route("/v1/sessions/{session}/turns/{turn}", get(turns::turn))
-        .route(
-            "/v1/sessions/{session}/turns/{turn}/changes",
-            get(turns::changes),
-        )
-        .route(
-            "/v1/sessions/{session}/turns/{turn}/cancel",
-            post(turns::cancel),
-        )
+        .route("/v1/sessions/{session}/turns/{turn}/changes", get(turns::changes))
+        .route("/v1/sessions/{session}/turns/{turn}/cancel", post(turns::cancel))
         .route("/v1/sessions/{session}/cancel", post(turns::cancel_running))
-        .route(
-            "/v1/sessions/{session}/terminate",
-            post(sessions::terminate),
-        )
-        .route(
-            "/v1/sessions/{session}/questions/{ask}/reply",
-            post(turns::answer_question),
-        )
-        .route(
-            "/v1/sessions/{session}/questions/{ask}/reject",
-            post(turns::reject_question),
-        )
-        .route(
-            "/v1/sessions/{session}/permissions/{ask}/reply",
-            post(turns::answer_permission),
-        )
+        .route("/v1/sessions/{session}/terminate", post(sessions::terminate))
+        .route("/v1/sessions/{session}/questions/{ask}/reply", post(turns::answer_question))
+        .route("/v1/sessions/{session}/questions/{ask}/reject", post(turns::reject_question))
+        .route("/v1/sessions/{session}/permissions/{ask}/reply", post(turns::answer_permission))
         .route("/opencode", any(opencode::proxy))
         .route("/opencode/{*path}", any(opencode::proxy))
         .fallback(unknown)

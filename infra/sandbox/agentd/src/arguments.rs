@@ -47,11 +47,7 @@ pub(crate) struct Arguments {
 /// Fetches agents, each by the hash that is pinned here, and ends: for the making of a sandbox's image. Whoever asks for an
 /// agent accepts its licence.
 #[derive(Debug, Clone, Parser)]
-#[command(
-    name = "bobbin-agentd install",
-    bin_name = "bobbin-agentd install",
-    version
-)]
+#[command(name = "bobbin-agentd install", bin_name = "bobbin-agentd install", version)]
 pub(crate) struct Install {
     /// opencode, claude or codex; what is on PATH already is left as it is
     #[arg(required = true)]

@@ -79,10 +79,7 @@ impl Run {
 impl Changes {
     /// In the daemon's folder. What an earlier start was comparing is forgotten.
     pub(crate) fn new(state_dir: &Path) -> Self {
-        let changes = Self {
-            state_dir: state_dir.to_owned(),
-            runs: Mutex::default(),
-        };
+        let changes = Self { state_dir: state_dir.to_owned(), runs: Mutex::default() };
         let sessions = std::fs::read_dir(state_dir.join("changes"));
         for session in sessions.into_iter().flatten().flatten() {
             remove(&session.path().join("run"));

@@ -21,10 +21,7 @@ impl Bounded {
     fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self {
-            path: path.to_owned(),
-            open: Mutex::new((file, length)),
-        })
+        Ok(Self { path: path.to_owned(), open: Mutex::new((file, length)) })
     }
 }
 
@@ -35,10 +32,7 @@ impl Write for &Bounded {
             let mut older = self.path.clone().into_os_string();
             older.push(".1");
             std::fs::rename(&self.path, older)?;
-            let file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&self.path)?;
+            let file = OpenOptions::new().create(true).append(true).open(&self.path)?;
             *open = (file, 0);
         }
         let written = open.0.write(bytes)?;
@@ -66,9 +60,7 @@ impl<'a> MakeWriter<'a> for Bounded {
 pub(crate) fn begin(path: Option<&Path>) -> io::Result<()> {
     let filter =
         EnvFilter::try_from_env("BOBBIN_AGENTD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     match path {
         Some(path) => builder.with_writer(Bounded::open(path)?).init(),
         None => builder.with_writer(io::stderr).init(),

@@ -64,17 +64,11 @@ pub(crate) struct Down {
 
 impl Down {
     pub(crate) fn exited(message: impl Into<String>) -> Self {
-        Self {
-            kind: "agent_process_exited",
-            message: message.into(),
-        }
+        Self { kind: "agent_process_exited", message: message.into() }
     }
 
     pub(crate) fn start_timeout(agent: &str) -> Self {
-        Self {
-            kind: "timeout",
-            message: format!("{agent} did not get ready in time"),
-        }
+        Self { kind: "timeout", message: format!("{agent} did not get ready in time") }
     }
 }
 
@@ -122,12 +116,7 @@ impl Reports {
         host: Arc<Host>,
         session: &str,
     ) -> Self {
-        Self {
-            inputs,
-            launch,
-            host,
-            session: session.to_owned(),
-        }
+        Self { inputs, launch, host, session: session.to_owned() }
     }
 
     pub(crate) async fn send(&self, report: Report) {
@@ -135,9 +124,9 @@ impl Reports {
         // Before anybody knows of the end, by its event or otherwise, and goes on.
         let ends = match &report {
             Report::Ended { .. } => true,
-            Report::Said(made) => made
-                .iter()
-                .any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. })),
+            Report::Said(made) => {
+                made.iter().any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. }))
+            }
             Report::Ready { .. } | Report::AgentSession(_) => false,
         };
         if ends {

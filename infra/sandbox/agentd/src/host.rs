@@ -32,10 +32,7 @@ pub(crate) struct Host {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
     #[error("{path} cannot be used: {source}")]
-    Folder {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Folder { path: PathBuf, source: std::io::Error },
     #[error(
         "{0} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own"
     )]
@@ -44,10 +41,7 @@ pub(crate) enum HostError {
 
 impl Host {
     pub(crate) fn open(state_dir: &Path, agents: Agents) -> Result<Self, HostError> {
-        let folder = |source| HostError::Folder {
-            path: state_dir.to_owned(),
-            source,
-        };
+        let folder = |source| HostError::Folder { path: state_dir.to_owned(), source };
         std::fs::create_dir_all(state_dir.join("sessions")).map_err(folder)?;
         let lock = File::create(state_dir.join("lock")).map_err(folder)?;
         match lock.try_lock() {
@@ -72,9 +66,7 @@ impl Host {
     }
 
     pub(crate) fn log_of(&self, session: &str) -> PathBuf {
-        self.state_dir
-            .join("sessions")
-            .join(format!("{}.log", file_name(session)))
+        self.state_dir.join("sessions").join(format!("{}.log", file_name(session)))
     }
 
     /// Another one for each launch: what all that descends from it has in its environment.
@@ -94,11 +86,7 @@ impl Host {
     }
 
     pub(crate) fn grace_ms(&self, grace_ms: u64) -> u64 {
-        if self.is_stopping() {
-            grace_ms.min(STOP_GRACE_MS)
-        } else {
-            grace_ms
-        }
+        if self.is_stopping() { grace_ms.min(STOP_GRACE_MS) } else { grace_ms }
     }
 
     /// Ends what agents of this folder's earlier daemons left, if both halves were killed at once, and what is left of
@@ -153,8 +141,6 @@ pub(crate) fn file_name(session: &str) -> String {
 /// The id whose file has this name.
 pub(crate) fn session_of(name: &str) -> Option<String> {
     let name = name.strip_suffix(".log")?;
-    let id = percent_encoding::percent_decode_str(name)
-        .decode_utf8()
-        .ok()?;
+    let id = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;
     (file_name(&id) == name).then(|| id.into_owned())
 }

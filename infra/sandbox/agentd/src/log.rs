@@ -74,10 +74,7 @@ struct Shared {
 impl Shared {
     fn note(&self, id: u64, position: u64) {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        if index
-            .last()
-            .is_none_or(|(last, _)| id >= last + INDEX_EVERY)
-        {
+        if index.last().is_none_or(|(last, _)| id >= last + INDEX_EVERY) {
             index.push((id, position));
         }
     }
@@ -119,24 +116,15 @@ impl Log {
         mut each: impl FnMut(Line),
     ) -> io::Result<(Self, Found)> {
         let is_new = !path.exists();
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         if let (true, Some(folder)) = (is_new, path.parent()) {
             // Else a loss of power could take the name away from bytes that are on the disk.
             File::open(folder)?.sync_all()?;
         }
         let shared = Arc::new(Shared::default());
         let found = recover(&file, &shared, &mut each)?;
-        let log = Self {
-            file: Arc::new(file),
-            shared,
-            bytes_max,
-            broken: None,
-        };
+        let log = Self { file: Arc::new(file), shared, bytes_max, broken: None };
         Ok((log, found))
     }
 
@@ -169,10 +157,7 @@ impl Log {
         if end > self.bytes_max + beyond {
             return Err(AppendError::Full);
         }
-        let written = self
-            .file
-            .write_all_at(&bytes, start)
-            .and_then(|()| self.file.sync_data());
+        let written = self.file.write_all_at(&bytes, start).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             return Err(self.undo(start, &error));
         }
@@ -228,9 +213,8 @@ fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Res
     loop {
         bytes.clear();
         // A line is written in one piece below this bound; what is longer is damage and is read in pieces.
-        let read = (&mut input)
-            .take(2 * LINE_BYTES_MAX as u64)
-            .read_until(b'\n', &mut bytes)? as u64;
+        let read =
+            (&mut input).take(2 * LINE_BYTES_MAX as u64).read_until(b'\n', &mut bytes)? as u64;
         if read == 0 {
             break;
         }
@@ -252,8 +236,5 @@ fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Res
         file.sync_all()?;
     }
     shared.end.store(whole, Ordering::Release);
-    Ok(Found {
-        torn_bytes: position - whole,
-        damaged_lines: damaged_before_whole,
-    })
+    Ok(Found { torn_bytes: position - whole, damaged_lines: damaged_before_whole })
 }

@@ -23,9 +23,7 @@ pub(crate) struct Nudge {
 impl std::fmt::Debug for Nudge {
     /// Without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nudge")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
+        f.debug_struct("Nudge").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

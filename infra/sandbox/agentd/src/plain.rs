@@ -13,10 +13,7 @@ use rustix::fs::OFlags;
 pub(crate) fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -30,9 +27,7 @@ pub(crate) fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
 /// All of a regular file of at most so many bytes, also where it grows meanwhile.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, bytes_max)?
-        .take(bytes_max.saturating_add(1))
-        .read_to_end(&mut bytes)?;
+    open(path, bytes_max)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
@@ -63,21 +58,13 @@ mod tests {
         std::fs::write(at("plain"), "four").unwrap();
         std::os::unix::fs::symlink(at("plain"), at("link")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
-        let made = std::process::Command::new("mkfifo")
-            .arg(at("fifo"))
-            .status();
+        let made = std::process::Command::new("mkfifo").arg(at("fifo")).status();
         assert!(made.unwrap().success());
-        File::create(at("sparse"))
-            .unwrap()
-            .set_len(1 << 40)
-            .unwrap();
+        File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&at("plain"), 4).unwrap(), b"four");
         copy(&at("plain"), &at("copied"), 4).unwrap();
         assert_eq!(std::fs::read(at("copied")).unwrap(), b"four");
-        assert_eq!(
-            read(&at("plain"), 3).unwrap_err().kind(),
-            io::ErrorKind::FileTooLarge
-        );
+        assert_eq!(read(&at("plain"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let bad = ["link", "zero", "fifo", "sparse", "gone"].map(at);
         for path in bad.iter().map(AsRef::as_ref).chain([
             Path::new("/dev/zero"),
@@ -85,11 +72,7 @@ mod tests {
             folder.path(),
         ]) {
             assert!(read(path, 1 << 20).is_err(), "{}", path.display());
-            assert!(
-                copy(path, &at("copy"), 1 << 20).is_err(),
-                "{}",
-                path.display()
-            );
+            assert!(copy(path, &at("copy"), 1 << 20).is_err(), "{}", path.display());
         }
     }
 }

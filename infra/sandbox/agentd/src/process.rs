@@ -66,11 +66,7 @@ impl Process {
         if let Some(stderr) = child.stderr.take() {
             tokio::spawn(keep_last(stderr, said.clone()));
         }
-        Ok(Self {
-            child,
-            marker,
-            said,
-        })
+        Ok(Self { child, marker, said })
     }
 
     pub(crate) fn stdin(&mut self) -> Option<ChildStdin> {

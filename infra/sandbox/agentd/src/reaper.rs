@@ -42,9 +42,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Box<dyn std::err
         let free = std::net::TcpListener::bind((arguments.host, 0))?;
         arguments.port = free.local_addr()?.port();
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(supervise(&arguments))?)
 }
 
@@ -170,10 +168,7 @@ fn bury(spared: Option<u32>) {
         if Some(pid) == spared {
             continue;
         }
-        if let Some(pid) = i32::try_from(pid)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        {
+        if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
             // It is gone if somebody else has waited for it.
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }

@@ -31,10 +31,8 @@ pub(crate) fn run(
         return Err("the reaping half has ended".into());
     }
     daemon_log::begin(arguments.log.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(serve(arguments));
     // Tasks that still wait for something are not waited for.
     runtime.shutdown_background();
@@ -49,14 +47,12 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     let host = Arc::new(Host::open(&state_dir, agents)?);
     host.end_left_over().await;
     let sessions = Arc::new(Sessions::open(host.clone()).await?);
-    let listener = TcpListener::bind((arguments.host, arguments.port))
-        .await
-        .map_err(|error| {
-            format!(
-                "{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one",
-                arguments.host, arguments.port
-            )
-        })?;
+    let listener = TcpListener::bind((arguments.host, arguments.port)).await.map_err(|error| {
+        format!(
+            "{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one",
+            arguments.host, arguments.port
+        )
+    })?;
     let address: SocketAddr = listener.local_addr()?;
     println!("bobbin-agentd listening on http://{address}");
     let app = api::router(sessions.clone(), host.clone(), &arguments.token);
@@ -66,11 +62,7 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     }
     host.stopping();
     let own = std::process::id();
-    tree::end(
-        move || tree::below(own),
-        Duration::from_millis(STOP_GRACE_MS),
-    )
-    .await;
+    tree::end(move || tree::below(own), Duration::from_millis(STOP_GRACE_MS)).await;
     host.end_left_over().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -115,10 +115,8 @@ impl Session {
             tokio::task::spawn_blocking(move || actor::Opened::read(path)).await
         };
         let opened = opened.map_err(std::io::Error::other)??;
-        let (progress, watch) = watch::channel(Progress {
-            last_event: opened.last_event,
-            ..Progress::default()
-        });
+        let (progress, watch) =
+            watch::channel(Progress { last_event: opened.last_event, ..Progress::default() });
         let session = Self {
             id: id.to_owned(),
             inputs: sender.clone(),
@@ -154,13 +152,7 @@ impl Session {
         prompt: Prompt,
         nudge: Option<Nudge>,
     ) -> Result<Acceptance, SessionError> {
-        self.ask(|reply| Input::Prompt {
-            turn,
-            prompt,
-            nudge,
-            reply,
-        })
-        .await
+        self.ask(|reply| Input::Prompt { turn, prompt, nudge, reply }).await
     }
 
     pub(crate) async fn answer(&self, ask: String, answer: Answer) -> Result<(), SessionError> {

@@ -46,10 +46,7 @@ impl Sessions {
                 Err(error) => tracing::error!(session = id, %error, "a session cannot be opened"),
             }
         }
-        Ok(Self {
-            host,
-            open: Mutex::new(open),
-        })
+        Ok(Self { host, open: Mutex::new(open) })
     }
 
     pub(crate) async fn get(&self, id: &str) -> Option<Session> {
@@ -70,11 +67,12 @@ impl Sessions {
         if open.len() >= SESSIONS_MAX {
             return Err(NotCreated::TooMany);
         }
-        let session = Session::open(id, &self.host.log_of(id), self.host.clone())
-            .await
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
-                _ => NotCreated::Session(SessionError::Broken(error.to_string())),
+        let session =
+            Session::open(id, &self.host.log_of(id), self.host.clone()).await.map_err(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
+                    _ => NotCreated::Session(SessionError::Broken(error.to_string())),
+                }
             })?;
         session.create(created).await.map_err(NotCreated::Session)?;
         open.insert(id.to_owned(), session.clone());

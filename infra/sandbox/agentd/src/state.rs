@@ -128,11 +128,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     pub(crate) fn of(outcome: Outcome, reason: &str, message: Option<String>) -> Self {
-        Self {
-            outcome,
-            reason: Some(reason.to_owned()),
-            message,
-        }
+        Self { outcome, reason: Some(reason.to_owned()), message }
     }
 }
 
@@ -177,10 +173,7 @@ pub(crate) enum Change {
 impl Change {
     /// Whether it ends something, or asks for that: so it holds whatever the disk takes.
     pub(crate) const fn ends(&self) -> bool {
-        matches!(
-            self,
-            Self::CancelAsked { .. } | Self::Ended { .. } | Self::Terminated
-        )
+        matches!(self, Self::CancelAsked { .. } | Self::Ended { .. } | Self::Terminated)
     }
 }
 
@@ -284,10 +277,7 @@ impl State {
             && let Phase::Queued(prompt) = phase
         {
             let prompt = std::mem::take(prompt);
-            *phase = Phase::Running {
-                prompt,
-                is_cancelled: false,
-            };
+            *phase = Phase::Running { prompt, is_cancelled: false };
         }
         self.running = Some(turn);
     }
@@ -314,10 +304,7 @@ impl State {
 
     /// Whether it waits for its run or runs.
     pub(crate) fn is_open(&self, turn: &str) -> bool {
-        matches!(
-            self.phase(turn),
-            Some(Phase::Queued(_) | Phase::Running { .. })
-        )
+        matches!(self.phase(turn), Some(Phase::Queued(_) | Phase::Running { .. }))
     }
 
     pub(crate) fn running(&self) -> Option<&str> {
@@ -326,13 +313,7 @@ impl State {
 
     /// Whether the turn runs and was asked to stop.
     pub(crate) fn is_cancelled(&self, turn: &str) -> bool {
-        matches!(
-            self.phase(turn),
-            Some(Phase::Running {
-                is_cancelled: true,
-                ..
-            })
-        )
+        matches!(self.phase(turn), Some(Phase::Running { is_cancelled: true, .. }))
     }
 
     /// Whether this change ends something that has not ended.
@@ -395,10 +376,7 @@ impl State {
         if self.queue.len() >= QUEUED_MAX {
             return Err(Refused::QueueFull);
         }
-        let change = Change::Accepted {
-            turn: turn.to_owned(),
-            prompt: prompt.clone(),
-        };
+        let change = Change::Accepted { turn: turn.to_owned(), prompt: prompt.clone() };
         Ok((Acceptance::Accepted, Some(change)))
     }
 
@@ -414,10 +392,7 @@ impl State {
         if !fits {
             return Err(Refused::WrongAnswer);
         }
-        Ok(Change::Answered {
-            ask: ask.to_owned(),
-            answer,
-        })
+        Ok(Change::Answered { ask: ask.to_owned(), answer })
     }
 
     /// Cancels a turn; nothing is left to do for one that has ended or is being cancelled.
@@ -428,12 +403,9 @@ impl State {
                 turn: turn.to_owned(),
                 ended: Ended::of(Outcome::Cancelled, "cancelled", None),
             })),
-            Some(Phase::Running {
-                is_cancelled: false,
-                ..
-            }) => Ok(Some(Change::CancelAsked {
-                turn: turn.to_owned(),
-            })),
+            Some(Phase::Running { is_cancelled: false, .. }) => {
+                Ok(Some(Change::CancelAsked { turn: turn.to_owned() }))
+            }
             Some(Phase::Running { .. } | Phase::Ended(_)) => Ok(None),
         }
     }
@@ -444,7 +416,5 @@ fn digest(prompt: &Prompt) -> u64 {
     use sha2::{Digest, Sha256};
     let json = serde_json::to_vec(prompt).unwrap_or_default();
     let hash = Sha256::digest(&json);
-    hash.iter()
-        .take(8)
-        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }

@@ -56,30 +56,16 @@ impl Embedded {
     pub async fn start(options: &EmbeddedOptions) -> Answered<Self> {
         let program = find(options.program.as_deref())?;
         let not_started = |error: io::Error| {
-            ClientError::NotStarted(format!(
-                "{} could not be started: {error}",
-                program.display()
-            ))
+            ClientError::NotStarted(format!("{} could not be started: {error}", program.display()))
         };
         let port = free_port().map_err(not_started)?;
         let token = hex::encode(rand::random::<[u8; 24]>());
         let mut command = Command::new(&program);
         command
-            .args([
-                "--host",
-                "127.0.0.1",
-                "--port",
-                &port.to_string(),
-                "--while-stdin",
-            ])
+            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--while-stdin"])
             .arg("--state")
             .arg(&options.state)
-            .envs(
-                options
-                    .environment
-                    .iter()
-                    .map(|(name, value)| (name, value)),
-            )
+            .envs(options.environment.iter().map(|(name, value)| (name, value)))
             .env(TOKEN_VARIABLE, &token)
             // It ends when the other end of this is gone, whatever ended this program.
             .stdin(Stdio::piped())
@@ -138,10 +124,7 @@ impl Embedded {
     /// Ends it, and with it all its agents: SIGTERM, then SIGKILL after 5 s.
     pub async fn stop(mut self) {
         self.signal(Signal::TERM);
-        if tokio::time::timeout(STOP_MAX, self.child.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(STOP_MAX, self.child.wait()).await.is_err() {
             // It may have ended since; and without its standard input its halves end by themselves.
             let _ = self.child.kill().await;
         }

@@ -40,11 +40,7 @@ impl ClientError {
             detail if detail.is_empty() => format!("the daemon answered {status}"),
             detail => detail,
         };
-        Self::Refused {
-            status,
-            kind,
-            detail,
-        }
+        Self::Refused { status, kind, detail }
     }
 
     /// Whether the daemon refused with this word.

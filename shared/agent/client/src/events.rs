@@ -24,11 +24,7 @@ pub struct EventStream {
 
 impl EventStream {
     pub(crate) fn new(response: Response) -> Self {
-        Self {
-            response,
-            sse: Sse::default(),
-            waiting: VecDeque::new(),
-        }
+        Self { response, sse: Sse::default(), waiting: VecDeque::new() }
     }
 
     /// The next event. May be dropped and called again.
@@ -54,9 +50,7 @@ impl EventStream {
             self.take_in().await?;
         }
         let texts = self.waiting.drain(..);
-        texts
-            .map(|text| serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon))
-            .collect()
+        texts.map(|text| serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon)).collect()
     }
 
     async fn take_in(&mut self) -> Answered<()> {
@@ -64,10 +58,7 @@ impl EventStream {
         let Ok(Ok(Some(bytes))) = chunk else {
             return Err(ClientError::StreamEnded);
         };
-        let events = self
-            .sse
-            .push(&bytes)
-            .map_err(|_| ClientError::StreamEnded)?;
+        let events = self.sse.push(&bytes).map_err(|_| ClientError::StreamEnded)?;
         self.waiting.extend(events);
         Ok(())
     }

@@ -39,11 +39,7 @@ const INSTALL_MS: u64 = 900_000;
 pub const POLL_MS_MAX: u64 = 60_000;
 
 /// What stays as it is in a part of a path (RFC 3986, 2.3).
-const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The answer of a call.
 pub type Answered<T> = Result<T, ClientError>;
@@ -61,9 +57,7 @@ pub struct AgentClient {
 impl std::fmt::Debug for AgentClient {
     /// Without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentClient")
-            .field("base", &self.base)
-            .finish_non_exhaustive()
+        f.debug_struct("AgentClient").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
@@ -73,11 +67,7 @@ impl AgentClient {
     /// # Errors
     /// The address is not allowed.
     pub fn server(base: &str, token: &str) -> Answered<Self> {
-        let hosts = if is_loopback(base) {
-            Hosts::Named(Vec::new())
-        } else {
-            Hosts::Public
-        };
+        let hosts = if is_loopback(base) { Hosts::Named(Vec::new()) } else { Hosts::Public };
         Ok(Self::over(Http::new(base, hosts)?, base, token))
     }
 
@@ -111,9 +101,7 @@ impl AgentClient {
     /// [`ClientError`].
     pub async fn health(&self) -> Answered<()> {
         let request = self.request(Method::GET, "/v1/health")?;
-        self.call(request.timeout(Duration::from_secs(2)))
-            .await
-            .map(|_| ())
+        self.call(request.timeout(Duration::from_secs(2))).await.map(|_| ())
     }
 
     /// The daemon's agents.
@@ -148,9 +136,7 @@ impl AgentClient {
     pub async fn install(&self, agent: &str) -> Answered<()> {
         let path = format!("/v1/agents/{}/install", part(agent));
         let request = self.request(Method::POST, &path)?.json(&json!({}));
-        self.call(request.timeout(Duration::from_millis(INSTALL_MS)))
-            .await
-            .map(|_| ())
+        self.call(request.timeout(Duration::from_millis(INSTALL_MS))).await.map(|_| ())
     }
 
     /// The daemon's sessions.
@@ -162,9 +148,7 @@ impl AgentClient {
         struct List {
             sessions: Vec<SessionInfo>,
         }
-        self.get::<List>("/v1/sessions")
-            .await
-            .map(|list| list.sessions)
+        self.get::<List>("/v1/sessions").await.map(|list| list.sessions)
     }
 
     /// Makes a session. With an id that exists: [`ClientError::is_kind`]`("session_already_exists")`, and nothing is done.
@@ -173,8 +157,7 @@ impl AgentClient {
     /// [`ClientError`].
     pub async fn create_session(&self, id: &str, session: &CreateSession) -> Answered<Created> {
         let request = self.request(Method::POST, &at(id, ""))?.json(session);
-        self.read(request.timeout(Duration::from_millis(CREATE_MS)))
-            .await
+        self.read(request.timeout(Duration::from_millis(CREATE_MS))).await
     }
 
     /// Sends a message as a turn. With a turn's id that is known nothing is done, whatever became of it.
@@ -182,9 +165,7 @@ impl AgentClient {
     /// # Errors
     /// [`ClientError`]. Without an answer it is not known whether the turn was taken: send it again with its id.
     pub async fn send(&self, session: &str, message: &Message) -> Answered<Submitted> {
-        let answer = self
-            .post(&at(session, "/messages"), &json!(message))
-            .await?;
+        let answer = self.post(&at(session, "/messages"), &json!(message)).await?;
         let header = |name: &str| Some(answer.headers.get(name)?.to_str().ok()?.to_owned());
         let turn = header("x-bobbin-turn").ok_or(ClientError::NotADaemon)?;
         Ok(match header("x-bobbin-outcome").as_deref() {
@@ -198,8 +179,7 @@ impl AgentClient {
     /// # Errors
     /// [`ClientError`].
     pub async fn turn(&self, session: &str, turn: &str) -> Answered<TurnStatus> {
-        self.get(&at(session, &format!("/turns/{}", part(turn))))
-            .await
+        self.get(&at(session, &format!("/turns/{}", part(turn)))).await
     }
 
     /// What a turn that has ended changed in the files, with what those changed that were sent into it.
@@ -207,8 +187,7 @@ impl AgentClient {
     /// # Errors
     /// [`ClientError`].
     pub async fn changes(&self, session: &str, turn: &str) -> Answered<TurnChanges> {
-        self.get(&at(session, &format!("/turns/{}/changes", part(turn))))
-            .await
+        self.get(&at(session, &format!("/turns/{}/changes", part(turn)))).await
     }
 
     /// Cancels a turn. A repeat, and one that has ended, are harmless.
@@ -225,9 +204,7 @@ impl AgentClient {
     /// # Errors
     /// [`ClientError`].
     pub async fn terminate(&self, session: &str) -> Answered<()> {
-        self.post(&at(session, "/terminate"), &Value::Null)
-            .await
-            .map(|_| ())
+        self.post(&at(session, "/terminate"), &Value::Null).await.map(|_| ())
     }
 
     /// Answers a permission.
@@ -250,9 +227,7 @@ impl AgentClient {
         answers: &[Vec<String>],
     ) -> Answered<()> {
         let path = at(session, &format!("/questions/{}/reply", part(ask)));
-        self.post(&path, &json!({"answers": answers}))
-            .await
-            .map(|_| ())
+        self.post(&path, &json!({"answers": answers})).await.map(|_| ())
     }
 
     /// Turns questions down.
@@ -276,13 +251,9 @@ impl AgentClient {
         wait: Duration,
     ) -> Answered<EventsPage> {
         let wait = wait.min(Duration::from_millis(POLL_MS_MAX));
-        let query = format!(
-            "/events?offset={offset}&limit={limit}&wait={}",
-            wait.as_millis()
-        );
+        let query = format!("/events?offset={offset}&limit={limit}&wait={}", wait.as_millis());
         let request = self.request(Method::GET, &at(session, &query))?;
-        self.read(request.timeout(wait + Duration::from_millis(CALL_MS)))
-            .await
+        self.read(request.timeout(wait + Duration::from_millis(CALL_MS))).await
     }
 
     /// A stream of the events after `offset`, those that are there first. Where it breaks, open another with the id of the
@@ -292,9 +263,7 @@ impl AgentClient {
     /// [`ClientError`].
     pub async fn follow(&self, session: &str, offset: u64) -> Answered<EventStream> {
         let path = at(session, &format!("/events/sse?offset={offset}"));
-        let request = self
-            .request(Method::GET, &path)?
-            .timeout(events::STREAM_MAX);
+        let request = self.request(Method::GET, &path)?.timeout(events::STREAM_MAX);
         let response = self.http.open(request).await?;
         if response.status().is_success() {
             return Ok(EventStream::new(response));
@@ -307,9 +276,7 @@ impl AgentClient {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        Ok(request
-            .bearer_auth(&self.token)
-            .timeout(Duration::from_millis(CALL_MS)))
+        Ok(request.bearer_auth(&self.token).timeout(Duration::from_millis(CALL_MS)))
     }
 
     async fn call(&self, request: RequestBuilder) -> Answered<Answer> {
@@ -321,10 +288,7 @@ impl AgentClient {
     }
 
     async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
-        self.call(request)
-            .await?
-            .json()
-            .ok_or(ClientError::NotADaemon)
+        self.call(request).await?.json().ok_or(ClientError::NotADaemon)
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Answered<T> {
@@ -334,11 +298,7 @@ impl AgentClient {
 
     async fn post(&self, path: &str, body: &Value) -> Answered<Answer> {
         let request = self.request(Method::POST, path)?;
-        let request = if body.is_null() {
-            request
-        } else {
-            request.json(body)
-        };
+        let request = if body.is_null() { request } else { request.json(body) };
         self.call(request).await
     }
 }

@@ -141,9 +141,7 @@ pub struct Nudge {
 
 impl std::fmt::Debug for Nudge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Nudge")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
+        f.debug_struct("Nudge").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

@@ -94,10 +94,7 @@ impl Converter {
             "user_message_chunk" => vec![self.chunk("user", decode(update)?).into()],
             "agent_message_chunk" => vec![self.chunk("assistant", decode(update)?).into()],
             "agent_thought_chunk" => {
-                let wire::Chunk {
-                    content: raw,
-                    message_id,
-                } = decode(update)?;
+                let wire::Chunk { content: raw, message_id } = decode(update)?;
                 let message = UniversalMessageParsed::of("assistant", message_id);
                 let parts = vec![UniversalMessagePart::Unknown { raw }];
                 vec![UniversalMessageParsed { parts, ..message }.into()]
@@ -123,16 +120,12 @@ impl Converter {
             }
             "usage_update" => {
                 let wire::UsageUpdate { cost, used } = decode(update)?;
-                let context = Usage {
-                    total_tokens: Some(count(used)),
-                    ..Usage::of(UsageScope::Context)
-                };
-                let cost = cost
-                    .filter(|cost| cost.currency == "USD")
-                    .map(|cost| Usage {
-                        cost_usd: Some(cost.amount),
-                        ..Usage::of(UsageScope::Session)
-                    });
+                let context =
+                    Usage { total_tokens: Some(count(used)), ..Usage::of(UsageScope::Context) };
+                let cost = cost.filter(|cost| cost.currency == "USD").map(|cost| Usage {
+                    cost_usd: Some(cost.amount),
+                    ..Usage::of(UsageScope::Session)
+                });
                 let all = [Some(context), cost].into_iter().flatten();
                 all.map(Into::into).collect()
             }
@@ -194,10 +187,7 @@ impl Converter {
             parts.push(UniversalMessagePart::ToolResult {
                 id: Some(id.clone()),
                 name: Some(name),
-                output: update
-                    .raw_output
-                    .or(update.content.map(Value::Array))
-                    .unwrap_or_default(),
+                output: update.raw_output.or(update.content.map(Value::Array)).unwrap_or_default(),
                 is_error: Some(status == Some("failed")),
             });
         }
@@ -205,11 +195,8 @@ impl Converter {
             .with_part(&id, parts)
             .with("title", call.title.clone())
             .with("kind", call.kind.clone());
-        let input = if call.input.to_string().len() > INPUT_BYTES_MAX {
-            Value::Null
-        } else {
-            call.input
-        };
+        let input =
+            if call.input.to_string().len() > INPUT_BYTES_MAX { Value::Null } else { call.input };
         self.calls.set(&id, Call { input, ..call });
         message.into()
     }
@@ -220,25 +207,15 @@ impl Converter {
         let mut metadata = answer_to(request, method);
         let tool = |call_id: String| {
             let message_id = call_id.clone();
-            ToolRef {
-                message_id,
-                call_id,
-            }
+            ToolRef { message_id, call_id }
         };
         Ok(match method {
             "session/request_permission" => {
                 let asked: wire::PermissionRequest = decode(params)?;
-                let always = asked
-                    .options
-                    .iter()
-                    .filter(|one| one.kind == "allow_always");
+                let always = asked.options.iter().filter(|one| one.kind == "allow_always");
                 let always = always.map(|one| one.name.clone()).collect();
                 let call = asked.tool_call;
-                let had = self
-                    .calls
-                    .get(&call.tool_call_id)
-                    .cloned()
-                    .unwrap_or_default();
+                let had = self.calls.get(&call.tool_call_id).cloned().unwrap_or_default();
                 let options = params.get("options").cloned();
                 metadata.extend(options.map(|it| ("options".to_owned(), it)));
                 let input = call.raw_input.unwrap_or(had.input);
@@ -286,12 +263,7 @@ impl Converter {
         };
         let message =
             (outcome == Outcome::Failed).then(|| format!("The agent stopped: {stop_reason}."));
-        let ended = TurnEnded {
-            outcome,
-            reason: Some(stop_reason),
-            message,
-            usage: None,
-        };
+        let ended = TurnEnded { outcome, reason: Some(stop_reason), message, usage: None };
         Ok(vec![ended.into()])
     }
 
@@ -319,9 +291,7 @@ impl Converter {
 
 /// A piece of content; one that cannot be read is kept as it is.
 fn content(content: &Value) -> UniversalMessagePart {
-    known(content).unwrap_or_else(|| UniversalMessagePart::Unknown {
-        raw: content.clone(),
-    })
+    known(content).unwrap_or_else(|| UniversalMessagePart::Unknown { raw: content.clone() })
 }
 
 fn known(content: &Value) -> Option<UniversalMessagePart> {
@@ -334,10 +304,7 @@ fn known(content: &Value) -> Option<UniversalMessagePart> {
         "image" => {
             let image: wire::ImageContent = decode(content).ok()?;
             UniversalMessagePart::Image {
-                source: AttachmentSource::Data {
-                    data: image.data,
-                    encoding: base64(),
-                },
+                source: AttachmentSource::Data { data: image.data, encoding: base64() },
                 mime_type: Some(image.mime_type),
                 alt: None,
                 raw: None,

@@ -49,11 +49,7 @@ fn ended(line: wire::ResultLine) -> TurnEnded {
         ..Usage::of(UsageScope::Turn)
     });
     TurnEnded {
-        outcome: if failed {
-            Outcome::Failed
-        } else {
-            Outcome::Done
-        },
+        outcome: if failed { Outcome::Failed } else { Outcome::Done },
         reason: Some(line.subtype),
         message: line.error.or(line.result).filter(|_| failed),
         usage,

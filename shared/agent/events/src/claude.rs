@@ -23,15 +23,8 @@ use crate::stream_json::{self, Blocks, block_name};
 /// The tool that asks people questions.
 const QUESTION_TOOL: &str = "AskUserQuestion";
 /// What a tool works on, in the order in which it is looked for in its input.
-const SUBJECTS: [&str; 7] = [
-    "command",
-    "file_path",
-    "notebook_path",
-    "path",
-    "url",
-    "query",
-    "pattern",
-];
+const SUBJECTS: [&str; 7] =
+    ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
 
 /// Thousand-millionths in one.
 const NANO: f64 = 1e9;
@@ -72,13 +65,7 @@ impl Converter {
                 let wire::StatusLine { status, .. } = decode(line)?;
                 let state = State::Busy;
                 let message = status;
-                vec![
-                    Status {
-                        message,
-                        ..Status::of(state)
-                    }
-                    .into(),
-                ]
+                vec![Status { message, ..Status::of(state) }.into()]
             }
             ("system", "api_retry") => {
                 let wire::RetryLine { error, .. } = decode(line)?;
@@ -87,13 +74,7 @@ impl Converter {
                     Value::String(text) => text,
                     other => other.to_string(),
                 });
-                vec![
-                    Status {
-                        message,
-                        ..Status::of(state)
-                    }
-                    .into(),
-                ]
+                vec![Status { message, ..Status::of(state) }.into()]
             }
             ("assistant", _) => {
                 let all = stream_json::assistant(line, &mut self.blocks)?;
@@ -151,10 +132,7 @@ impl Converter {
         &self,
         line: wire::ControlRequestLine,
     ) -> Result<Option<UniversalEventData>, serde_json::Error> {
-        let wire::ControlRequestLine {
-            request,
-            request_id: id,
-        } = line;
+        let wire::ControlRequestLine { request, request_id: id } = line;
         let (Some(name), true) = (&request.tool_name, request.subtype == "can_use_tool") else {
             return Ok(None);
         };
@@ -168,10 +146,8 @@ impl Converter {
         if let Some(description) = request.description {
             metadata.insert("description".to_owned(), Value::String(description));
         }
-        let tool = request.tool_use_id.map(|call_id| ToolRef {
-            message_id: String::new(),
-            call_id,
-        });
+        let tool =
+            request.tool_use_id.map(|call_id| ToolRef { message_id: String::new(), call_id });
         let session_id = self.session.clone();
         if name == QUESTION_TOOL {
             let wire::Questions { questions } = decode(&input)?;
@@ -234,9 +210,7 @@ impl Converter {
                 (_, "success") => line.stop_reason,
                 _ => Some(line.subtype),
             },
-            message: filled(line.result)
-                .or(errors)
-                .filter(|_| outcome == Outcome::Failed),
+            message: filled(line.result).or(errors).filter(|_| outcome == Outcome::Failed),
             usage: Some(usage),
         }
     }

@@ -57,18 +57,12 @@ impl Converter {
         Ok(match method {
             "thread/started" => {
                 let wire::ThreadStarted { thread } = decode(params)?;
-                let started = Started {
-                    message: None,
-                    details: serde_json::to_value(thread).ok(),
-                };
+                let started = Started { message: None, details: serde_json::to_value(thread).ok() };
                 vec![started.into()]
             }
             "thread/status/changed" => {
                 let wire::ThreadStatusChanged { status, .. } = decode(params)?;
-                state(&status)
-                    .map(|state| Status::of(state).into())
-                    .into_iter()
-                    .collect()
+                state(&status).map(|state| Status::of(state).into()).into_iter().collect()
             }
             "thread/tokenUsage/updated" => {
                 let wire::TokenUsageUpdated { token_usage, .. } = decode(params)?;
@@ -126,10 +120,7 @@ impl Converter {
         let mut metadata = answer_to(request, method);
         let tool = |call_id: String| {
             let message_id = call_id.clone();
-            Some(ToolRef {
-                message_id,
-                call_id,
-            })
+            Some(ToolRef { message_id, call_id })
         };
         let mut add = |name: &str, value: Option<Value>| {
             metadata.extend(value.map(|value| (name.to_owned(), value)));
@@ -253,17 +244,11 @@ fn ended(turn: wire::Turn) -> TurnEnded {
 }
 
 fn error(notice: wire::ErrorNotice) -> UniversalEventData {
-    let wire::ErrorNotice {
-        error, will_retry, ..
-    } = notice;
+    let wire::ErrorNotice { error, will_retry, .. } = notice;
     if will_retry {
         let state = State::Retrying;
         let message = Some(error.message);
-        return Status {
-            message,
-            ..Status::of(state)
-        }
-        .into();
+        return Status { message, ..Status::of(state) }.into();
     }
     let kind = error.codex_error_info.as_ref().and_then(|info| {
         // Text, or an object of one field that is named like it.
@@ -328,11 +313,8 @@ fn item(
         .with("turn", turn)
         .with("completed", is_over.then_some(true));
     let call = |name: String, input: Value, result: Option<(Value, bool)>| {
-        let called = UniversalMessagePart::ToolCall {
-            id: Some(id.clone()),
-            name: name.clone(),
-            input,
-        };
+        let called =
+            UniversalMessagePart::ToolCall { id: Some(id.clone()), name: name.clone(), input };
         let answered = result.map(|(output, is_error)| UniversalMessagePart::ToolResult {
             id: Some(id.clone()),
             name: Some(name),
@@ -359,10 +341,7 @@ fn item(
             let output = Value::from(run.aggregated_output.unwrap_or_default());
             let result = ended(&run.status).then_some((output, is_error));
             let input = json!({ "command": run.command, "cwd": run.cwd });
-            (
-                call(kind, input, result),
-                message.with("exit", run.exit_code),
-            )
+            (call(kind, input, result), message.with("exit", run.exit_code))
         }
         "fileChange" => {
             let change: wire::FileChange = decode(item)?;
@@ -408,20 +387,19 @@ fn item(
 
 /// What a prompt has in it; what cannot be read is kept as it is.
 fn input(input: &Value) -> UniversalMessagePart {
-    let known =
-        match tag(input, "type") {
-            "text" => decode(input)
-                .ok()
-                .map(|wire::TextInput { text }| UniversalMessagePart::Text { text }),
-            "localImage" => decode(input).ok().map(|wire::LocalImageInput { path }| {
-                UniversalMessagePart::Image {
-                    source: AttachmentSource::Path { path },
-                    mime_type: None,
-                    alt: None,
-                    raw: None,
-                }
-            }),
-            _ => None,
-        };
+    let known = match tag(input, "type") {
+        "text" => {
+            decode(input).ok().map(|wire::TextInput { text }| UniversalMessagePart::Text { text })
+        }
+        "localImage" => {
+            decode(input).ok().map(|wire::LocalImageInput { path }| UniversalMessagePart::Image {
+                source: AttachmentSource::Path { path },
+                mime_type: None,
+                alt: None,
+                raw: None,
+            })
+        }
+        _ => None,
+    };
     known.unwrap_or_else(|| UniversalMessagePart::Unknown { raw: input.clone() })
 }

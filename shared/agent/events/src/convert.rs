@@ -81,11 +81,7 @@ pub(crate) fn finish(
     understood: Understood,
     raw: Value,
 ) -> Vec<Converted> {
-    let of = |data, raw| Converted {
-        agent_session_id: agent_session_id.clone(),
-        data,
-        raw,
-    };
+    let of = |data, raw| Converted { agent_session_id: agent_session_id.clone(), data, raw };
     let mut all = match understood {
         Ok(all) => all.into_iter(),
         Err(error) => {

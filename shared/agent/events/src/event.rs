@@ -296,11 +296,7 @@ impl Status {
     /// A state without a reason.
     #[must_use]
     pub const fn of(state: State) -> Self {
-        Self {
-            state,
-            message: None,
-            next_ms: None,
-        }
+        Self { state, message: None, next_ms: None }
     }
 }
 
@@ -315,9 +311,7 @@ impl UniversalEventData {
             | Self::Usage { raw, .. }
             | Self::Plan { raw, .. }
             | Self::Unknown { raw }
-            | Self::Message {
-                message: UniversalMessage::Unparsed { raw, .. },
-            } => Some(raw),
+            | Self::Message { message: UniversalMessage::Unparsed { raw, .. } } => Some(raw),
             Self::Message { .. }
             | Self::Started { .. }
             | Self::Error { .. }
@@ -344,9 +338,7 @@ impl UniversalEventData {
             | Self::Usage { raw, .. }
             | Self::Plan { raw, .. }
             | Self::Unknown { raw }
-            | Self::Message {
-                message: UniversalMessage::Unparsed { raw, .. },
-            } => Some(raw),
+            | Self::Message { message: UniversalMessage::Unparsed { raw, .. } } => Some(raw),
             Self::Message { .. }
             | Self::Started { .. }
             | Self::Error { .. }

@@ -38,11 +38,7 @@ pub(crate) fn questions(message: &str, schema: &Value) -> (Vec<QuestionInfo>, Va
         let options = options(property);
         let title = text_at(property, "/title").unwrap_or_else(|| name.clone());
         let is_first = infos.is_empty() && title != message;
-        let text = if is_first {
-            format!("{message}\n{title}")
-        } else {
-            title
-        };
+        let text = if is_first { format!("{message}\n{title}") } else { title };
         let header = text_at(property, "/description")
             .filter(|text| text.chars().count() <= HEADER_CHARS_MAX);
         let kind = text_at(property, "/type").unwrap_or_default();
@@ -59,30 +55,15 @@ pub(crate) fn questions(message: &str, schema: &Value) -> (Vec<QuestionInfo>, Va
 }
 
 fn options(property: &Value) -> Vec<QuestionOption> {
-    let lists = [
-        "/oneOf",
-        "/anyOf",
-        "/enum",
-        "/items/oneOf",
-        "/items/anyOf",
-        "/items/enum",
-    ];
-    let list = lists
-        .iter()
-        .find_map(|at| property.pointer(at)?.as_array().cloned());
+    let lists = ["/oneOf", "/anyOf", "/enum", "/items/oneOf", "/items/anyOf", "/items/enum"];
+    let list = lists.iter().find_map(|at| property.pointer(at)?.as_array().cloned());
     let option = |one: &Value| {
         let label = one.as_str().map(str::to_owned);
         let label = label.or_else(|| text_at(one, "/const"))?;
         let title = text_at(one, "/title").filter(|title| *title != label);
-        Some(QuestionOption {
-            label,
-            description: text_at(one, "/description").or(title),
-        })
+        Some(QuestionOption { label, description: text_at(one, "/description").or(title) })
     };
-    let plain = |label: &str| QuestionOption {
-        label: label.to_owned(),
-        description: None,
-    };
+    let plain = |label: &str| QuestionOption { label: label.to_owned(), description: None };
     match (list, property.get("type").and_then(Value::as_str)) {
         (Some(list), _) => list.iter().filter_map(option).collect(),
         (None, Some("boolean")) => vec![plain("true"), plain("false")],

@@ -48,12 +48,7 @@ impl UniversalMessageParsed {
     /// A message of this role, of which nothing is known yet.
     #[must_use]
     pub fn of(role: &str, id: Option<String>) -> Self {
-        Self {
-            role: role.to_owned(),
-            id,
-            metadata: Map::new(),
-            parts: Vec::new(),
-        }
+        Self { role: role.to_owned(), id, metadata: Map::new(), parts: Vec::new() }
     }
 
     /// With a further fact about it; nothing where there is none.

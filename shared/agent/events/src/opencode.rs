@@ -267,14 +267,7 @@ impl Converter {
             "retry" => State::Retrying,
             _ => State::Busy,
         };
-        vec![
-            Status {
-                state,
-                message: status.message,
-                next_ms,
-            }
-            .into(),
-        ]
+        vec![Status { state, message: status.message, next_ms }.into()]
     }
 
     /// A session tells more than once that it is idle: the turn ends with the first.
@@ -325,10 +318,7 @@ fn as_message(
 }
 
 fn started(session: wire::Session) -> Started {
-    Started {
-        message: filled(session.title.clone()),
-        details: serde_json::to_value(session).ok(),
-    }
+    Started { message: filled(session.title.clone()), details: serde_json::to_value(session).ok() }
 }
 
 fn ended(turn: Turn) -> TurnEnded {
@@ -382,11 +372,7 @@ fn tool(
     tool: wire::ToolPart,
     part: &Value,
 ) -> Result<UniversalMessageParsed, serde_json::Error> {
-    let wire::ToolPart {
-        call_id,
-        state,
-        tool: name,
-    } = tool;
+    let wire::ToolPart { call_id, state, tool: name } = tool;
     let is_unusable = name == "invalid";
     let mut parts = vec![UniversalMessagePart::ToolCall {
         id: Some(call_id.clone()),
@@ -445,17 +431,11 @@ fn question(asked: wire::QuestionAsked) -> QuestionRequest {
 }
 
 fn option(option: wire::QuestionOption) -> QuestionOption {
-    QuestionOption {
-        label: option.label,
-        description: option.description,
-    }
+    QuestionOption { label: option.label, description: option.description }
 }
 
 fn tool_ref(tool: wire::ToolRef) -> ToolRef {
-    ToolRef {
-        message_id: tool.message_id,
-        call_id: tool.call_id,
-    }
+    ToolRef { message_id: tool.message_id, call_id: tool.call_id }
 }
 
 fn plan_item(todo: wire::Todo) -> PlanItem {

@@ -61,11 +61,8 @@ impl<'a> Rpc<'a> {
 #[must_use]
 pub fn error_said(error: &Value) -> String {
     let at = |pointer: &str| error.pointer(pointer).and_then(Value::as_str);
-    let found = |text: Option<&str>| {
-        text.map(str::trim)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
+    let found =
+        |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
     let message = found(at("/message"));
     let more = ["/data/details", "/data/message", "/data/error", "/data"];
     let details = more.into_iter().find_map(|pointer| found(at(pointer)));

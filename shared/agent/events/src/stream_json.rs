@@ -20,13 +20,7 @@ pub(crate) fn assistant(
     line: &Value,
     blocks: &mut Blocks,
 ) -> Result<Vec<UniversalMessageParsed>, serde_json::Error> {
-    let wire::AssistantLine {
-        error,
-        message,
-        parent_tool_use_id,
-        uuid,
-        ..
-    } = decode(line)?;
+    let wire::AssistantLine { error, message, parent_tool_use_id, uuid, .. } = decode(line)?;
     let id = message.id.or(uuid);
     let head = UniversalMessageParsed::of("assistant", id.clone())
         .with("parentToolCall", parent_tool_use_id)
@@ -48,10 +42,7 @@ pub(crate) fn assistant(
         .content
         .iter()
         .zip(first..)
-        .map(|(block, index)| {
-            head.clone()
-                .with_part(&block_name(index), vec![part(block)])
-        })
+        .map(|(block, index)| head.clone().with_part(&block_name(index), vec![part(block)]))
         .collect();
     blocks.set(&id, first + all.len() as u64);
     Ok(if all.is_empty() { vec![head] } else { all })
@@ -59,12 +50,7 @@ pub(crate) fn assistant(
 
 /// A message to the model: results of tools, or a prompt.
 pub(crate) fn user(line: &Value) -> Result<UniversalMessageParsed, serde_json::Error> {
-    let wire::UserLine {
-        message,
-        parent_tool_use_id,
-        uuid,
-        ..
-    } = decode(line)?;
+    let wire::UserLine { message, parent_tool_use_id, uuid, .. } = decode(line)?;
     let parts = match message.content {
         Value::String(text) => vec![UniversalMessagePart::Text { text }],
         Value::Array(blocks) => blocks.iter().map(part).collect(),

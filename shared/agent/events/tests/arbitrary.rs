@@ -74,10 +74,8 @@ const WORDS: [&str; 60] = [
 ];
 
 fn json() -> impl Strategy<Value = Value> {
-    let word = prop_oneof![
-        prop::sample::select(&WORDS[..]).prop_map(str::to_owned),
-        any::<String>()
-    ];
+    let word =
+        prop_oneof![prop::sample::select(&WORDS[..]).prop_map(str::to_owned), any::<String>()];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -107,10 +105,7 @@ fn seeds() -> Vec<Value> {
     for file in ["claude", "amp", "codex", "acp"] {
         let file = root.join(format!("../../../tests/fuzz/corpus/agent_events/{file}"));
         let text = std::fs::read_to_string(file).unwrap();
-        seeds.extend(
-            text.lines()
-                .map(|line| serde_json::from_str::<Value>(line).unwrap()),
-        );
+        seeds.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
     seeds
 }
@@ -220,22 +215,14 @@ fn a_converter_s_memory_is_bounded_however_many_ids_an_agent_makes_and_however_l
         opencode.convert(json!({ "type": "message.updated", "properties": { "info": {
             "id": id, "sessionID": id, "role": long, "finish": long,
             "error": { "name": long, "data": { "message": long } } } } }));
-        opencode.convert(
-            json!({ "type": "message.part.updated", "properties": { "part": {
-            "id": id, "sessionID": long, "messageID": "m", "type": "text", "text": long } } }),
-        );
-        claude.convert(
-            json!({ "type": "assistant", "session_id": long, "message": {
-            "id": id, "content": [{ "type": "text", "text": long }] } }),
-        );
-        claude.convert(
-            json!({ "type": "stream_event", "parent_tool_use_id": id, "event": {
-            "type": "message_start", "message": { "id": long } } }),
-        );
-        acp.convert(
-            json!({ "method": "session/update", "params": { "sessionId": long, "update": {
-            "sessionUpdate": "tool_call", "toolCallId": id, "title": long, "rawInput": long } } }),
-        );
+        opencode.convert(json!({ "type": "message.part.updated", "properties": { "part": {
+            "id": id, "sessionID": long, "messageID": "m", "type": "text", "text": long } } }));
+        claude.convert(json!({ "type": "assistant", "session_id": long, "message": {
+            "id": id, "content": [{ "type": "text", "text": long }] } }));
+        claude.convert(json!({ "type": "stream_event", "parent_tool_use_id": id, "event": {
+            "type": "message_start", "message": { "id": long } } }));
+        acp.convert(json!({ "method": "session/update", "params": { "sessionId": long, "update": {
+            "sessionUpdate": "tool_call", "toolCallId": id, "title": long, "rawInput": long } } }));
     }
     for (name, converter) in [("opencode", opencode), ("claude", claude), ("acp", acp)] {
         let bytes = serde_json::to_string(&converter).unwrap().len();

@@ -39,11 +39,7 @@ where
 {
     let turn = id(message, 1);
     let status = look(turn.clone()).await?;
-    let mut newest = Newest {
-        turn,
-        status,
-        number: 1,
-    };
+    let mut newest = Newest { turn, status, number: 1 };
     while newest.status.state == TurnState::Lost && newest.number < TRIES_MAX {
         let number = newest.number + 1;
         let turn = id(message, number);
@@ -51,11 +47,7 @@ where
         if status.state == TurnState::NotSeen {
             break;
         }
-        newest = Newest {
-            turn,
-            status,
-            number,
-        };
+        newest = Newest { turn, status, number };
     }
     Ok(newest)
 }

@@ -24,10 +24,7 @@ pub(crate) struct Choice<'a> {
 impl<'a> Choice<'a> {
     pub(crate) fn read(chosen: Option<&'a str>) -> Self {
         let Some(chosen) = chosen else {
-            return Self {
-                agent: DEFAULT,
-                mode: None,
-            };
+            return Self { agent: DEFAULT, mode: None };
         };
         let (name, mode) = match chosen.split_once(':') {
             Some((name, mode)) => (name, Some(mode)),
@@ -36,10 +33,7 @@ impl<'a> Choice<'a> {
         if name == DEFAULT || OTHERS.contains(&name) {
             return Self { agent: name, mode };
         }
-        Self {
-            agent: DEFAULT,
-            mode: Some(chosen),
-        }
+        Self { agent: DEFAULT, mode: Some(chosen) }
     }
 
     /// The mode that a session of the agent is made with. OpenCode's is of each turn.

@@ -29,12 +29,7 @@ pub(crate) enum Trouble {
 
 impl Daemon {
     pub(crate) fn new(http: Http, endpoint: Endpoint, token: &str, refresh: Refresh) -> Self {
-        Self {
-            http,
-            endpoint: Arc::new(RwLock::new(endpoint)),
-            token: token.to_owned(),
-            refresh,
-        }
+        Self { http, endpoint: Arc::new(RwLock::new(endpoint)), token: token.to_owned(), refresh }
     }
 
     /// The client of the endpoint at hand.
@@ -54,10 +49,7 @@ impl Daemon {
         match call(self.client()).await {
             Err(error) if is_of_the_endpoint(&error) => {
                 let fresh = (self.refresh)().await.map_err(Trouble::NoEndpoint)?;
-                *self
-                    .endpoint
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner) = fresh;
+                *self.endpoint.write().unwrap_or_else(PoisonError::into_inner) = fresh;
                 call(self.client()).await.map_err(Trouble::Client)
             }
             answered => answered.map_err(Trouble::Client),
@@ -80,10 +72,9 @@ impl Daemon {
 /// Whether a fresh endpoint may help: what answered, if anything did, was not the daemon.
 fn is_of_the_endpoint(error: &ClientError) -> bool {
     match error {
-        ClientError::Http(error) => !matches!(
-            error,
-            HttpError::Refused { .. } | HttpError::TooLarge { .. }
-        ),
+        ClientError::Http(error) => {
+            !matches!(error, HttpError::Refused { .. } | HttpError::TooLarge { .. })
+        }
         ClientError::Refused { kind, .. } => kind.is_empty(),
         ClientError::NotADaemon => true,
         ClientError::NotStarted(_) | ClientError::StreamEnded => false,
@@ -119,16 +110,8 @@ impl From<Trouble> for AgentError {
     fn from(trouble: Trouble) -> Self {
         let error = match trouble {
             Trouble::NoEndpoint(none) => {
-                let kind = if none.is_gone {
-                    AgentErrorKind::Final
-                } else {
-                    AgentErrorKind::Other
-                };
-                return Self {
-                    kind,
-                    failure: none.failure.clone(),
-                    seen: none.to_string(),
-                };
+                let kind = if none.is_gone { AgentErrorKind::Final } else { AgentErrorKind::Other };
+                return Self { kind, failure: none.failure.clone(), seen: none.to_string() };
             }
             Trouble::Client(error) => error,
         };
@@ -159,9 +142,6 @@ impl From<Trouble> for AgentError {
 
 impl From<Trouble> for Missed {
     fn from(trouble: Trouble) -> Self {
-        Self {
-            certain: trouble.is_certain(),
-            error: trouble.into(),
-        }
+        Self { certain: trouble.is_certain(), error: trouble.into() }
     }
 }

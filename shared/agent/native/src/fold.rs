@@ -138,9 +138,9 @@ impl Fold {
             }
         };
         match &event.data {
-            UniversalEventData::Message {
-                message: UniversalMessage::Parsed(message),
-            } => self.message(&turn, message),
+            UniversalEventData::Message { message: UniversalMessage::Parsed(message) } => {
+                self.message(&turn, message)
+            }
             UniversalEventData::PermissionAsked { permission_asked } => {
                 let asked = OpenAsk::Permission(permission_asked.clone());
                 self.asked(&permission_asked.id, asked);
@@ -171,10 +171,7 @@ impl Fold {
                 }
             }
             UniversalEventData::Error { error } => {
-                let status = error
-                    .details
-                    .as_ref()
-                    .and_then(|of| of["statusCode"].as_u64());
+                let status = error.details.as_ref().and_then(|of| of["statusCode"].as_u64());
                 let status = status.and_then(|status| u16::try_from(status).ok());
                 let kind = error.kind.as_deref().unwrap_or_default();
                 self.trouble = Some(reason_of(kind, status, &error.message));
@@ -261,10 +258,7 @@ impl Fold {
         match (known, text) {
             (Some(known), text) if is_set("delta") => {
                 if let Some(more) = text {
-                    message.parts[known]
-                        .text
-                        .get_or_insert_default()
-                        .push_str(&more);
+                    message.parts[known].text.get_or_insert_default().push_str(&more);
                 }
             }
             (Some(known), _) if said.parts.is_empty() => {
@@ -273,22 +267,16 @@ impl Fold {
             (Some(known), text) => message.parts[known].text = text,
             // What only a tool says has no place among the words.
             (None, None) => {}
-            (None, text) => message.parts.push(Part {
-                name: name.map(str::to_owned),
-                text,
-            }),
+            (None, text) => message.parts.push(Part { name: name.map(str::to_owned), text }),
         }
     }
 
     fn called(&mut self, part: &UniversalMessagePart, metadata: &Map<String, Value>) {
         let (id, tool, input) = match part {
             UniversalMessagePart::ToolCall { id, name, input } => (id, Some(name), input),
-            UniversalMessagePart::FunctionCall {
-                id,
-                name,
-                arguments,
-                ..
-            } => (id, name.as_ref(), arguments),
+            UniversalMessagePart::FunctionCall { id, name, arguments, .. } => {
+                (id, name.as_ref(), arguments)
+            }
             UniversalMessagePart::ToolResult { id, is_error, .. }
             | UniversalMessagePart::FunctionResult { id, is_error, .. } => {
                 let exit = metadata.get("exit").and_then(Value::as_i64);
@@ -398,13 +386,8 @@ impl Fold {
     /// What the agent has written, in pieces.
     pub(crate) fn words(&self) -> Vec<String> {
         let shown = self.messages.iter().filter(|message| !message.is_hidden);
-        let texts = shown
-            .flat_map(|message| &message.parts)
-            .filter_map(|part| part.text.as_ref());
-        texts
-            .filter(|text| !text.trim().is_empty())
-            .cloned()
-            .collect()
+        let texts = shown.flat_map(|message| &message.parts).filter_map(|part| part.text.as_ref());
+        texts.filter(|text| !text.trim().is_empty()).cloned().collect()
     }
 
     pub(crate) fn messages(&self) -> usize {
@@ -485,10 +468,9 @@ fn small(input: &Value) -> Value {
     if let Some(command) = input.get("cmd").and_then(Value::as_str) {
         kept.insert("command".to_owned(), json!(cut(command)));
     }
-    for (place, list, name) in [
-        ("/questions/0/question", "questions", "question"),
-        ("/changes/0/path", "changes", "path"),
-    ] {
+    for (place, list, name) in
+        [("/questions/0/question", "questions", "question"), ("/changes/0/path", "changes", "path")]
+    {
         if let Some(text) = input.pointer(place).and_then(Value::as_str) {
             kept.insert(list.to_owned(), json!([{name: cut(text)}]));
         }
@@ -505,10 +487,7 @@ fn sum(usage: &Told) -> (u64, f64) {
         usage.cache_write_tokens,
     ];
     let parts = parts.into_iter().flatten().fold(0, u64::saturating_add);
-    (
-        usage.total_tokens.unwrap_or(parts),
-        usage.cost_usd.unwrap_or(0.0).max(0.0),
-    )
+    (usage.total_tokens.unwrap_or(parts), usage.cost_usd.unwrap_or(0.0).max(0.0))
 }
 
 fn shown(plan: &Plan) -> Vec<PlanItem> {
@@ -521,10 +500,7 @@ fn shown(plan: &Plan) -> Vec<PlanItem> {
             Said::Pending => PlanState::Next,
         },
     });
-    items
-        .filter(|item| !item.text.is_empty())
-        .take(PLAN_MAX)
-        .collect()
+    items.filter(|item| !item.text.is_empty()).take(PLAN_MAX).collect()
 }
 
 #[cfg(test)]

@@ -51,9 +51,7 @@ pub(crate) struct NativeAgent {
 
 impl std::fmt::Debug for NativeAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NativeAgent")
-            .field("directory", &self.directory)
-            .finish_non_exhaustive()
+        f.debug_struct("NativeAgent").field("directory", &self.directory).finish_non_exhaustive()
     }
 }
 
@@ -137,10 +135,7 @@ impl Agent for NativeAgent {
         let mut agents = offer.agents;
         agents.push(DEFAULT.to_owned());
         agents.extend(self.agents().await?);
-        Ok(AgentOptions {
-            models: models.collect(),
-            agents,
-        })
+        Ok(AgentOptions { models: models.collect(), agents })
     }
 
     async fn ensure_session(
@@ -200,10 +195,8 @@ impl Agent for NativeAgent {
             Sending::First { .. } => prompt.ids.message.clone(),
             Sending::Again => {
                 let newest = self.daemon.newest(session, &prompt.ids.message).await;
-                let newest = newest.map_err(|trouble| Missed {
-                    certain: false,
-                    ..trouble.into()
-                })?;
+                let newest =
+                    newest.map_err(|trouble| Missed { certain: false, ..trouble.into() })?;
                 if !begins_again(newest.status.state) {
                     return Ok(());
                 }
@@ -233,10 +226,7 @@ impl Agent for NativeAgent {
                 client.send(session, message).await.map(drop)
             })
         };
-        let Sending::First {
-            within_ms: Some(within_ms),
-        } = prompt.sending
-        else {
+        let Sending::First { within_ms: Some(within_ms) } = prompt.sending else {
             return send().await.map_err(Missed::from);
         };
         let until = Instant::now() + Duration::from_millis(within_ms);
@@ -332,10 +322,7 @@ impl Agent for NativeAgent {
         let open = self.sessions().await?;
         let found = open.iter().find_map(|one| {
             let same = |id: &&String| asks::name(&one.session_id, id) == *ask;
-            Some((
-                one.session_id.as_str(),
-                one.asks.iter().find(same)?.as_str(),
-            ))
+            Some((one.session_id.as_str(), one.asks.iter().find(same)?.as_str()))
         });
         // One that is no longer open counts as told.
         let Some((session, id)) = found else {
@@ -377,10 +364,8 @@ impl Agent for NativeAgent {
         let (session, turn) = (session.as_str(), turn.as_str());
         let call = |client: AgentClient| async move { client.changes(session, turn).await };
         let found = self.daemon.call(call).await?;
-        let changes = Changes {
-            files: found.files.into_iter().map(change).collect(),
-            unknown: !found.known,
-        };
+        let changes =
+            Changes { files: found.files.into_iter().map(change).collect(), unknown: !found.known };
         Ok(changes.into())
     }
 }
@@ -401,8 +386,5 @@ fn change(file: FileChange) -> Change {
 
 /// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
 fn unfit(failure: Failure) -> Missed {
-    Missed {
-        error: failure.into(),
-        certain: false,
-    }
+    Missed { error: failure.into(), certain: false }
 }

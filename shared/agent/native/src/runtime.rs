@@ -68,17 +68,13 @@ impl Runtime for NativeRuntime {
         let mut before = String::from("umask 077\n");
         if let Some((base, variable)) = self.models.endpoint_for("anthropic") {
             let base = base.trim_end_matches('/').trim_end_matches("/v1");
-            launch
-                .environment
-                .insert(CLAUDE_BASE.to_owned(), base.to_owned());
+            launch.environment.insert(CLAUDE_BASE.to_owned(), base.to_owned());
             if variable != CLAUDE_KEY {
                 before += &format!("{CLAUDE_KEY}=\"${variable}\"; export {CLAUDE_KEY}\n");
             }
         }
         let (base, variable) = self.models.endpoint_for("openai").unwrap_or(CODEX);
-        launch
-            .environment
-            .insert(CODEX_CONFIG.to_owned(), codex_config(base, variable));
+        launch.environment.insert(CODEX_CONFIG.to_owned(), codex_config(base, variable));
         before += &format!(
             "CODEX_HOME=\"$(pwd)/.bobbin/codex\"; export CODEX_HOME\nmkdir -p \"$CODEX_HOME\" && printf '%s' \"${CODEX_CONFIG}\" >\"$CODEX_HOME/config.toml\"\nunset {CODEX_CONFIG}\n"
         );
@@ -145,10 +141,7 @@ mod tests {
             model: model.to_owned(),
             models: Vec::new(),
             model_base_url: base_url.map(str::to_owned),
-            keys: ModelKeys {
-                openai: "key-of-openai".to_owned(),
-                ..ModelKeys::default()
-            },
+            keys: ModelKeys { openai: "key-of-openai".to_owned(), ..ModelKeys::default() },
         };
         let runtime = NativeRuntime::new(&settings, "Be kind.").unwrap();
         let inputs = LaunchInputs {

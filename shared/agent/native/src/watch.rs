@@ -99,9 +99,7 @@ impl Watch {
         while fold.last_id < last {
             let offset = fold.last_id;
             let page = |client: AgentClient| async move {
-                client
-                    .events(session, offset, PAGE_EVENTS, Duration::ZERO)
-                    .await
+                client.events(session, offset, PAGE_EVENTS, Duration::ZERO).await
             };
             let page = self.daemon.call(page).await?;
             let Some(first) = page.events.first() else {
@@ -177,11 +175,7 @@ fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
             },
         },
         Some(Outcome::Cancelled) => RunEnd::Aborted,
-        _ if last
-            .reason
-            .as_deref()
-            .is_some_and(|reason| REFUSED.contains(&reason)) =>
-        {
+        _ if last.reason.as_deref().is_some_and(|reason| REFUSED.contains(&reason)) => {
             RunEnd::Rejected
         }
         Some(Outcome::Done) => match last.reason.as_deref() {
@@ -318,15 +312,11 @@ mod tests {
 
     /// What a look says of a run of these prompts, whose tries stand so, one after the other.
     async fn observed(prompts: &[&str], states: &[&str]) -> AgentResult<RunState> {
-        let replies = states
-            .iter()
-            .map(|state| Reply::json(200, &json!({"state": state, "lastEvent": 0})));
+        let replies =
+            states.iter().map(|state| Reply::json(200, &json!({"state": state, "lastEvent": 0})));
         let server = Server::answering(replies).await;
         let http = Http::new(server.base(), Hosts::Public).unwrap();
-        let endpoint = Endpoint {
-            url: server.base().to_owned(),
-            headers: Vec::new(),
-        };
+        let endpoint = Endpoint { url: server.base().to_owned(), headers: Vec::new() };
         let refresh = Arc::new(|| unreachable!("the endpoint answers"));
         let daemon = Daemon::new(http, endpoint, "token", refresh);
         let prompts = prompts.iter().map(|&prompt| prompt.to_owned());

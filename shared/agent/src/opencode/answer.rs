@@ -15,10 +15,7 @@ use crate::runtime::RunState;
 #[must_use]
 pub fn is_minted(id: &str) -> bool {
     id.strip_prefix("msg_").is_some_and(|rest| {
-        rest.len() == 26
-            && rest
-                .bytes()
-                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        rest.len() == 26 && rest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     })
 }
 
@@ -66,10 +63,8 @@ pub fn turn_of<'a>(
 ) -> Option<&'a [Message]> {
     let start = messages.iter().position(|m| m.info.id == prompt)? + 1;
     let rest = &messages[start..];
-    let end = rest
-        .iter()
-        .position(|m| is_ours(m) && !further.contains(&m.info.id))
-        .unwrap_or(rest.len());
+    let end =
+        rest.iter().position(|m| is_ours(m) && !further.contains(&m.info.id)).unwrap_or(rest.len());
     Some(&rest[..end])
 }
 
@@ -92,9 +87,7 @@ pub fn conclude(
         let id = &one.info.id;
         id == prompt || further.contains(id)
     });
-    let sent_at = sent
-        .map(|one| one.info.time.created)
-        .fold(0.0_f64, f64::max);
+    let sent_at = sent.map(|one| one.info.time.created).fold(0.0_f64, f64::max);
     // A prompt that is not listed yet is still to be answered, whatever stands there.
     let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
@@ -128,16 +121,14 @@ fn is_ours(message: &Message) -> bool {
 fn end_of(last: &Message) -> RunEnd {
     match (&last.info.error, last.info.finish.as_deref()) {
         (Some(error), _) if error.name == "MessageAbortedError" => RunEnd::Aborted,
-        (Some(error), _) => RunEnd::Error {
-            reason: people_reason(error),
-        },
+        (Some(error), _) => RunEnd::Error { reason: people_reason(error) },
         (None, Some("tool-calls")) => RunEnd::Rejected,
         (None, Some("error")) => RunEnd::Error {
             reason: "The run ended in an error that OpenCode does not explain.".to_owned(),
         },
-        (None, Some("content-filter")) => RunEnd::Error {
-            reason: reason_of("ContentFilterError", None, ""),
-        },
+        (None, Some("content-filter")) => {
+            RunEnd::Error { reason: reason_of("ContentFilterError", None, "") }
+        }
         (None, Some("length")) => RunEnd::Cut,
         (None, Some("stop")) => RunEnd::Completed,
         // An abort while it waits to ask the model again leaves neither an error nor a finish (measured on 1.18.33).
@@ -170,9 +161,7 @@ fn last_words(turn: &[Message]) -> String {
             .filter(|m| m.info.finish.as_deref() == Some("stop"))
             .find_map(message_text)
     });
-    finished_before
-        .or_else(|| turn.iter().rev().find_map(message_text))
-        .unwrap_or_default()
+    finished_before.or_else(|| turn.iter().rev().find_map(message_text)).unwrap_or_default()
 }
 
 fn is_compaction_continue(message: &Message) -> bool {
@@ -196,12 +185,11 @@ fn message_text(message: &Message) -> Option<String> {
     let texts: Vec<&str> = message.parts[start..]
         .iter()
         .filter_map(|part| match &part.kind {
-            PartKind::Text {
-                text,
-                synthetic: false,
-                ignored: false,
-                ..
-            } if !text.trim().is_empty() => Some(text.trim()),
+            PartKind::Text { text, synthetic: false, ignored: false, .. }
+                if !text.trim().is_empty() =>
+            {
+                Some(text.trim())
+            }
             _ => None,
         })
         .collect();
@@ -209,16 +197,10 @@ fn message_text(message: &Message) -> Option<String> {
 }
 
 fn usage_of(turn: &[Message]) -> Usage {
-    let own = || {
-        turn.iter()
-            .filter(|m| m.info.role == Role::Assistant)
-            .map(|m| &m.info)
-    };
+    let own = || turn.iter().filter(|m| m.info.role == Role::Assistant).map(|m| &m.info);
     let dollars: f64 = own().map(|info| info.cost.max(0.0)).sum();
     Usage {
-        tokens: own()
-            .map(|info| info.tokens.all())
-            .fold(0, u64::saturating_add),
+        tokens: own().map(|info| info.tokens.all()).fold(0, u64::saturating_add),
         // A float beyond the range saturates.
         cost_micro_usd: (dollars * 1_000_000.0).round() as u64,
         ..Usage::default()
@@ -235,9 +217,7 @@ pub fn people_reason(error: &MessageError) -> String {
 #[must_use]
 pub fn reason_of(name: &str, status: Option<u16>, said: &str) -> String {
     let said = redact(&first_line(said, REASON_CHARS_MAX));
-    let said = said
-        .strip_prefix("ProviderModelNotFoundError: ")
-        .unwrap_or(&said);
+    let said = said.strip_prefix("ProviderModelNotFoundError: ").unwrap_or(&said);
     match (name, status) {
         ("MessageAbortedError", _) => "The run was stopped.".to_owned(),
         ("ContextOverflowError", _) => {

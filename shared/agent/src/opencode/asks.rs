@@ -19,10 +19,7 @@ impl Permission {
     #[must_use]
     pub fn about(&self, call: Option<&Value>) -> About {
         let named = |source: Option<&Value>, name: &str| {
-            source
-                .and_then(|value| value.get(name))
-                .and_then(Value::as_str)
-                .map(str::to_owned)
+            source.and_then(|value| value.get(name)).and_then(Value::as_str).map(str::to_owned)
         };
         let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
         let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
@@ -45,11 +42,7 @@ impl Permission {
             action: shorten(&self.permission, PATTERN_CHARS_MAX),
             left_out: length.saturating_sub(SUBJECT_CHARS_MAX),
             subject: subject.chars().take(SUBJECT_CHARS_MAX).collect(),
-            places: if outside {
-                patterns(&self.patterns)
-            } else {
-                Box::default()
-            },
+            places: if outside { patterns(&self.patterns) } else { Box::default() },
             always: patterns(&self.always),
         }
     }
@@ -77,9 +70,7 @@ fn arguments(call: &Value, shown: Option<&str>) -> Vec<String> {
             }
             Value::Object(variables) if name == VARIABLES => {
                 for (name, value) in variables {
-                    let value = value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned);
+                    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                     lines.push((1, argument("with", &format!("{name}={value}"))));
                 }
             }
@@ -98,10 +89,8 @@ fn argument(name: &str, value: &str) -> String {
 
 fn patterns(all: &[String]) -> Box<[String]> {
     let shown = all.iter().filter(|one| !one.trim().is_empty());
-    let mut kept: Vec<String> = shown
-        .map(|one| shorten(one, PATTERN_CHARS_MAX))
-        .take(PATTERNS_MAX)
-        .collect();
+    let mut kept: Vec<String> =
+        shown.map(|one| shorten(one, PATTERN_CHARS_MAX)).take(PATTERNS_MAX).collect();
     if all.len() > PATTERNS_MAX {
         kept.push(format!("… and {} more", all.len() - PATTERNS_MAX));
     }
@@ -336,13 +325,7 @@ mod tests {
             "id": "per_1", "sessionID": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)},
         }))
         .unwrap();
-        let About::Permission {
-            subject,
-            left_out,
-            always,
-            ..
-        } = asked.about(None)
-        else {
+        let About::Permission { subject, left_out, always, .. } = asked.about(None) else {
             panic!("a permission")
         };
         assert_eq!(

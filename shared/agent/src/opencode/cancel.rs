@@ -81,9 +81,7 @@ impl OpenCode {
                 return Ok(true);
             }
             // Accepted is not yet begun: a prompt of which nothing has come yet is waited for.
-            let waits = newest
-                .last()
-                .is_some_and(|last| messages.contains(&last.info.id));
+            let waits = newest.last().is_some_and(|last| messages.contains(&last.info.id));
             let is_over = Instant::now() >= until;
             match (is_busy, is_answering(&newest)) {
                 (false, _) if !waits || is_over => return Ok(true),
@@ -107,8 +105,6 @@ fn is_of(newest: &[Message], turn: &[String]) -> bool {
 /// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than
 /// what came after it.
 fn is_answering(newest: &[Message]) -> bool {
-    let last = newest
-        .iter()
-        .rfind(|message| message.info.role == Role::Assistant);
+    let last = newest.iter().rfind(|message| message.info.role == Role::Assistant);
     last.is_some_and(|message| message.info.time.completed.is_none())
 }

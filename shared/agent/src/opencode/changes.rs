@@ -31,11 +31,7 @@ impl OpenCode {
         let told = told(&messages, message);
         let by_tools = ran_tools(&messages, message);
         // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
-        let bound_ms = if is_cut(&messages, message) {
-            SETTLED_MS
-        } else {
-            SUM_MS_MAX
-        };
+        let bound_ms = if is_cut(&messages, message) { SETTLED_MS } else { SUM_MS_MAX };
         drop(messages);
         let until = Instant::now() + Duration::from_millis(bound_ms);
         let mut sum: Vec<FileDiff> = Vec::new();
@@ -96,9 +92,7 @@ fn ran_tools(messages: &[Message], prompt: &str) -> bool {
 
 /// Whether the run was stopped, or broke off, in its last step.
 fn is_cut(messages: &[Message], prompt: &str) -> bool {
-    steps(messages, prompt)
-        .next_back()
-        .is_some_and(|last| !has_ended(last))
+    steps(messages, prompt).next_back().is_some_and(|last| !has_ended(last))
 }
 
 /// How many steps of a prompt's run have changed each file, by its absolute path. A step without an end is never summed up.
@@ -168,23 +162,12 @@ mod tests {
         let mut replies = vec![Reply::json(200, &messages)];
         replies.extend(sums.iter().map(|sum| Reply::json(200, sum)));
         let server = Server::answering(replies).await;
-        let endpoint = Endpoint {
-            url: server.base().to_owned(),
-            headers: Vec::new(),
-        };
+        let endpoint = Endpoint { url: server.base().to_owned(), headers: Vec::new() };
         let client = OpenCode::new(OpenCode::http(server.base()).unwrap(), endpoint, "pw");
         let found = client.changes("ses_1", "msg_1").await.unwrap();
         let asked = server.lines().into_iter();
         let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
-        (
-            found
-                .changes
-                .files
-                .into_iter()
-                .map(|one| one.file)
-                .collect(),
-            asked.count(),
-        )
+        (found.changes.files.into_iter().map(|one| one.file).collect(), asked.count())
     }
 
     #[tokio::test]

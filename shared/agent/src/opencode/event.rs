@@ -107,21 +107,15 @@ impl Event {
             "server.heartbeat" => Self::Heartbeat,
             "server.instance.disposed" => Self::Disposed,
             "session.created" | "session.updated" => Self::Session(field(&properties, "info")?),
-            "session.status" => Self::Status {
-                session: session()?,
-                status: field(&properties, "status")?,
-            },
-            "session.idle" => Self::Idle {
-                session: session()?,
-            },
-            "session.error" => Self::Error {
-                session: session(),
-                error: field(&properties, "error")?,
-            },
+            "session.status" => {
+                Self::Status { session: session()?, status: field(&properties, "status")? }
+            }
+            "session.idle" => Self::Idle { session: session()? },
+            "session.error" => {
+                Self::Error { session: session(), error: field(&properties, "error")? }
+            }
             "message.updated" => Self::Message(field(&properties, "info")?),
-            "message.removed" => Self::MessageRemoved {
-                message: text(&properties, "messageID")?,
-            },
+            "message.removed" => Self::MessageRemoved { message: text(&properties, "messageID")? },
             "message.part.updated" => Self::Part(field(&properties, "part")?),
             "message.part.delta" => Self::Delta(serde_json::from_value(properties).ok()?),
             "message.part.removed" => Self::PartRemoved {
@@ -130,9 +124,9 @@ impl Event {
             },
             "permission.asked" => Self::PermissionAsked(serde_json::from_value(properties).ok()?),
             "question.asked" => Self::QuestionAsked(serde_json::from_value(properties).ok()?),
-            "permission.replied" | "question.replied" | "question.rejected" => Self::AskClosed {
-                id: text(&properties, "requestID")?,
-            },
+            "permission.replied" | "question.replied" | "question.rejected" => {
+                Self::AskClosed { id: text(&properties, "requestID")? }
+            }
             _ => Self::Other,
         })
     }

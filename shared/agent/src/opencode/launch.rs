@@ -74,7 +74,5 @@ pub(super) fn not_launched(exit_code: i64) -> Option<Failure> {
         }
         _ => return None,
     };
-    Some(Failure::NonRecoverable {
-        advice: advice.to_owned(),
-    })
+    Some(Failure::NonRecoverable { advice: advice.to_owned() })
 }

@@ -77,9 +77,7 @@ pub struct Models {
 
 impl std::fmt::Debug for Models {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Models")
-            .field("default", &self.default)
-            .finish_non_exhaustive()
+        f.debug_struct("Models").field("default", &self.default).finish_non_exhaustive()
     }
 }
 
@@ -91,15 +89,9 @@ impl Models {
     pub fn new(settings: &ModelSettings) -> Result<Self, String> {
         let parse = |name: &String| ModelName::parse(name);
         let default = parse(&settings.model)?;
-        let further: Vec<ModelName> = settings
-            .models
-            .iter()
-            .map(parse)
-            .collect::<Result<_, _>>()?;
-        let base_url = settings
-            .model_base_url
-            .clone()
-            .filter(|url| !url.is_empty());
+        let further: Vec<ModelName> =
+            settings.models.iter().map(parse).collect::<Result<_, _>>()?;
+        let base_url = settings.model_base_url.clone().filter(|url| !url.is_empty());
         let mut providers = vec![default.provider.clone()];
         let mut served = Vec::new();
         if base_url.is_some() {
@@ -113,13 +105,7 @@ impl Models {
         providers.extend(own.map(|(provider, _, _)| provider.to_owned()));
         let mut seen = std::collections::BTreeSet::new();
         providers.retain(|provider| seen.insert(provider.clone()));
-        Ok(Self {
-            default,
-            served,
-            base_url,
-            keys: keys.clone(),
-            providers,
-        })
+        Ok(Self { default, served, base_url, keys: keys.clone(), providers })
     }
 
     /// Providers whose models can be chosen, the configured one first.
@@ -136,10 +122,7 @@ impl Models {
         let at_server = self.at_server(name)?;
         let named = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
         Ok(ModelRoute {
-            is_served: self
-                .served
-                .iter()
-                .any(|one| one.provider == at_server.provider),
+            is_served: self.served.iter().any(|one| one.provider == at_server.provider),
             at_server: at_server.to_string(),
             provider: named.provider,
             model: named.model,
@@ -152,12 +135,8 @@ impl Models {
     pub fn endpoint_for(&self, provider: &str) -> Option<(&str, &'static str)> {
         let base_url = self.base_url.as_deref()?;
         let has_own = keyed(&self.keys).any(|(keyed, _, _)| keyed == provider);
-        (provider == "openai" || !has_own).then(|| {
-            (
-                base_url,
-                variable_of(&self.default.clone().compatible().provider),
-            )
-        })
+        (provider == "openai" || !has_own)
+            .then(|| (base_url, variable_of(&self.default.clone().compatible().provider)))
     }
 
     /// Whether agents that call this provider's models reach that one.
@@ -181,9 +160,8 @@ impl Models {
     /// The name that people use for a model of the server's.
     #[must_use]
     pub fn for_people(&self, at_server: &str) -> String {
-        let inside = at_server
-            .strip_prefix(ModelName::COMPATIBLE)
-            .and_then(|rest| rest.strip_prefix('/'));
+        let inside =
+            at_server.strip_prefix(ModelName::COMPATIBLE).and_then(|rest| rest.strip_prefix('/'));
         match inside {
             Some(model) if self.providers.iter().any(|one| one == "openai") => {
                 format!("openai/{model}")
@@ -224,12 +202,9 @@ impl Models {
         enabled.extend(self.served.iter().map(|model| model.provider.clone()));
         // An endpoint that wants no key still needs the variable to be there.
         let mut held = vec![match (key, self.base_url.as_deref().and_then(host_of)) {
-            ("", _) => ModelKey {
-                variable,
-                value: "none".to_owned(),
-                hosts: Vec::new(),
-                endpoint: None,
-            },
+            ("", _) => {
+                ModelKey { variable, value: "none".to_owned(), hosts: Vec::new(), endpoint: None }
+            }
             (key, host) => ModelKey {
                 variable,
                 value: key.to_owned(),
@@ -329,10 +304,7 @@ mod tests {
         let models = models("anthropic/a", &[], None, keys);
         assert_eq!(models.providers(), ["anthropic", "openrouter"]);
         let (config, environment) = config(&models);
-        assert_eq!(
-            config["enabled_providers"],
-            json!(["anthropic", "openrouter"])
-        );
+        assert_eq!(config["enabled_providers"], json!(["anthropic", "openrouter"]));
         assert_eq!(
             environment,
             json!({
@@ -350,12 +322,7 @@ mod tests {
             openai: "key-o".to_owned(),
             openrouter: "key-r".to_owned(),
         };
-        let models = models(
-            "anthropic/a",
-            &[],
-            Some("https://models.example.com/v1"),
-            keys,
-        );
+        let models = models("anthropic/a", &[], Some("https://models.example.com/v1"), keys);
         assert_eq!(models.providers(), ["anthropic", "openrouter"]);
         let (_, environment) = config(&models);
         assert_eq!(
@@ -369,10 +336,7 @@ mod tests {
 
     #[test]
     fn a_configured_model_without_a_key_is_told_to_the_operator() {
-        let keys = ModelKeys {
-            openai: "key-o".to_owned(),
-            ..ModelKeys::default()
-        };
+        let keys = ModelKeys { openai: "key-o".to_owned(), ..ModelKeys::default() };
         let refused = models("anthropic/a", &[], None, keys).for_server();
         let Err(Failure::NonRecoverable { advice }) = refused else {
             panic!("there is no key for it");
@@ -385,10 +349,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_of_ones_own_serves_what_is_listed_under_the_names_that_people_use() {
-        let keys = ModelKeys {
-            openai: "key-o".to_owned(),
-            ..ModelKeys::default()
-        };
+        let keys = ModelKeys { openai: "key-o".to_owned(), ..ModelKeys::default() };
         let url = Some("https://models.example.com/v1");
         let models = models("openai/a", &["openai/b"], url, keys);
         assert_eq!(models.providers(), ["openai"]);
@@ -398,14 +359,8 @@ mod tests {
         let served = &config["provider"]["openai-compatible"];
         assert_eq!(served["options"]["apiKey"], "{env:OPENAI_API_KEY}");
         assert!(served["models"]["a"].is_object() && served["models"]["b"].is_object());
-        assert_eq!(
-            environment,
-            json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] })
-        );
-        assert_eq!(
-            models.at_server("openai/b").unwrap().to_string(),
-            "openai-compatible/b"
-        );
+        assert_eq!(environment, json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] }));
+        assert_eq!(models.at_server("openai/b").unwrap().to_string(), "openai-compatible/b");
         assert_eq!(models.for_people("openai-compatible/b"), "openai/b");
         assert_eq!(models.for_people("x/b"), "x/b");
     }

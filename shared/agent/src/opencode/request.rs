@@ -23,10 +23,9 @@ impl ModelName {
     /// A sentence with what is expected.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name.split_once('/') {
-            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(Self {
-                provider: provider.to_owned(),
-                model: model.to_owned(),
-            }),
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+                Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
+            }
             _ => Err(format!(
                 "MODEL is {name:?}; expected provider/model, for example anthropic/claude-sonnet-4-5"
             )),
@@ -43,10 +42,7 @@ impl ModelName {
     #[must_use]
     pub fn compatible(self) -> Self {
         match self.provider.as_str() {
-            "openai" => Self {
-                provider: Self::COMPATIBLE.to_owned(),
-                ..self
-            },
+            "openai" => Self { provider: Self::COMPATIBLE.to_owned(), ..self },
             _ => self,
         }
     }
@@ -187,10 +183,8 @@ pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
 /// Keeps a repository from configuring the agent that works in it: its plugins would run beside the model keys (measured on
 /// 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session). The first one leaves its
 /// `.claude/skills` and `.agents/skills`, also as commands.
-pub const WITHOUT_PROJECT_CONFIG: [(&str, &str); 2] = [
-    ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
-    ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1"),
-];
+pub const WITHOUT_PROJECT_CONFIG: [(&str, &str); 2] =
+    [("OPENCODE_DISABLE_PROJECT_CONFIG", "1"), ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1")];
 
 /// Content of `package-lock.json` in a configuration directory (beside an empty `node_modules`): keeps OpenCode from
 /// installing its plugin package, the one download that no variable switches off.
@@ -206,12 +200,7 @@ mod tests {
 
     #[test]
     fn a_model_of_openai_behind_an_endpoint_of_ones_own_is_not_loaded_as_openais() {
-        let at_home = |name| {
-            ModelName::parse(name)
-                .expect("valid")
-                .compatible()
-                .to_string()
-        };
+        let at_home = |name| ModelName::parse(name).expect("valid").compatible().to_string();
         assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
         assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
     }
@@ -241,18 +230,11 @@ mod tests {
         };
         let providers = ["scripted".to_owned(), "anthropic".to_owned()];
         let config = server_config(&model, &providers, Some(&endpoint));
-        assert_eq!(
-            config["provider"]["scripted"]["options"]["apiKey"],
-            "{env:MODEL_KEY}"
-        );
+        assert_eq!(config["provider"]["scripted"]["options"]["apiKey"], "{env:MODEL_KEY}");
         let models = config["provider"]["scripted"]["models"].as_object();
         let models: Vec<&String> = models.expect("an object").keys().collect();
         assert_eq!(models, ["scripted-1", "scripted-2"]);
         assert_eq!(config["enabled_providers"], json!(providers));
-        assert!(
-            server_config(&model, &providers, None)
-                .get("provider")
-                .is_none()
-        );
+        assert!(server_config(&model, &providers, None).get("provider").is_none());
     }
 }

@@ -108,24 +108,13 @@ impl Run {
 
     /// Replaces what is known by what was read.
     pub fn catch_up(&mut self, snapshot: Snapshot) {
-        let Snapshot {
-            mut statuses,
-            permissions,
-            questions,
-            messages,
-        } = snapshot;
+        let Snapshot { mut statuses, permissions, questions, messages } = snapshot;
         let asks = permissions
             .into_iter()
             .map(|asked| (asked.id.clone(), OpenAsk::Permission(asked)))
-            .chain(
-                questions
-                    .into_iter()
-                    .map(|asked| (asked.id.clone(), OpenAsk::Question(asked))),
-            );
+            .chain(questions.into_iter().map(|asked| (asked.id.clone(), OpenAsk::Question(asked))));
         // An aborted session leaves its asks in the lists; nobody waits for them any more.
-        self.asks = asks
-            .filter(|(_, asked)| statuses.contains_key(asked.session()))
-            .collect();
+        self.asks = asks.filter(|(_, asked)| statuses.contains_key(asked.session())).collect();
         self.status = statuses.remove(&self.session);
         self.messages = in_order(&messages).into_owned();
         for message in &self.messages {
@@ -164,18 +153,14 @@ impl Run {
                 Heard::Nothing
             }
             Event::PartRemoved { message, part } => {
-                if let Some(known) = self
-                    .messages
-                    .iter_mut()
-                    .find(|known| known.info.id == message)
+                if let Some(known) = self.messages.iter_mut().find(|known| known.info.id == message)
                 {
                     known.parts.retain(|known| known.id != part);
                 }
                 Heard::News
             }
             Event::PermissionAsked(asked) => {
-                self.asks
-                    .insert(asked.id.clone(), OpenAsk::Permission(asked));
+                self.asks.insert(asked.id.clone(), OpenAsk::Permission(asked));
                 Heard::News
             }
             Event::QuestionAsked(asked) => {
@@ -206,12 +191,7 @@ impl Run {
     #[must_use]
     pub fn strangers(&self) -> Vec<String> {
         let unknown = |id: &&str| !self.family.contains(*id) && !self.others.contains(*id);
-        self.asks
-            .values()
-            .map(OpenAsk::session)
-            .filter(unknown)
-            .map(str::to_owned)
-            .collect()
+        self.asks.values().map(OpenAsk::session).filter(unknown).map(str::to_owned).collect()
     }
 
     /// Takes note that a session is not ours.
@@ -254,12 +234,7 @@ impl Run {
     /// The model that did not answer and is asked again, while that is so.
     #[must_use]
     pub fn retrying(&self) -> Option<Retrying> {
-        let Some(Status::Retry {
-            attempt,
-            message,
-            next,
-        }) = &self.status
-        else {
+        let Some(Status::Retry { attempt, message, next }) = &self.status else {
             return None;
         };
         // A float beyond the range saturates, and one that is no number is zero.
@@ -276,12 +251,11 @@ impl Run {
             .filter(|message| message.info.role == Role::Assistant && !message.info.is_summary());
         said.flat_map(|message| &message.parts)
             .filter_map(|part| match &part.kind {
-                PartKind::Text {
-                    text,
-                    synthetic: false,
-                    ignored: false,
-                    ..
-                } if !text.trim().is_empty() => Some(text.clone()),
+                PartKind::Text { text, synthetic: false, ignored: false, .. }
+                    if !text.trim().is_empty() =>
+                {
+                    Some(text.clone())
+                }
                 _ => None,
             })
             .collect()
@@ -296,10 +270,7 @@ impl Run {
     /// Assistant messages of the turn: a run that makes too many is in a loop.
     #[must_use]
     pub fn assistant_messages(&self) -> usize {
-        self.turn()
-            .iter()
-            .filter(|message| message.info.role == Role::Assistant)
-            .count()
+        self.turn().iter().filter(|message| message.info.role == Role::Assistant).count()
     }
 
     /// The last thing that failed, for people; not by itself the end.
@@ -311,12 +282,7 @@ impl Run {
     /// How the run stands by what is known here.
     #[must_use]
     pub fn state(&self) -> RunState {
-        conclude(
-            &self.messages,
-            &self.prompt,
-            &self.further,
-            self.status.as_ref(),
-        )
+        conclude(&self.messages, &self.prompt, &self.further, self.status.as_ref())
     }
 
     fn turn(&self) -> &[Message] {
@@ -340,31 +306,19 @@ impl Run {
             return Heard::Nothing;
         }
         self.status = Some(status);
-        if idle {
-            Heard::EndSuggested
-        } else {
-            Heard::News
-        }
+        if idle { Heard::EndSuggested } else { Heard::News }
     }
 
     fn message_changed(&mut self, info: Info) -> Heard {
         if info.session_id != self.session {
             return Heard::Nothing;
         }
-        match self
-            .messages
-            .iter_mut()
-            .find(|known| known.info.id == info.id)
-        {
+        match self.messages.iter_mut().find(|known| known.info.id == info.id) {
             Some(known) => known.info = info,
-            None => self.messages.push(Message {
-                info,
-                parts: Vec::new(),
-            }),
+            None => self.messages.push(Message { info, parts: Vec::new() }),
         }
         // The list's order: by creation, and a prompt that is sent again is bumped. The sort is stable.
-        self.messages
-            .sort_by(|a, b| a.info.time.created.total_cmp(&b.info.time.created));
+        self.messages.sort_by(|a, b| a.info.time.created.total_cmp(&b.info.time.created));
         if let Cow::Owned(ordered) = in_order(&self.messages) {
             self.messages = ordered;
         }
@@ -376,10 +330,7 @@ impl Run {
             return Heard::Nothing;
         }
         self.family.extend(child_of(&part));
-        let Some(message) = self
-            .messages
-            .iter_mut()
-            .find(|known| known.info.id == part.message_id)
+        let Some(message) = self.messages.iter_mut().find(|known| known.info.id == part.message_id)
         else {
             return Heard::Nothing;
         };
@@ -391,21 +342,12 @@ impl Run {
     }
 
     fn append(&mut self, delta: &Delta) {
-        let part = self
-            .messages
-            .iter_mut()
-            .find(|known| known.info.id == delta.message_id)
-            .and_then(|message| {
-                message
-                    .parts
-                    .iter_mut()
-                    .find(|known| known.id == delta.part_id)
-            });
+        let part =
+            self.messages.iter_mut().find(|known| known.info.id == delta.message_id).and_then(
+                |message| message.parts.iter_mut().find(|known| known.id == delta.part_id),
+            );
         // A part that is not known yet comes whole with its next update.
-        if let Some(Part {
-            kind: PartKind::Text { text, .. },
-            ..
-        }) = part
+        if let Some(Part { kind: PartKind::Text { text, .. }, .. }) = part
             && delta.field == "text"
         {
             text.push_str(&delta.delta);
@@ -427,13 +369,10 @@ impl Run {
     }
 
     fn call(&self, call: &str) -> Option<&ToolState> {
-        self.messages
-            .iter()
-            .flat_map(|message| &message.parts)
-            .find_map(|part| match &part.kind {
-                PartKind::Tool { call_id, state, .. } if call_id == call => Some(state),
-                _ => None,
-            })
+        self.messages.iter().flat_map(|message| &message.parts).find_map(|part| match &part.kind {
+            PartKind::Tool { call_id, state, .. } if call_id == call => Some(state),
+            _ => None,
+        })
     }
 }
 

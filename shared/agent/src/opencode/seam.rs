@@ -39,20 +39,13 @@ impl OpenCodeRuntime {
     /// What is wrong with a model's name.
     pub fn new(settings: &ModelSettings) -> Result<Self, String> {
         let models = Arc::new(Models::new(settings)?);
-        Ok(Self {
-            models,
-            via: Via::Server,
-            tools: None,
-        })
+        Ok(Self { models, via: Via::Server, tools: None })
     }
 
     /// The same, which works in another sandbox by these tools.
     #[must_use]
     pub fn working_by(self, tools: ToolServer) -> Self {
-        Self {
-            tools: Some(tools),
-            ..self
-        }
+        Self { tools: Some(tools), ..self }
     }
 
     /// The same, reached so. The store and its sessions are the same whichever way it is.
@@ -131,28 +124,18 @@ pub(super) struct OpenCodeAgent {
 #[async_trait]
 impl Agent for OpenCodeAgent {
     fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent> {
-        Arc::new(Self {
-            client: self.client.in_directory(workspace.directory()),
-            ..self.clone()
-        })
+        Arc::new(Self { client: self.client.in_directory(workspace.directory()), ..self.clone() })
     }
 
     async fn is_healthy(&self, refresh: bool) -> AgentResult<bool> {
-        let health = if refresh {
-            self.client.health().await
-        } else {
-            self.client.probe().await
-        };
+        let health = if refresh { self.client.health().await } else { self.client.probe().await };
         Ok(health?.healthy)
     }
 
     async fn options(&self) -> AgentResult<AgentOptions> {
         let offer = self.client.options().await?;
         let models = offer.models.iter().map(|one| self.models.for_people(one));
-        Ok(AgentOptions {
-            models: models.collect(),
-            agents: offer.agents,
-        })
+        Ok(AgentOptions { models: models.collect(), agents: offer.agents })
     }
 
     async fn ensure_session(
@@ -169,10 +152,7 @@ impl Agent for OpenCodeAgent {
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = self
-            .client
-            .find_session(&session_title(conversation))
-            .await?;
+        let found = self.client.find_session(&session_title(conversation)).await?;
         Ok(match found {
             Some(found) => found.id.into(),
             None => self.client.create_session(conversation).await?.id.into(),

@@ -42,11 +42,7 @@ impl Sse {
     }
 
     fn fits(&self) -> Result<(), EventTooLong> {
-        if self.line.len() + self.data.len() > EVENT_BYTES_MAX {
-            Err(EventTooLong)
-        } else {
-            Ok(())
-        }
+        if self.line.len() + self.data.len() > EVENT_BYTES_MAX { Err(EventTooLong) } else { Ok(()) }
     }
 
     fn end_of_line(&mut self) -> Option<String> {
@@ -55,9 +51,7 @@ impl Sse {
             line.pop();
         }
         if line.is_empty() {
-            let event = self
-                .has_data
-                .then(|| String::from_utf8_lossy(&self.data).into_owned());
+            let event = self.has_data.then(|| String::from_utf8_lossy(&self.data).into_owned());
             self.data.clear();
             self.has_data = false;
             return event;
@@ -66,8 +60,7 @@ impl Sse {
             if self.has_data {
                 self.data.push(b'\n');
             }
-            self.data
-                .extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
+            self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
             self.has_data = true;
         }
         None
@@ -87,11 +80,8 @@ mod tests {
         assert_eq!(whole, ["{\"a\":1}", "one\ntwo é"]);
         for size in 1..STREAM.len() {
             let mut sse = Sse::default();
-            let cut: Vec<String> = STREAM
-                .as_bytes()
-                .chunks(size)
-                .flat_map(|piece| sse.push(piece).unwrap())
-                .collect();
+            let cut: Vec<String> =
+                STREAM.as_bytes().chunks(size).flat_map(|piece| sse.push(piece).unwrap()).collect();
             assert_eq!(cut, whole, "pieces of {size}");
         }
     }

@@ -23,16 +23,12 @@ const SUBJECT_CHARS_MAX: usize = 80;
 #[must_use]
 pub fn plan_of(turn: &[Message]) -> Vec<PlanItem> {
     let written = |message: &Message| {
-        message
-            .parts
-            .iter()
-            .rev()
-            .find_map(|part| match &part.kind {
-                PartKind::Tool { tool, state, .. } if tool == "todowrite" => {
-                    state.input.get("todos")?.as_array().cloned()
-                }
-                _ => None,
-            })
+        message.parts.iter().rev().find_map(|part| match &part.kind {
+            PartKind::Tool { tool, state, .. } if tool == "todowrite" => {
+                state.input.get("todos")?.as_array().cloned()
+            }
+            _ => None,
+        })
     };
     let own = turn.iter().rev().filter(|m| m.info.role == Role::Assistant);
     let todos = own.filter_map(written).next().unwrap_or_default();
@@ -134,10 +130,7 @@ fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
         (true, false) => (past, StepState::Done),
         (true, true) => (past, StepState::Failed),
     };
-    CardStep {
-        text: text.to_owned(),
-        state,
-    }
+    CardStep { text: text.to_owned(), state }
 }
 
 /// Before the names of the tools of a sandbox.
@@ -200,46 +193,18 @@ fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
         "read" | "read_file" => ("Reading", "Read", call.path(), "a file"),
         "list" | "ls" | "list_files" => ("Listing", "Listed", call.path(), "files"),
         "glob" => ("Looking for", "Looked for", call.code("pattern"), "files"),
-        "grep" | "search" => (
-            "Searching for",
-            "Searched for",
-            call.code("pattern"),
-            "text",
-        ),
+        "grep" | "search" => ("Searching for", "Searched for", call.code("pattern"), "text"),
         "webfetch" => ("Fetching from", "Fetched from", call.host(), "the web"),
-        "websearch" | "codesearch" => (
-            "Searching the web for",
-            "Searched the web for",
-            call.plain("query"),
-            "something",
-        ),
-        "task" => (
-            "Delegating:",
-            "Delegated:",
-            call.plain("description"),
-            "a part of the work",
-        ),
+        "websearch" | "codesearch" => {
+            ("Searching the web for", "Searched the web for", call.plain("query"), "something")
+        }
+        "task" => ("Delegating:", "Delegated:", call.plain("description"), "a part of the work"),
         "todowrite" => ("Planning", "Planned", None, "the work"),
         "todoread" => ("Looking at", "Looked at", None, "the plan"),
-        "lsp" => (
-            "Asking the compiler about",
-            "Asked the compiler about",
-            call.path(),
-            "the code",
-        ),
+        "lsp" => ("Asking the compiler about", "Asked the compiler about", call.path(), "the code"),
         "question" | "askuserquestion" => ("Asking:", "Asked:", call.question(), "a question"),
-        "skill" => (
-            "Using the skill",
-            "Used the skill",
-            call.plain("name"),
-            "it needs",
-        ),
-        "invalid" => (
-            "Calling",
-            "Called",
-            None,
-            "a tool in a way it does not know",
-        ),
+        "skill" => ("Using the skill", "Used the skill", call.plain("name"), "it needs"),
+        "invalid" => ("Calling", "Called", None, "a tool in a way it does not know"),
         other => ("Using", "Used", Some(shorten(other)), "a tool"),
     };
     let subject = subject.unwrap_or_else(|| otherwise.to_owned());
@@ -271,11 +236,7 @@ pub fn first_line(text: &str, chars_max: usize) -> String {
     let text = text.trim();
     let line = text.lines().next().unwrap_or("").trim();
     let cut: String = line.chars().take(chars_max).collect();
-    if cut.len() < text.len() {
-        format!("{}…", cut.trim_end())
-    } else {
-        cut
-    }
+    if cut.len() < text.len() { format!("{}…", cut.trim_end()) } else { cut }
 }
 
 #[cfg(test)]

@@ -29,17 +29,11 @@ impl OpenCodeAgent {
         prompt: Submission<'_>,
     ) -> Result<(), Missed> {
         let model = self.models.at_server(prompt.model).map_err(unfit)?;
-        let with = RunWith {
-            model,
-            agent: prompt.agent.map(str::to_owned),
-        };
+        let with = RunWith { model, agent: prompt.agent.map(str::to_owned) };
         let client = &self.client;
         if self.has_tools {
             let there = client.ensure_tools().await;
-            there.map_err(|error| Missed {
-                error,
-                certain: true,
-            })?;
+            there.map_err(|error| Missed { error, certain: true })?;
         }
         accepted(client, session, &with, prompt).await?;
         if prompt.images.is_empty() {
@@ -49,16 +43,9 @@ impl OpenCodeAgent {
         if !stored.map_err(uncertain)? {
             // An image that cannot be decoded swallows its whole prompt: the words go without it.
             let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
-            let bare = Submission {
-                text: &text,
-                images: &[],
-                ..prompt
-            };
+            let bare = Submission { text: &text, images: &[], ..prompt };
             let sent = accepted(client, session, &with, bare).await;
-            sent.map_err(|missed| Missed {
-                certain: false,
-                ..Missed::from(missed)
-            })?;
+            sent.map_err(|missed| Missed { certain: false, ..Missed::from(missed) })?;
         }
         // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
         Ok(())
@@ -82,28 +69,16 @@ async fn accepted(
     let again = async || match client.message(session, &prompt.ids.message).await {
         Ok(Some(_)) => Ok(()),
         Ok(None) => attempt().await,
-        Err(error) => Err(NotAccepted {
-            error,
-            certain: false,
-        }),
+        Err(error) => Err(NotAccepted { error, certain: false }),
     };
-    let Sending::First {
-        within_ms: Some(within_ms),
-    } = prompt.sending
-    else {
+    let Sending::First { within_ms: Some(within_ms) } = prompt.sending else {
         return attempt().await;
     };
     let until = Instant::now() + Duration::from_millis(within_ms);
     let mut silent = false;
     loop {
         let attempt_until = Instant::now() + Duration::from_millis(ATTEMPT_MS_MAX);
-        let sending = async {
-            if silent {
-                again().await
-            } else {
-                attempt().await
-            }
-        };
+        let sending = async { if silent { again().await } else { attempt().await } };
         match timeout_at(until.min(attempt_until), sending).await {
             Ok(sent) => {
                 return sent.map_err(|missed| NotAccepted {
@@ -139,25 +114,16 @@ async fn stored_soon(
 }
 
 fn uncertain(error: OpenCodeError) -> Missed {
-    Missed {
-        error: error.into(),
-        certain: false,
-    }
+    Missed { error: error.into(), certain: false }
 }
 
 /// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
 fn unfit(failure: Failure) -> Missed {
-    Missed {
-        error: failure.into(),
-        certain: false,
-    }
+    Missed { error: failure.into(), certain: false }
 }
 
 impl From<NotAccepted> for Missed {
     fn from(missed: NotAccepted) -> Self {
-        Self {
-            error: missed.error.into(),
-            certain: missed.certain,
-        }
+        Self { error: missed.error.into(), certain: missed.certain }
     }
 }

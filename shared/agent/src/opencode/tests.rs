@@ -17,20 +17,14 @@ use super::types::{Message, Role};
 use crate::runtime::RunState;
 
 fn fixture(name: &str) -> String {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fixtures/opencode")
-        .join(name);
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/opencode").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 fn events(name: &str) -> Vec<Event> {
     let stream = fixture(&format!("{name}.event.sse"));
-    Sse::default()
-        .push(stream.as_bytes())
-        .unwrap()
-        .iter()
-        .map(|data| Event::parse(data))
-        .collect()
+    Sse::default().push(stream.as_bytes()).unwrap().iter().map(|data| Event::parse(data)).collect()
 }
 
 fn messages(name: &str) -> Vec<Message> {
@@ -41,13 +35,7 @@ fn messages(name: &str) -> Vec<Message> {
 fn subject(events: &[Event]) -> (String, String) {
     let session = events
         .iter()
-        .find_map(|e| {
-            if let Event::Session(s) = e {
-                Some(s.id.clone())
-            } else {
-                None
-            }
-        })
+        .find_map(|e| if let Event::Session(s) = e { Some(s.id.clone()) } else { None })
         .unwrap();
     let prompt = events.iter().find_map(|e| match e {
         Event::Message(info) if info.role == Role::User => Some(info.id.clone()),
@@ -74,11 +62,7 @@ fn done(state: RunState) -> Answer {
 }
 
 fn steps(run: &Run) -> Vec<String> {
-    run.steps()
-        .0
-        .into_iter()
-        .map(|step| format!("{:?} {}", step.state, step.text))
-        .collect()
+    run.steps().0.into_iter().map(|step| format!("{:?} {}", step.state, step.text)).collect()
 }
 
 #[test]
@@ -110,32 +94,17 @@ fn events_and_message_list_of_every_recorded_run_agree() {
     ] {
         let run = folded(name);
         let list = messages(name);
-        let prompt = &list
-            .iter()
-            .find(|m| m.info.role == Role::User)
-            .unwrap()
-            .info
-            .id;
+        let prompt = &list.iter().find(|m| m.info.role == Role::User).unwrap().info.id;
         let by_list = conclude(&list, prompt, &[], None);
         assert!(matches!(by_list, RunState::Done(_)), "{name}: {by_list:?}");
         assert_eq!(run.state(), by_list, "{name}");
         assert_eq!(run.asks(), [], "{name}: nothing is open after the end");
         let mut caught_up = Run::new(&list[0].info.session_id, prompt);
-        caught_up.catch_up(Snapshot {
-            messages: list,
-            ..Snapshot::default()
-        });
+        caught_up.catch_up(Snapshot { messages: list, ..Snapshot::default() });
         assert_eq!(caught_up.steps(), run.steps(), "{name}");
-        assert_eq!(
-            caught_up.assistant_messages(),
-            run.assistant_messages(),
-            "{name}"
-        );
+        assert_eq!(caught_up.assistant_messages(), run.assistant_messages(), "{name}");
         assert!(
-            run.steps()
-                .0
-                .iter()
-                .all(|step| step.state != StepState::Running),
+            run.steps().0.iter().all(|step| step.state != StepState::Running),
             "{name}: {:?}",
             run.steps()
         );
@@ -210,21 +179,12 @@ fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
 
 #[test]
 fn steps_are_told_in_the_words_of_a_person() {
-    assert_eq!(
-        steps(&folded("tool-bash")),
-        ["Done Ran `echo hello-from-bash && ls /project`"]
-    );
-    assert_eq!(
-        steps(&folded("two-tools")),
-        ["Done Ran `echo a`", "Done Ran `echo b`"]
-    );
+    assert_eq!(steps(&folded("tool-bash")), ["Done Ran `echo hello-from-bash && ls /project`"]);
+    assert_eq!(steps(&folded("two-tools")), ["Done Ran `echo a`", "Done Ran `echo b`"]);
     assert_eq!(steps(&folded("tool-write")), ["Done Wrote hello.txt"]);
     assert_eq!(steps(&folded("question")), ["Done Asked: Which database?"]);
     assert_eq!(steps(&folded("task")), ["Done Delegated: sub job"]);
-    assert_eq!(
-        steps(&folded("perm-reject")),
-        ["Failed Ran `echo rejected`"]
-    );
+    assert_eq!(steps(&folded("perm-reject")), ["Failed Ran `echo rejected`"]);
 }
 
 #[test]
@@ -267,10 +227,7 @@ fn an_ask_is_open_until_it_is_answered() {
                 questions: vec![Question {
                     header: "DB".into(),
                     text: "Which database?".into(),
-                    options: vec![
-                        option("Postgres", "Relational"),
-                        option("DynamoDB", "NoSQL"),
-                    ],
+                    options: vec![option("Postgres", "Relational"), option("DynamoDB", "NoSQL")],
                     multiple: false,
                     free: true,
                 }],
@@ -294,26 +251,14 @@ fn an_ask_is_open_until_it_is_answered() {
 fn an_ask_of_an_aborted_session_is_not_open_after_a_reconnect() {
     let asked = events("abort-perm")
         .into_iter()
-        .find_map(|e| {
-            if let Event::PermissionAsked(p) = e {
-                Some(p)
-            } else {
-                None
-            }
-        })
+        .find_map(|e| if let Event::PermissionAsked(p) = e { Some(p) } else { None })
         .unwrap();
     let mut run = Run::new(&asked.session_id, "msg_x");
-    let snapshot = Snapshot {
-        permissions: vec![asked.clone()],
-        ..Snapshot::default()
-    };
+    let snapshot = Snapshot { permissions: vec![asked.clone()], ..Snapshot::default() };
     run.catch_up(snapshot.clone());
     assert_eq!(run.asks(), []);
     let statuses = [(asked.session_id, super::types::Status::Busy)].into();
-    run.catch_up(Snapshot {
-        statuses,
-        ..snapshot
-    });
+    run.catch_up(Snapshot { statuses, ..snapshot });
     assert_eq!(run.asks().len(), 1);
 }
 
@@ -351,21 +296,12 @@ fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
 fn an_ask_of_a_subagent_counts_once_its_session_is_known() {
     let mut asked = events("perm-once")
         .into_iter()
-        .find_map(|e| {
-            if let Event::PermissionAsked(p) = e {
-                Some(p)
-            } else {
-                None
-            }
-        })
+        .find_map(|e| if let Event::PermissionAsked(p) = e { Some(p) } else { None })
         .unwrap();
     asked.session_id = "ses_child".into();
     let mut run = Run::new("ses_parent", "msg_x");
     run.apply(Event::PermissionAsked(asked));
-    assert_eq!(
-        (run.asks().len(), run.strangers()),
-        (0, vec!["ses_child".to_owned()])
-    );
+    assert_eq!((run.asks().len(), run.strangers()), (0, vec!["ses_child".to_owned()]));
     let child = serde_json::from_str(r#"{"id":"ses_child","parentID":"ses_parent"}"#).unwrap();
     run.meet(&child);
     assert_eq!((run.asks().len(), run.strangers().len()), (1, 0));
@@ -399,9 +335,7 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
     let run = folded("badagent");
     assert_eq!(run.state(), RunState::Pending);
     assert!(
-        run.trouble()
-            .unwrap()
-            .starts_with("The agent failed: Agent not found: \"nope\""),
+        run.trouble().unwrap().starts_with("The agent failed: Agent not found: \"nope\""),
         "{:?}",
         run.trouble()
     );
@@ -433,10 +367,7 @@ fn a_run_whose_server_died_is_stopped_and_not_done() {
     assert_eq!(conclude(&list, &prompt, &[], None), RunState::Stopped);
     assert_eq!(conclude(&list[..1], &prompt, &[], None), RunState::Pending);
     assert_eq!(conclude(&list, "msg_other", &[], None), RunState::Pending);
-    assert_eq!(
-        conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)),
-        RunState::Busy
-    );
+    assert_eq!(conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)), RunState::Busy);
     let compaction = messages("overflow");
     assert_eq!(
         conclude(&compaction[..3], &compaction[0].info.id, &[], None),
@@ -481,10 +412,7 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
     assert_eq!(*in_order(&list), list[..]);
     // The same from the stream: its update comes after the answer.
     let mut run = Run::new(&list[0].info.session_id, OURS);
-    run.catch_up(Snapshot {
-        messages: list.clone(),
-        ..Snapshot::default()
-    });
+    run.catch_up(Snapshot { messages: list.clone(), ..Snapshot::default() });
     run.apply(Event::Message(moved.last().unwrap().info.clone()));
     assert_eq!(run.state(), answered);
     // Of a page that begins within the turn nobody knows what came before.
@@ -517,12 +445,7 @@ fn what_a_run_took_is_summed_over_its_messages() {
     let mut list = messages("tool-bash");
     list[1].info.cost = 0.001_234_5;
     list[2].info.cost = 0.000_1;
-    assert_eq!(
-        done(conclude(&list, &list[0].info.id, &[], None))
-            .usage
-            .cost_micro_usd,
-        1335
-    );
+    assert_eq!(done(conclude(&list, &list[0].info.id, &[], None)).usage.cost_micro_usd, 1335);
 }
 
 #[test]
@@ -533,10 +456,7 @@ fn a_message_with_fields_of_an_unexpected_shape_is_still_read() {
     let list: Vec<Message> = serde_json::from_str(text).unwrap();
     assert_eq!(list[0].parts.len(), 3);
     assert_eq!(Event::parse("no json"), Event::Other);
-    assert_eq!(
-        Event::parse(r#"{"type":"message.updated","properties":{}}"#),
-        Event::Other
-    );
+    assert_eq!(Event::parse(r#"{"type":"message.updated","properties":{}}"#), Event::Other);
 }
 
 #[test]
@@ -555,11 +475,7 @@ fn what_a_command_prints_is_not_kept_however_often_it_is_told() {
         let state = serde_json::json!({"status": "running", "input": {"command": "make"}, "metadata": {"output": printed}});
         let part = serde_json::json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "tool",
             "tool": "bash", "callID": "call_1", "state": state});
-        told(
-            &mut run,
-            "message.part.updated",
-            serde_json::json!({ "part": part }),
-        );
+        told(&mut run, "message.part.updated", serde_json::json!({ "part": part }));
     }
     assert_eq!(steps(&run), ["Running Running `make`"]);
     // Everything that is held of it, in words.

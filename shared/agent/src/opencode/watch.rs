@@ -51,19 +51,11 @@ impl Watch {
             self.client.permissions(),
             self.client.questions()
         )?;
-        let messages = self
-            .client
-            .messages_since(&self.session, &self.message)
-            .await?;
+        let messages = self.client.messages_since(&self.session, &self.message).await?;
         // The first look is at what has just been read.
         let status = statuses.get(&self.session).cloned();
         self.read = Some((status, messages.clone()));
-        self.run.catch_up(Snapshot {
-            statuses,
-            permissions,
-            questions,
-            messages,
-        });
+        self.run.catch_up(Snapshot { statuses, permissions, questions, messages });
         self.caught_up = true;
         self.suggested = true;
         Ok(())
@@ -139,11 +131,7 @@ impl RunWatch for Watch {
         }
         let messages = match read {
             Some(messages) => messages,
-            None => {
-                self.client
-                    .messages_since(&self.session, &self.message)
-                    .await?
-            }
+            None => self.client.messages_since(&self.session, &self.message).await?,
         };
         let status = status.as_ref();
         Ok(conclude(&messages, &self.message, &self.further, status))

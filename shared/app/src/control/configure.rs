@@ -46,12 +46,9 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<String, Failure> {
         if *change == Change::Show {
-            return Ok(listing(
-                &settings,
-                &control.membership.channel,
-                now_ms,
-                |list, id| named(&control.thread, list, id),
-            ));
+            return Ok(listing(&settings, &control.membership.channel, now_ms, |list, id| {
+                named(&control.thread, list, id)
+            }));
         }
         let membership = match self.membership(control).await {
             Ok(membership) => membership,
@@ -90,26 +87,14 @@ impl Lane<'_> {
                 tracing::info!(event = "settings.changed", %tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
                 return Ok(format!("Done: {done}.{}", later(change, &next, write_ms)));
             }
-            settings = self
-                .store
-                .settings(&tenant)
-                .await
-                .map_err(|e| e.failure())?;
+            settings = self.store.settings(&tenant).await.map_err(|e| e.failure())?;
         }
-        Err(Failure::Wait {
-            after_ms: 0,
-            seen: "others changed the settings each time".to_owned(),
-        })
+        Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
     }
 
     /// Why nothing can be made at the provider that is to be a default: those alone are that are set up.
     fn no_such_provider(&self, change: &Change, settings: &Settings) -> Option<String> {
-        let Change::Default {
-            of: Kind::Provider,
-            value: Some(value),
-            ..
-        } = change
-        else {
+        let Change::Default { of: Kind::Provider, value: Some(value), .. } = change else {
             return None;
         };
         let name = Kind::Provider.usable(value).ok()?;
@@ -126,12 +111,7 @@ impl Lane<'_> {
 
     /// Why no sandbox would have the agent that is to be a default, as far as sandboxes of the tenant have said what they have.
     async fn no_such_agent(&self, change: &Change, tenant: &Tenant) -> Option<String> {
-        let Change::Default {
-            of: Kind::Agent,
-            value: Some(value),
-            ..
-        } = change
-        else {
+        let Change::Default { of: Kind::Agent, value: Some(value), .. } = change else {
             return None;
         };
         let name = Kind::Agent.usable(value).ok()?;
@@ -156,10 +136,7 @@ impl Lane<'_> {
     pub(super) async fn membership(&self, control: &Control) -> Result<Membership, Failure> {
         // Who runs the stack is nobody of the place, whom it could be asked about.
         if control.membership.operates {
-            return Ok(Membership {
-                manages: true,
-                ..control.membership.clone()
-            });
+            return Ok(Membership { manages: true, ..control.membership.clone() });
         }
         Ok(Membership {
             manages: self.chat.of(&control.thread)?.manages(control).await?,

@@ -115,9 +115,7 @@ impl Lane<'_> {
     async fn place(&self, thread: &ThreadKey) -> Option<String> {
         let chat = self.chat.of(thread).ok()?;
         let within = Duration::from_millis(PLACE_MS_MAX);
-        tokio::time::timeout(within, chat.place(thread))
-            .await
-            .ok()?
+        tokio::time::timeout(within, chat.place(thread)).await.ok()?
     }
 
     /// What was entered counts from now on, if its provider takes it.
@@ -125,11 +123,8 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
         let entered = found.filter(|found| found.link.thread.tenant() == tenant);
-        let Some(StoredLink {
-            link,
-            sealed: Some(sealed),
-            entered_at_ms: Some(since_ms),
-        }) = entered
+        let Some(StoredLink { link, sealed: Some(sealed), entered_at_ms: Some(since_ms) }) =
+            entered
         else {
             return Ok(GONE.to_owned());
         };
@@ -175,8 +170,7 @@ impl Lane<'_> {
             checked_at_ms: now_ms,
         };
         let words = done(key, &own);
-        self.write_own_key(&tenant, key, settings, Some(own))
-            .await?;
+        self.write_own_key(&tenant, key, settings, Some(own)).await?;
         tracing::info!(event = "own_key.stored", %tenant, by = control.by.id, key = key.name(), "a tenant's own key was stored");
         Ok(words)
     }
@@ -191,9 +185,7 @@ impl Lane<'_> {
         let Some(present) = settings.own_key(Key::DaytonaApiKey) else {
             return Ok(None);
         };
-        let opened = self
-            .tenants
-            .opened(tenant, Key::DaytonaApiKey, &present.sealed);
+        let opened = self.tenants.opened(tenant, Key::DaytonaApiKey, &present.sealed);
         let before = match opened.await {
             Ok(before) => before,
             // Nothing can be reached with it, so there is nothing to be cut off.
@@ -235,9 +227,7 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let brand = key.brand();
         if settings.own_key(key).is_none() {
-            return Ok(format!(
-                "There is no {brand} key of this server's or workspace's own."
-            ));
+            return Ok(format!("There is no {brand} key of this server's or workspace's own."));
         }
         let used = self.used(&tenant, key, &settings).await?;
         if used > 0 {
@@ -266,11 +256,7 @@ impl Lane<'_> {
         }
         let mut used = 0;
         for (own, provider) in places {
-            let counted = match self
-                .tenants
-                .of(tenant, settings, own, (provider, None))
-                .await
-            {
+            let counted = match self.tenants.of(tenant, settings, own, (provider, None)).await {
                 Ok(sandboxes) => sandboxes.living(tenant).await,
                 // What does not open is used by nobody.
                 Err(Failure::NonRecoverable { .. }) => continue,
@@ -323,9 +309,7 @@ impl Lane<'_> {
             ));
         }
         let missing = settings.sandbox_credentials().is_some()
-            && Key::OF_TENANTS[1..]
-                .iter()
-                .all(|key| settings.own_key(*key).is_none());
+            && Key::OF_TENANTS[1..].iter().all(|key| settings.own_key(*key).is_none());
         if missing {
             lines.push(MODELS.to_owned());
         }
@@ -371,10 +355,7 @@ impl Lane<'_> {
                 return Ok(());
             }
         }
-        Err(Failure::Wait {
-            after_ms: 0,
-            seen: "others changed the settings each time".to_owned(),
-        })
+        Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
     }
 }
 
@@ -396,9 +377,6 @@ fn done(key: Key, own: &OwnKey) -> String {
 fn waiting(error: ProviderError) -> Failure {
     match error.failure {
         failure @ (Failure::Wait { .. } | Failure::Outage { .. }) => failure,
-        _ => Failure::Wait {
-            after_ms: 0,
-            seen: error.seen,
-        },
+        _ => Failure::Wait { after_ms: 0, seen: error.seen },
     }
 }

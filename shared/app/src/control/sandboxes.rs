@@ -62,11 +62,7 @@ impl Lane<'_> {
                 }
             }
         }
-        let place = ListContext {
-            thread: control.thread.clone(),
-            in_thread,
-            here,
-        };
+        let place = ListContext { thread: control.thread.clone(), in_thread, here };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = Page::of(all, page, place, now_ms);
         self.chat.show_sandboxes(&control.reply, &page).await
@@ -100,10 +96,7 @@ impl Lane<'_> {
             membership: control.membership.clone(),
         };
         self.send(control, work, None, now_ms).await?;
-        let runs = found
-            .session
-            .as_ref()
-            .is_some_and(|session| session.turn.is_some());
+        let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
         let words = if runs {
             "This has been asked for: the thread goes there when what runs and waits here is done, and says so."
         } else {
@@ -153,15 +146,10 @@ impl Lane<'_> {
                 self.mark(&in_use.thread, &in_use.turn, control).await?;
             }
         }
-        let work = Work::Operate {
-            want,
-            by: Some(control.by.clone()),
-        };
+        let work = Work::Operate { want, by: Some(control.by.clone()) };
         self.send(control, work, Some(&key), now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was asked for in the chat");
-        self.chat
-            .tell(&control.reply, &asked_for(&listed, want, &control.thread))
-            .await
+        self.chat.tell(&control.reply, &asked_for(&listed, want, &control.thread)).await
     }
 
     async fn send(
@@ -178,10 +166,7 @@ impl Lane<'_> {
             work,
         });
         let sent = self.queues.send(&message).await;
-        sent.map(drop).map_err(|e| Failure::Wait {
-            after_ms: 0,
-            seen: e.to_string(),
-        })
+        sent.map(drop).map_err(|e| Failure::Wait { after_ms: 0, seen: e.to_string() })
     }
 
     async fn meant(
@@ -198,11 +183,7 @@ impl Lane<'_> {
                 };
                 let is_there = session.sandbox.is_alive() || session.sandbox.is_shared();
                 let meant = (session.sandbox_key(), session.sandbox.clone());
-                return Ok(if is_there {
-                    Ok(meant)
-                } else {
-                    Err(NO_SANDBOX.to_owned())
-                });
+                return Ok(if is_there { Ok(meant) } else { Err(NO_SANDBOX.to_owned()) });
             }
             Which::Named(name) => {
                 let found = self.store.name(&tenant, name).await;
@@ -223,12 +204,10 @@ impl Lane<'_> {
             Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
             None => here.as_ref() == Some(&key),
         });
-        Ok(record
-            .map(|record| (key, record))
-            .ok_or_else(|| match which {
-                Which::Named(name) => words::no_sandbox(name, &control.thread),
-                Which::Here | Which::Exactly(_) => gone(&control.thread),
-            }))
+        Ok(record.map(|record| (key, record)).ok_or_else(|| match which {
+            Which::Named(name) => words::no_sandbox(name, &control.thread),
+            Which::Here | Which::Exactly(_) => gone(&control.thread),
+        }))
     }
 }
 

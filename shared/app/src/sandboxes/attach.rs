@@ -50,10 +50,7 @@ impl FileSources {
             http: Http::guarded(Guard::new(Hosts::Named(hosts), !local.is_empty()))
                 .with_body_bytes_max(bytes_max),
             local,
-            slack_token: settings
-                .slack_bot_token
-                .clone()
-                .filter(|token| !token.is_empty()),
+            slack_token: settings.slack_bot_token.clone().filter(|token| !token.is_empty()),
             slack_api: settings.slack_api.clone(),
         }
     }
@@ -80,10 +77,7 @@ impl FileSources {
         if is_loopback(&file.url) && !origin(&file.url).is_some_and(|at| self.local.contains(&at)) {
             return Err(NOT_ALLOWED.to_owned());
         }
-        let mut request = self
-            .http
-            .request(Method::GET, &file.url)
-            .map_err(|_| NOT_ALLOWED)?;
+        let mut request = self.http.request(Method::GET, &file.url).map_err(|_| NOT_ALLOWED)?;
         if self.wants_slack_token(&file.url)
             && let Some(token) = &self.slack_token
         {
@@ -95,10 +89,8 @@ impl FileSources {
             _ => "could not be fetched".to_owned(),
         })?;
         let page = answer.media_type() == "text/html";
-        let page_is_due = file
-            .media_type
-            .as_deref()
-            .is_none_or(|kind| kind.starts_with("text/html"));
+        let page_is_due =
+            file.media_type.as_deref().is_none_or(|kind| kind.starts_with("text/html"));
         match answer.status {
             // Slack answers a token that may not read files with its login page.
             200 if page && !page_is_due => {
@@ -133,10 +125,7 @@ impl Sandboxes {
         files: &[Attachment],
     ) -> Event {
         let limits = &self.settings.limits;
-        let folder = format!(
-            "{ATTACHMENTS_FOLDER}/{}",
-            &digest(&["attachments", turn])[..12]
-        );
+        let folder = format!("{ATTACHMENTS_FOLDER}/{}", &digest(&["attachments", turn])[..12]);
         let there = self.there(target, generation, &folder).await;
         let mut taken = BTreeSet::new();
         let mut load = Load::default();
@@ -147,19 +136,15 @@ impl Sandboxes {
             let name = free_name(&file.name, at, &mut taken);
             let path = format!("{folder}/{name}");
             // An earlier delivery of the message has brought it: its link may have expired since.
-            if let Some(bytes) = there
-                .get(&name)
-                .filter(|bytes| file.size > 0 && **bytes == file.size)
+            if let Some(bytes) =
+                there.get(&name).filter(|bytes| file.size > 0 && **bytes == file.size)
             {
                 images.offer(file, &path, *bytes);
                 lines.push((path, shown, usize::try_from(*bytes).unwrap_or(usize::MAX)));
                 continue;
             }
             let fetched = if at >= limits.attachments {
-                Err(format!(
-                    "was left out: at most {} files are taken",
-                    limits.attachments
-                ))
+                Err(format!("was left out: at most {} files are taken", limits.attachments))
             } else if file.size > limits.attachment_bytes {
                 Err(format!("is larger than {} bytes", limits.attachment_bytes))
             } else {
@@ -171,30 +156,19 @@ impl Sandboxes {
                     load.bytes += bytes.len();
                     load.lines.push(lines.len());
                     lines.push((path.clone(), shown, bytes.len()));
-                    load.files
-                        .push((format!("{}/{path}", target.workspace.path()), bytes));
+                    load.files.push((format!("{}/{path}", target.workspace.path()), bytes));
                 }
                 Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
             }
             if load.bytes >= LOAD_BYTES {
-                self.unload(
-                    target.sandbox,
-                    generation,
-                    std::mem::take(&mut load),
-                    &mut lines,
-                )
-                .await;
+                self.unload(target.sandbox, generation, std::mem::take(&mut load), &mut lines)
+                    .await;
             }
         }
-        self.unload(target.sandbox, generation, load, &mut lines)
-            .await;
+        self.unload(target.sandbox, generation, load, &mut lines).await;
         let has_come = |image: &Image| lines.iter().any(|(path, _, _)| *path == image.path);
         images.taken.retain(has_come);
-        Event::Attached {
-            note: note(&lines),
-            missed: missed(&lines),
-            images: images.taken,
-        }
+        Event::Attached { note: note(&lines), missed: missed(&lines), images: images.taken }
     }
 
     /// Puts what was fetched into the sandbox. Of files that do not get there the lines say so.
@@ -307,11 +281,7 @@ struct Images<'a> {
 
 impl<'a> Images<'a> {
     fn new(limits: &'a Limits) -> Self {
-        Self {
-            limits,
-            bytes: 0,
-            taken: Vec::new(),
-        }
+        Self { limits, bytes: 0, taken: Vec::new() }
     }
 
     fn offer(&mut self, file: &Attachment, path: &str, bytes: u64) {
@@ -323,12 +293,7 @@ impl<'a> Images<'a> {
             self.bytes = all;
             self.taken.push(Image {
                 path: path.to_owned(),
-                name: file
-                    .name
-                    .chars()
-                    .filter(|c| !c.is_control())
-                    .take(NAME_CHARS_MAX)
-                    .collect(),
+                name: file.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect(),
             });
         }
     }
@@ -376,11 +341,7 @@ fn shown_name(name: &str) -> String {
         .take(NAME_CHARS_MAX)
         .map(|c| if c == '`' { '\'' } else { c })
         .collect();
-    if line.trim().is_empty() {
-        "A file without a name".to_owned()
-    } else {
-        format!("`{line}`")
-    }
+    if line.trim().is_empty() { "A file without a name".to_owned() } else { format!("`{line}`") }
 }
 
 /// A name that is safe in any file system and not taken yet.
@@ -389,11 +350,7 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
         .chars()
         .map(|c| {
             // Letters of any script: a name that is left without them tells nobody what the file is.
-            if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') {
-                c
-            } else {
-                '_'
-            }
+            if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }
         })
         .collect();
     let safe = safe.trim_start_matches(['.', '-']);
@@ -405,11 +362,7 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
         safe = rest.as_str();
     }
     let safe = safe.trim_start_matches(['.', '-']);
-    let mut free = if safe.is_empty() {
-        "file".to_owned()
-    } else {
-        safe.to_owned()
-    };
+    let mut free = if safe.is_empty() { "file".to_owned() } else { safe.to_owned() };
     // Another file may be called what this one becomes, so once may not be enough; each time it is longer.
     while !taken.insert(free.clone()) {
         free = format!("{at}-{free}");
@@ -430,11 +383,7 @@ mod tests {
 
     /// Slack's files, as far as they matter: eight bytes, or its login page.
     async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> impl IntoResponse {
-        let kind = if name == "login" {
-            "text/html"
-        } else {
-            "image/png"
-        };
+        let kind = if name == "login" { "text/html" } else { "image/png" };
         assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));
         ([("content-type", kind)], "12345678")
     }
@@ -451,10 +400,7 @@ mod tests {
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),
             slack_bot_token: Some(TOKEN.to_owned()),
-            limits: Limits {
-                attachment_bytes,
-                ..Limits::DEFAULT
-            },
+            limits: Limits { attachment_bytes, ..Limits::DEFAULT },
         })
     }
 
@@ -483,17 +429,9 @@ mod tests {
             (&image, 8, 4, "larger than 4 bytes"),
             ("", 8, 100, "no address"),
             ("https://evil.example/a.png", 8, 100, "only linked"),
-            (
-                "https://slack.com.evil.example/a.png",
-                8,
-                100,
-                "only linked",
-            ),
+            ("https://slack.com.evil.example/a.png", 8, 100, "only linked"),
         ] {
-            let error = sources(&api, max)
-                .fetch(&file(url, size))
-                .await
-                .unwrap_err();
+            let error = sources(&api, max).fetch(&file(url, size)).await.unwrap_err();
             assert!(error.contains(why), "{error}");
         }
         let elsewhere = sources("https://slack.com/api", 100);
@@ -544,20 +482,14 @@ mod tests {
         assert!(free_name(&long, 9, &mut taken).len() <= NAME_CHARS_MAX + 2);
         let wide = format!("{}.pdf", "図".repeat(300));
         let name = free_name(&wide, 9, &mut taken);
-        assert!(
-            name.ends_with("図.pdf") && name.len() <= NAME_BYTES_MAX,
-            "{name}"
-        );
+        assert!(name.ends_with("図.pdf") && name.len() <= NAME_BYTES_MAX, "{name}");
     }
 
     #[test]
     fn a_name_in_words_stays_in_its_code_span() {
         let table = [
             ("notes.txt", "`notes.txt`"),
-            (
-                "[x](https://evil.test) ```.txt",
-                "`[x](https://evil.test) \'\'\'.txt`",
-            ),
+            ("[x](https://evil.test) ```.txt", "`[x](https://evil.test) \'\'\'.txt`"),
             ("two\nlines", "`twolines`"),
             ("\n", "A file without a name"),
         ];
@@ -569,11 +501,7 @@ mod tests {
     #[test]
     fn what_could_not_be_had_is_named_with_its_reason() {
         let mut lines = [
-            (
-                ".bobbin/attachments/x/a.png".to_owned(),
-                "a.png".to_owned(),
-                12,
-            ),
+            (".bobbin/attachments/x/a.png".to_owned(), "a.png".to_owned(), 12),
             (String::new(), "b.zip is larger than 10 bytes".to_owned(), 0),
         ];
         let told = note(&lines);
@@ -589,10 +517,7 @@ mod tests {
         assert!(note(&lines).contains("- a.png could not be copied into the sandbox"));
         assert_eq!(
             missed(&lines),
-            [
-                "a.png could not be copied into the sandbox",
-                "b.zip is larger than 10 bytes"
-            ]
+            ["a.png could not be copied into the sandbox", "b.zip is larger than 10 bytes"]
         );
     }
 }

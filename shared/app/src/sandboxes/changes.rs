@@ -58,10 +58,7 @@ impl Sandboxes {
         };
         let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
         let within = Duration::from_millis(NAMES_MS_MAX);
-        let ran = self
-            .provider
-            .exec(&sandbox, NAMES_SCRIPT, &environment, within)
-            .await;
+        let ran = self.provider.exec(&sandbox, NAMES_SCRIPT, &environment, within).await;
         ran.is_ok_and(|ran| ran.exit_code == 0)
     }
 }
@@ -74,11 +71,7 @@ fn told(text: &str) -> Changes {
     }
     let part = |begin: &str, end: &str| {
         let (_, rest) = text.split_once(begin)?;
-        Some(if end.is_empty() {
-            rest
-        } else {
-            rest.split_once(end)?.0
-        })
+        Some(if end.is_empty() { rest } else { rest.split_once(end)?.0 })
     };
     let (Some(counts), Some(files), Some(patch)) = (
         part("=== counts\n", "=== files\n"),
@@ -109,18 +102,11 @@ fn told(text: &str) -> Changes {
                 added: counts.next()?,
                 removed: counts.next()?,
                 // A binary file has none.
-                patch: if patch.contains("\n@@ ") {
-                    patch.to_owned()
-                } else {
-                    String::new()
-                },
+                patch: if patch.contains("\n@@ ") { patch.to_owned() } else { String::new() },
             })
         })
         .collect();
-    Changes {
-        files,
-        unknown: false,
-    }
+    Changes { files, unknown: false }
 }
 
 /// The patch of each file. A line of a file's own has a sign before it.
@@ -129,16 +115,9 @@ fn pieces(patch: &str) -> Vec<&str> {
     let begins = |at: &(usize, &str)| {
         (at.0 == 0 || patch.as_bytes().get(at.0 - 1) == Some(&b'\n')).then_some(at.0)
     };
-    let starts: Vec<usize> = patch
-        .match_indices(HEAD)
-        .filter_map(|at| begins(&at))
-        .collect();
+    let starts: Vec<usize> = patch.match_indices(HEAD).filter_map(|at| begins(&at)).collect();
     let ends = starts.iter().skip(1).copied().chain([patch.len()]);
-    starts
-        .iter()
-        .zip(ends)
-        .map(|(from, to)| &patch[*from..to])
-        .collect()
+    starts.iter().zip(ends).map(|(from, to)| &patch[*from..to]).collect()
 }
 
 #[cfg(test)]
@@ -165,17 +144,8 @@ mod tests {
 
     fn changed(root: &Path, turn: &str) -> Vec<String> {
         let line = |change: Change| {
-            let Change {
-                file,
-                how,
-                added,
-                removed,
-                patch,
-            } = change;
-            format!(
-                "{file} {how:?} +{added} -{removed} {}",
-                patch.contains("\n@@ ")
-            )
+            let Change { file, how, added, removed, patch } = change;
+            format!("{file} {how:?} +{added} -{removed} {}", patch.contains("\n@@ "))
         };
         let told = told(&shell(root, SCRIPT, turn));
         assert!(!told.unknown);
@@ -206,21 +176,14 @@ mod tests {
         assert_eq!(changed(root, "t1"), first);
         shell(root, "cd project && printf 'four\n' >>a.txt", "");
         assert_eq!(changed(root, "t2"), ["a.txt Modified +1 -0 true"]);
-        assert_eq!(
-            shell(root, "cd project && git status --short", ""),
-            " M a.txt\n?? image.bin\n"
-        );
+        assert_eq!(shell(root, "cd project && git status --short", ""), " M a.txt\n?? image.bin\n");
     }
 
     #[test]
     fn a_folder_without_a_repository_of_its_own_has_no_changes() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        shell(
-            root,
-            "git init -q . && mkdir project && touch project/a",
-            "",
-        );
+        shell(root, "git init -q . && mkdir project && touch project/a", "");
         assert_eq!(changed(root, "t1"), Vec::<String>::new());
     }
 

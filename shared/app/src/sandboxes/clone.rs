@@ -36,26 +36,17 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         let sandbox = self.find(key, generation).await?;
         if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown {
-                seen: "the sandbox is not running".to_owned(),
-            });
+            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
         }
         let environment = BTreeMap::from([(REPO.to_owned(), clone_address(repo))]);
         let timeout = Duration::from_millis(within_ms);
-        let ran = self
-            .provider
-            .exec(&sandbox, CLONE_SCRIPT, &environment, timeout)
-            .await;
+        let ran = self.provider.exec(&sandbox, CLONE_SCRIPT, &environment, timeout).await;
         match ran {
-            Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned {
-                left_out: left_out(&ran.text),
-            }),
-            Ok(ran) => Ok(Event::NotCloned {
-                why: why(&ran.text),
-            }),
-            Err(error) if error.kind == ErrorKind::CommandTimeout => Ok(Event::NotCloned {
-                why: NotCloned::TooLong,
-            }),
+            Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned { left_out: left_out(&ran.text) }),
+            Ok(ran) => Ok(Event::NotCloned { why: why(&ran.text) }),
+            Err(error) if error.kind == ErrorKind::CommandTimeout => {
+                Ok(Event::NotCloned { why: NotCloned::TooLong })
+            }
             Err(error) => Err(error.failure),
         }
     }
@@ -68,10 +59,7 @@ fn left_out(text: &str) -> LeftOut {
         let paths = lines.filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t'));
         paths.take(LEFT_OUT_MAX).map(str::to_owned).collect()
     };
-    LeftOut {
-        submodules: listed("submodule"),
-        large: listed("large"),
-    }
+    LeftOut { submodules: listed("submodule"), large: listed("large") }
 }
 
 /// What git's words mean (git 2.39; a host that wants a login for what is not there asks for a user name).
@@ -106,9 +94,7 @@ fn why(words: &str) -> NotCloned {
         let reason = words.lines().find(|line| line.starts_with("fatal:"));
         let last = || words.lines().rev().find(|line| !line.trim().is_empty());
         let seen = redact(&one_line(reason.or_else(last).unwrap_or("nothing")));
-        NotCloned::Other {
-            seen: shorten(&seen, SEEN_UNITS_MAX),
-        }
+        NotCloned::Other { seen: shorten(&seen, SEEN_UNITS_MAX) }
     }
 }
 
@@ -143,9 +129,7 @@ mod tests {
         git(&["commit", "-q", "--allow-empty", "-m", "Start"]);
         assert_eq!(
             cloned(),
-            Some(NotCloned::Other {
-                seen: "an empty repository stands in its place".to_owned()
-            })
+            Some(NotCloned::Other { seen: "an empty repository stands in its place".to_owned() })
         );
         // A repository that is empty where it comes from has been cloned all the same, and so has one with files.
         git(&["remote", "add", "origin", "https://nowhere.invalid/a/b"]);
@@ -195,10 +179,7 @@ mod tests {
                 "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
                 NotCloned::NotFound,
             ),
-            (
-                "fatal: repository 'https://x/y/' not found",
-                NotCloned::NotFound,
-            ),
+            ("fatal: repository 'https://x/y/' not found", NotCloned::NotFound),
             (
                 "fatal: unable to access 'https://nowhere.invalid/a/b/': Could not resolve host: nowhere.invalid",
                 NotCloned::Unreachable,
@@ -209,9 +190,7 @@ mod tests {
             ),
             (
                 "Cloning\nfatal: the remote end hung up\n\nPlease make sure you have the correct access rights\n",
-                NotCloned::Other {
-                    seen: "fatal: the remote end hung up".to_owned(),
-                },
+                NotCloned::Other { seen: "fatal: the remote end hung up".to_owned() },
             ),
         ] {
             assert_eq!(why(words), expected, "{words}");

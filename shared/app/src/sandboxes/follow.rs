@@ -73,11 +73,7 @@ pub(super) async fn follow<B: RunContext>(
         if !matches!(failure, Failure::SandboxDown { .. }) {
             return Err(failure);
         }
-        cuts = if watch.run.is_caught_up() {
-            1
-        } else {
-            cuts + 1
-        };
+        cuts = if watch.run.is_caught_up() { 1 } else { cuts + 1 };
         if cuts >= CUTS_MAX {
             return Err(failure);
         }
@@ -178,11 +174,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             run,
             looked: Instant::now(),
             asked_marks: None,
-            others: Others {
-                looked: Instant::now(),
-                pause_ms: OTHERS_SOON_MS,
-                seen: 0,
-            },
+            others: Others { looked: Instant::now(), pause_ms: OTHERS_SOON_MS, seen: 0 },
             kept_alive: None,
             waiting: 0,
             moved: None,
@@ -207,11 +199,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         // Once for each of the intervals, whoever looks.
         let interval = |at_ms: Ms| at_ms / KEEP_ALIVE_MS;
         let now_ms = self.context.now_ms();
-        if self
-            .what
-            .seen_at_ms
-            .is_none_or(|at| interval(at) != interval(now_ms))
-        {
+        if self.what.seen_at_ms.is_none_or(|at| interval(at) != interval(now_ms)) {
             self.keep_alive().await;
         }
         self.show().await;
@@ -226,10 +214,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     fn seen(&self) -> Seen {
-        Seen {
-            card: self.shown.clone(),
-            doubt: self.doubt,
-        }
+        Seen { card: self.shown.clone(), doubt: self.doubt }
     }
 
     /// One connection, until there is something to tell or it breaks.
@@ -295,11 +280,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         let behind = u64::try_from(self.waiting).unwrap_or(u64::MAX);
         let others = &mut self.others;
         others.looked = Instant::now();
-        (others.seen, others.pause_ms) = if waiting > behind {
-            (others.seen + 1, OTHERS_SOON_MS)
-        } else {
-            (0, OTHERS_MS)
-        };
+        (others.seen, others.pause_ms) =
+            if waiting > behind { (others.seen + 1, OTHERS_SOON_MS) } else { (0, OTHERS_MS) };
         others.seen >= OTHERS_SEEN
     }
 
@@ -346,9 +328,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         self.kept_alive = Some(Instant::now());
-        let told = self
-            .sandboxes
-            .keep_alive(self.target.sandbox, self.what.generation);
+        let told = self.sandboxes.keep_alive(self.target.sandbox, self.what.generation);
         let bound = Duration::from_millis(KEEP_ALIVE_CALL_MS_MAX);
         match timeout(bound, told).await {
             Ok(Ok(())) => {}
@@ -372,20 +352,10 @@ impl<'a, B: RunContext> Watch<'a, B> {
             .iter()
             .find(|ask| !ask.settled && !open.iter().any(|(id, _)| *id == ask.id));
         if let Some(ask) = closed {
-            let settlement = self
-                .context
-                .flags(self.target.thread)
-                .await
-                .settled
-                .remove(&ask.id);
-            return Some(Event::AskClosed {
-                id: ask.id.clone(),
-                settlement,
-            });
+            let settlement = self.context.flags(self.target.thread).await.settled.remove(&ask.id);
+            return Some(Event::AskClosed { id: ask.id.clone(), settlement });
         }
-        let news = open
-            .into_iter()
-            .find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
+        let news = open.into_iter().find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
         news.map(|(id, about)| Event::Asked { id, about })
     }
 
@@ -402,11 +372,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
 
     /// Looks whether the run is over, when something suggests it or it is time.
     async fn look(&mut self) -> Result<Option<Event>, AgentError> {
-        let pause_ms = if self.doubt.is_some() {
-            DOUBT_LOOK_MS
-        } else {
-            LOOK_MS
-        };
+        let pause_ms = if self.doubt.is_some() { DOUBT_LOOK_MS } else { LOOK_MS };
         if !self.run.suggests_end() && elapsed_ms(self.looked) < pause_ms {
             return Ok(None);
         }
@@ -512,9 +478,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             ends_ms: picture.ends_ms,
             ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
         };
-        let showing = self
-            .context
-            .show(self.target.thread, &self.what.card_kind, at, card);
+        let showing = self.context.show(self.target.thread, &self.what.card_kind, at, card);
         match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
             Ok(stands) => self.moved = stands,
             Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),
@@ -546,11 +510,7 @@ fn steer(flags: &ControlFlags, turn: &TurnId, known: &[TurnId]) -> Option<Event>
     let mut waiting = flags.waiting().into_iter().filter(wanted);
     waiting.find_map(|(id, queued)| {
         let by = flags.now.get(id)?.clone();
-        Some(Event::SteerSeen {
-            turn: id.clone(),
-            queued: queued.clone(),
-            by,
-        })
+        Some(Event::SteerSeen { turn: id.clone(), queued: queued.clone(), by })
     })
 }
 

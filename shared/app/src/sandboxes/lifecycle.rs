@@ -40,19 +40,14 @@ impl Sandboxes {
         generation: u32,
         snapshot: Option<&str>,
     ) -> Done {
-        let snapshot = snapshot
-            .map(|name| self.usable(sandbox, name))
-            .transpose()?;
+        let snapshot = snapshot.map(|name| self.usable(sandbox, name)).transpose()?;
         // A sandbox whose server could not be started for want of a key would be made for nothing.
         let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
             Secrets::Outside(kept) => names(&kept),
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
-        let spec = SandboxSpec {
-            secrets: &secrets,
-            snapshot: snapshot.as_ref(),
-        };
+        let spec = SandboxSpec { secrets: &secrets, snapshot: snapshot.as_ref() };
         seen(self.provider.ensure(sandbox, generation, spec).await)
     }
 
@@ -96,10 +91,7 @@ impl Sandboxes {
         let listed = listed.map_err(|e| e.failure)?;
         match why_not_gone(&name, &listed, self.provider.listed_max()) {
             None => Ok(Event::Observed(SandboxState::Gone)),
-            Some(seen) => Err(Failure::Wait {
-                after_ms: 0,
-                seen: seen.to_owned(),
-            }),
+            Some(seen) => Err(Failure::Wait { after_ms: 0, seen: seen.to_owned() }),
         }
     }
 

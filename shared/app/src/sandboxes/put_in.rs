@@ -51,10 +51,7 @@ impl Sandboxes {
         let mut is_good = None;
         loop {
             let bound = Duration::from_millis(ASK_MS_MAX);
-            let ran = self
-                .provider
-                .exec(sandbox, SCRIPT, &environment, bound)
-                .await;
+            let ran = self.provider.exec(sandbox, SCRIPT, &environment, bound).await;
             let Ok(ran) = ran else { return true };
             let (said, status) = ran.text.rsplit_once('\n').unwrap_or_default();
             if status.trim() != "401" {

@@ -32,13 +32,11 @@ impl Sandboxes {
         let agent = self.agent_in(target, generation).await?;
         let reported = agent.changes(session, message).await;
         let Reported { changes, may_lack } = reported.map_err(|e| e.failure)?;
-        Ok(Event::Changed(
-            if may_lack && self.has_odd_name(target, generation).await {
-                Changes::unread()
-            } else {
-                changes
-            },
-        ))
+        Ok(Event::Changed(if may_lack && self.has_odd_name(target, generation).await {
+            Changes::unread()
+        } else {
+            changes
+        }))
     }
 
     pub(crate) async fn list_artifacts(
@@ -47,10 +45,7 @@ impl Sandboxes {
         generation: u32,
     ) -> Result<Event, Failure> {
         let sandbox = self.find(target.sandbox, generation).await?;
-        let script = format!(
-            "bytes={}\n{LIST_SCRIPT}",
-            self.settings.limits.artifact_bytes
-        );
+        let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.artifact_bytes);
         let timeout = Duration::from_millis(LIST_MS_MAX);
         let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
         let ran = self
@@ -82,11 +77,7 @@ impl Sandboxes {
         let sandbox = self.provider.find(&name).await.map_err(unread)?;
         let (at, folder) = (target.workspace.path(), bobbin_core::artifacts::FOLDER);
         let path = format!("{at}/{folder}/{}", file.path);
-        let bytes = self
-            .provider
-            .get_file(&sandbox, &path)
-            .await
-            .map_err(unread)?;
+        let bytes = self.provider.get_file(&sandbox, &path).await.map_err(unread)?;
         // It may have grown since it was listed.
         if bytes.len() as u64 > self.settings.limits.artifact_bytes {
             return Err("has become too large".to_owned());

@@ -55,9 +55,7 @@ impl Sandboxes {
                 failure @ (Failure::SandboxGone
                 | Failure::NonRecoverable { .. }
                 | Failure::Outage { .. }) => failure,
-                _ => Failure::SandboxDown {
-                    seen: error.to_string(),
-                },
+                _ => Failure::SandboxDown { seen: error.to_string() },
             }),
         }
     }
@@ -88,15 +86,11 @@ impl Sandboxes {
         }
         let sandbox = sandbox.map_err(|e| e.failure)?;
         running(&sandbox)?;
-        let Launch {
-            script,
-            mut environment,
-        } = self.launch(key, generation, restart)?;
+        let Launch { script, mut environment } = self.launch(key, generation, restart)?;
         let held = self.keys_for(&sandbox, &keys).await?;
         environment.extend(held.clone());
         let started = async {
-            self.run_start_script(&sandbox, &script, &environment)
-                .await?;
+            self.run_start_script(&sandbox, &script, &environment).await?;
             Ok::<_, Failure>(self.healthy_within(&*agent, within_ms).await)
         };
         let looked = async { !is_new || self.puts_secrets_in(&sandbox, &keys, &held).await };
@@ -125,16 +119,12 @@ impl Sandboxes {
         let sandbox = self.find(key, generation).await?;
         running(&sandbox)?;
         let launch = self.launch(key, generation, false)?;
-        self.run_start_script(&sandbox, &launch.script, &launch.environment)
-            .await?;
+        self.run_start_script(&sandbox, &launch.script, &launch.environment).await?;
         Ok(Event::Healthy)
     }
 
     fn launch(&self, key: &SandboxKey, generation: u32, restart: bool) -> Result<Launch, Failure> {
-        let bearer = Bearer {
-            sandbox: key.clone(),
-            generation,
-        };
+        let bearer = Bearer { sandbox: key.clone(), generation };
         let tenant = key.tenant().to_string();
         self.runtime.launch(LaunchInputs {
             restart,
@@ -169,21 +159,16 @@ impl Sandboxes {
         environment: &BTreeMap<String, String>,
     ) -> Result<(), Failure> {
         let timeout = Duration::from_millis(START_MS_MAX);
-        let ran = self
-            .provider
-            .exec(sandbox, script, environment, timeout)
-            .await;
+        let ran = self.provider.exec(sandbox, script, environment, timeout).await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(()),
             Ok(ran) => Err(match self.runtime.not_launched(ran.exit_code) {
                 Some(failure) => failure,
-                None => Failure::ResumeFailed {
-                    seen: self.sayable(&ran.text, environment),
-                },
+                None => Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) },
             }),
-            Err(error) if error.kind == ErrorKind::CommandTimeout => Err(Failure::ResumeFailed {
-                seen: "the start script ran over its time".to_owned(),
-            }),
+            Err(error) if error.kind == ErrorKind::CommandTimeout => {
+                Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
+            }
             Err(error) => Err(error.failure),
         }
     }
@@ -196,9 +181,8 @@ impl Sandboxes {
     ) -> Result<BTreeMap<String, String>, Failure> {
         let is_outside = |key: &&ModelKey| sandbox.has_placeholders() && !key.hosts.is_empty();
         let inside = keys.iter().filter(|key| !is_outside(key));
-        let mut held: BTreeMap<String, String> = inside
-            .map(|key| (key.variable.to_owned(), key.value.clone()))
-            .collect();
+        let mut held: BTreeMap<String, String> =
+            inside.map(|key| (key.variable.to_owned(), key.value.clone())).collect();
         if sandbox.has_placeholders()
             && let Secrets::Outside(placeholders) = &self.keep(keys).await?
         {
@@ -218,11 +202,7 @@ impl Sandboxes {
     ) -> String {
         let script = self.runtime.last_words();
         let timeout = Duration::from_millis(START_MS_MAX);
-        match self
-            .provider
-            .exec(sandbox, script, &BTreeMap::new(), timeout)
-            .await
-        {
+        match self.provider.exec(sandbox, script, &BTreeMap::new(), timeout).await {
             Ok(ran) if !ran.text.trim().is_empty() => {
                 format!("Its last words: {}", self.sayable(&ran.text, environment))
             }
@@ -234,26 +214,15 @@ impl Sandboxes {
     /// Words of the sandbox without the secrets that it was given.
     fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
         let mut words = words.to_owned();
-        let secret = |name: &&String| {
-            ["_KEY", "_PASSWORD", "_TOKEN"]
-                .iter()
-                .any(|end| name.ends_with(end))
-        };
-        for value in environment
-            .iter()
-            .filter(|(name, _)| secret(name))
-            .map(|(_, value)| value)
-        {
+        let secret =
+            |name: &&String| ["_KEY", "_PASSWORD", "_TOKEN"].iter().any(|end| name.ends_with(end));
+        for value in environment.iter().filter(|(name, _)| secret(name)).map(|(_, value)| value) {
             if value.len() >= 8 {
                 words = words.replace(value.as_str(), "***");
             }
         }
         let words = redact(words.trim()).replace('\n', " · ");
-        let from = words
-            .char_indices()
-            .rev()
-            .nth(LAST_WORDS_CHARS_MAX - 1)
-            .map_or(0, |(at, _)| at);
+        let from = words.char_indices().rev().nth(LAST_WORDS_CHARS_MAX - 1).map_or(0, |(at, _)| at);
         words[from..].to_owned()
     }
 }
@@ -262,9 +231,7 @@ fn running(sandbox: &Sandbox) -> Result<(), Failure> {
     if sandbox.state == SandboxState::Running {
         return Ok(());
     }
-    Err(Failure::SandboxDown {
-        seen: "the sandbox is not running".to_owned(),
-    })
+    Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() })
 }
 
 /// The same with any way to look, with the preview fetched anew or not, and with how often it was asked.

@@ -17,10 +17,7 @@ impl Sandboxes {
         chosen: Option<&str>,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let conversation = Conversation {
-            thread: target.thread,
-            since_ms,
-        };
+        let conversation = Conversation { thread: target.thread, since_ms };
         let found = agent.ensure_session(conversation, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })

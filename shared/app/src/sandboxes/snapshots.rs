@@ -16,10 +16,7 @@ use super::lifecycle::Done;
 
 impl Sandboxes {
     fn stack(&self) -> Stack<'_> {
-        Stack {
-            name: &self.settings.stack,
-            id: &self.settings.stack_id,
-        }
+        Stack { name: &self.settings.stack, id: &self.settings.stack_id }
     }
 
     /// The snapshot of this name, if a sandbox of that tenant may begin with it: it holds what another one held.
@@ -54,33 +51,23 @@ impl Sandboxes {
                 Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
                 Ok(SnapshotState::Failed { reason }) => failed(&reason),
                 Ok(SnapshotState::Absent) => failed("the provider made none, and does not say why"),
-                Err(ProviderError {
-                    kind: ErrorKind::WrongState,
-                    ..
-                }) => failed("the sandbox has to be started first"),
-                Err(ProviderError {
-                    kind: ErrorKind::SnapshotsFull,
-                    ..
-                }) => failed("there is no room for another snapshot: delete one first"),
+                Err(ProviderError { kind: ErrorKind::WrongState, .. }) => {
+                    failed("the sandbox has to be started first")
+                }
+                Err(ProviderError { kind: ErrorKind::SnapshotsFull, .. }) => {
+                    failed("there is no room for another snapshot: delete one first")
+                }
                 Err(error) => Err(error.failure),
             }
         };
-        seen.map(|seen| Event::SnapshotSeen {
-            name: name.to_string(),
-            seen,
-        })
+        seen.map(|seen| Event::SnapshotSeen { name: name.to_string(), seen })
     }
 
     pub(super) async fn delete_snapshot(&self, name: &str) -> Done {
         // What is no name of ours is nobody's to delete.
         if let Some(known) = SnapshotName::parse(self.stack(), name) {
-            self.provider
-                .delete_snapshot(&known)
-                .await
-                .map_err(|e| e.failure)?;
+            self.provider.delete_snapshot(&known).await.map_err(|e| e.failure)?;
         }
-        Ok(Event::SnapshotDeleted {
-            name: name.to_owned(),
-        })
+        Ok(Event::SnapshotDeleted { name: name.to_owned() })
     }
 }

@@ -62,11 +62,8 @@ impl Sandboxes {
             hosts: key.hosts.clone(),
             owner: self.settings.keys_of.clone(),
         };
-        let secrets: Vec<HostedSecret> = keys
-            .iter()
-            .filter(|key| !key.hosts.is_empty())
-            .map(hosted)
-            .collect();
+        let secrets: Vec<HostedSecret> =
+            keys.iter().filter(|key| !key.hosts.is_empty()).map(hosted).collect();
         let kept = self.provider.keep_secrets(&secrets).await?;
         if let Secrets::Nowhere { seen } = &kept {
             tracing::warn!(

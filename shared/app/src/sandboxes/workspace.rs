@@ -102,19 +102,14 @@ impl Sandboxes {
     ) -> Result<Result<Workplace, NoWorkspace>, Failure> {
         let sandbox = self.find(key, generation).await?;
         if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown {
-                seen: "the sandbox is not running".to_owned(),
-            });
+            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
         }
         let name = thread.short_hash();
         let environment = [(WORKSPACE.to_owned(), name.clone())].into();
         let fit = self.runtime.fit_workspace();
         let script = format!("fit() {{\n{fit}\n}}\n{WORKSPACE_SCRIPT}");
         let timeout = Duration::from_millis(within_ms);
-        let ran = self
-            .provider
-            .exec(&sandbox, &script, &environment, timeout)
-            .await;
+        let ran = self.provider.exec(&sandbox, &script, &environment, timeout).await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(workplace(&ran.text, &name)),
             Ok(ran) if ran.exit_code == EXIT_HELD => Err(Failure::Wait {
@@ -139,28 +134,21 @@ pub(super) fn event(made: Result<Workplace, NoWorkspace>) -> Event {
             return Event::NoWorkspace { why };
         }
     };
-    Event::WorkspaceReady {
-        directory: workspace.path().to_owned(),
-        branch,
-    }
+    Event::WorkspaceReady { directory: workspace.path().to_owned(), branch }
 }
 
 fn last_line(words: &str) -> &str {
     let lines = words.lines().rev();
-    lines
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or("nothing")
+    lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing")
 }
 
 /// What the script has told.
 fn workplace(words: &str, name: &str) -> Result<Workplace, NoWorkspace> {
     let (kind, directory) = last_line(words).split_once(' ').unwrap_or_default();
     match (kind, Workspace::own(directory)) {
-        ("worktree", Some(workspace)) => Ok(Workplace::Worktree {
-            workspace,
-            branch: format!("bobbin/{name}"),
-        }),
+        ("worktree", Some(workspace)) => {
+            Ok(Workplace::Worktree { workspace, branch: format!("bobbin/{name}") })
+        }
         ("plain", Some(workspace)) => Ok(Workplace::Folder { workspace }),
         _ => Err(why(words)),
     }
@@ -174,9 +162,7 @@ fn why(words: &str) -> NoWorkspace {
     } else if says(&["'refs/heads/bobbin' exists"]) {
         NoWorkspace::BranchInTheWay
     } else {
-        NoWorkspace::Other {
-            seen: shorten(&redact(&one_line(last_line(words))), SEEN_UNITS_MAX),
-        }
+        NoWorkspace::Other { seen: shorten(&redact(&one_line(last_line(words))), SEEN_UNITS_MAX) }
     }
 }
 
@@ -197,11 +183,7 @@ mod tests {
     fn script(root: &Path) -> Command {
         let mut command = Command::new("sh");
         let text = format!("fit() {{\n:\n}}\n{WORKSPACE_SCRIPT}");
-        command
-            .args(["-c", &text])
-            .current_dir(root)
-            .env(WORKSPACE, NAME)
-            .stdin(Stdio::null());
+        command.args(["-c", &text]).current_dir(root).env(WORKSPACE, NAME).stdin(Stdio::null());
         command
     }
 
@@ -258,10 +240,7 @@ mod tests {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         assert_eq!(made(&root), worktree(&root));
-        assert_eq!(
-            git(&own, &["branch", "--show-current"]),
-            format!("bobbin/{NAME}")
-        );
+        assert_eq!(git(&own, &["branch", "--show-current"]), format!("bobbin/{NAME}"));
         std::fs::write(own.join("0.txt"), "mine").unwrap();
         assert_eq!(made(&root), worktree(&root));
         assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
@@ -280,11 +259,8 @@ mod tests {
         let hooks = root.join("project/.git/hooks");
         std::fs::create_dir_all(&hooks).unwrap();
         let hook = hooks.join("post-checkout");
-        std::fs::write(
-            &hook,
-            format!("#!/bin/sh\ntouch {}\n", root.join("ran").display()),
-        )
-        .unwrap();
+        std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", root.join("ran").display()))
+            .unwrap();
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(made(&root), worktree(&root));
         assert!(!root.join("ran").exists());
@@ -307,11 +283,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(ms));
             // Its children too: git itself is what must not come to an end.
             let kill = format!("kill -KILL -{}", tried.id());
-            Command::new("sh")
-                .args(["-c", &kill])
-                .stderr(Stdio::null())
-                .status()
-                .unwrap();
+            Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status().unwrap();
             if tried.wait().unwrap().success() {
                 whole_before += 1;
             } else {
@@ -319,23 +291,13 @@ mod tests {
             }
             assert_eq!(made(&root), worktree(&root), "after {ms} ms");
             assert_eq!(git(&own, &["status", "--short"]), "", "after {ms} ms");
-            assert_eq!(
-                std::fs::read_dir(&own).unwrap().count(),
-                201,
-                "after {ms} ms"
-            );
-            git(
-                &root.join("project"),
-                &["worktree", "remove", "--force", own.to_str().unwrap()],
-            );
+            assert_eq!(std::fs::read_dir(&own).unwrap().count(), 201, "after {ms} ms");
+            git(&root.join("project"), &["worktree", "remove", "--force", own.to_str().unwrap()]);
             if ms % 2 == 0 {
                 // Of a git that was killed. In a sandbox it may be that of somebody's git which runs, so the script leaves it.
                 let lock = root.join("project/.git/packed-refs.lock");
                 let _ = std::fs::remove_file(lock);
-                git(
-                    &root.join("project"),
-                    &["branch", "-qD", &format!("bobbin/{NAME}")],
-                );
+                git(&root.join("project"), &["branch", "-qD", &format!("bobbin/{NAME}")]);
             }
         }
         assert!(cut_off > 0, "{whole_before} tries were never cut off");
@@ -403,17 +365,13 @@ mod tests {
         let kept = tempfile::tempdir().unwrap();
         let root = kept.path().canonicalize().unwrap();
         let own = root.join("workspaces").join(NAME);
-        let folder = Ok(Workplace::Folder {
-            workspace: Workspace::own(own.to_str().unwrap()).unwrap(),
-        });
+        let folder =
+            Ok(Workplace::Folder { workspace: Workspace::own(own.to_str().unwrap()).unwrap() });
         assert_eq!(made(&root), folder);
         // The empty repository that a server is started in is none.
         std::fs::create_dir(root.join("project")).unwrap();
         git(&root.join("project"), &["init", "-q"]);
-        git(
-            &root.join("project"),
-            &["commit", "-q", "--allow-empty", "-m", "Start"],
-        );
+        git(&root.join("project"), &["commit", "-q", "--allow-empty", "-m", "Start"]);
         std::fs::remove_dir_all(&own).unwrap();
         assert_eq!(made(&root), folder);
         assert_eq!(git(&own, &["log", "--format=%s"]), "Start");

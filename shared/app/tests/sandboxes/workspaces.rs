@@ -86,10 +86,7 @@ async fn at_work(watch: &mut Box<dyn RunWatch>) {
 
 /// A thread's first conversation.
 const fn conversation(thread: &ThreadKey) -> Conversation<'_> {
-    Conversation {
-        thread,
-        since_ms: 0,
-    }
+    Conversation { thread, since_ms: 0 }
 }
 
 /// Looks at a run until it has ended.
@@ -122,15 +119,11 @@ async fn server(scene: &Scene) -> (Http, bobbin_core::endpoint::Endpoint, String
 async fn worker(scene: &Scene, thread: &str) -> Worker {
     let thread = ThreadKey::discord("1", thread).unwrap();
     let make = async || {
-        let made = scene
-            .sandboxes
-            .make_workspace(&scene.sandbox, GENERATION, &thread, MAKE_MS_MAX);
+        let made = scene.sandboxes.make_workspace(&scene.sandbox, GENERATION, &thread, MAKE_MS_MAX);
         made.await.unwrap().unwrap()
     };
     let made = make().await;
-    let Workplace::Worktree { workspace, branch } = made.clone() else {
-        panic!("{made:?}")
-    };
+    let Workplace::Worktree { workspace, branch } = made.clone() else { panic!("{made:?}") };
     assert_eq!(branch, format!("bobbin/{}", thread.short_hash()));
     assert_eq!(make().await, made, "a repeat finds it");
     let (http, endpoint, password) = server(scene).await;
@@ -141,23 +134,12 @@ async fn worker(scene: &Scene, thread: &str) -> Worker {
     });
     let agent = runtime(&models(&scene.model)).connect(http, endpoint, &password, refresh);
     let agent = agent.in_workspace(&workspace);
-    let session = agent
-        .ensure_session(conversation(&thread), None, None)
-        .await
-        .unwrap();
+    let session = agent.ensure_session(conversation(&thread), None, None).await.unwrap();
     assert_eq!(
-        agent
-            .ensure_session(conversation(&thread), None, None)
-            .await
-            .as_ref(),
+        agent.ensure_session(conversation(&thread), None, None).await.as_ref(),
         Ok(&session)
     );
-    Worker {
-        thread,
-        workspace,
-        agent,
-        session,
-    }
+    Worker { thread, workspace, agent, session }
 }
 
 /// The event stream of a workspace, open.
@@ -198,8 +180,7 @@ async fn told_of(stream: &mut reqwest::Response) -> BTreeSet<String> {
     }
     assert!(text.contains("server.connected"), "{text}");
     let ids = text.split("\"sessionID\":\"").skip(1);
-    ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
-        .collect()
+    ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
 }
 
 fn files(folder: &Path) -> Vec<String> {
@@ -216,21 +197,13 @@ fn files(folder: &Path) -> Vec<String> {
 async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
     let changes = worker.agent.changes(&worker.session, &ids.message).await;
     let changes = changes.map(|reported| reported.changes);
-    changes
-        .unwrap()
-        .files
-        .into_iter()
-        .map(|change| change.file)
-        .collect()
+    changes.unwrap().files.into_iter().map(|change| change.file).collect()
 }
 
 /// A new sandbox with a repository, and its server.
 async fn with_repository(scene: &Scene) {
     scene
-        .perform(Effect::Sandbox(SandboxEffect::Create {
-            generation: GENERATION,
-            snapshot: None,
-        }))
+        .perform(Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None }))
         .await;
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.perform(clone("acme/api")).await, whole());
@@ -253,13 +226,8 @@ async fn session(scene: &Scene) -> String {
 
 /// A run that goes on for long, and has begun.
 async fn slow(scene: &Scene, turn: &str) -> PromptIds {
-    let ids = scene
-        .send(turn, "slow: 60 a b c d e f g h i j k l", FIRST)
-        .await;
-    let slice = Follow {
-        until_ms: now_ms() + 1_500,
-        ..scene.follow(&ids)
-    };
+    let ids = scene.send(turn, "slow: 60 a b c d e f g h i j k l", FIRST).await;
+    let slice = Follow { until_ms: now_ms() + 1_500, ..scene.follow(&ids) };
     let followed = scene.perform(Effect::Agent(AgentEffect::Follow(slice)));
     assert_eq!(followed.await, still_running());
     ids
@@ -270,9 +238,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let of_the_first = session(scene).await;
     // Another thread, which shares the sandbox.
     let guest = ThreadKey::discord("1", "51").unwrap();
-    let made = scene
-        .sandboxes
-        .make_workspace(&scene.sandbox, GENERATION, &guest, MAKE_MS_MAX);
+    let made = scene.sandboxes.make_workspace(&scene.sandbox, GENERATION, &guest, MAKE_MS_MAX);
     let made = made.await.unwrap().unwrap();
     scene.thread = guest;
     scene.workspace = made.workspace().clone();
@@ -296,9 +262,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
         }))
         .await;
     server.abort();
-    let Event::Attached { images, missed, .. } = attached else {
-        panic!("{attached:?}")
-    };
+    let Event::Attached { images, missed, .. } = attached else { panic!("{attached:?}") };
     assert_eq!((missed, images.len()), (Vec::new(), 1));
     assert!(own.join(&images[0].path).exists());
     let ids = PromptIds::mint(&scene.thread, &"w1".into(), now_ms());
@@ -325,18 +289,11 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
                 ask: echo x >asked.txt";
     let ids = scene.send("w2", text, FIRST).await;
     let mut open = asked(scene, &ids).await;
-    let settled = scene.sandboxes.settle(
-        scene.target(),
-        GENERATION,
-        (&open.id, &open.about),
-        &Choice::Once,
-    );
+    let settled =
+        scene.sandboxes.settle(scene.target(), GENERATION, (&open.id, &open.about), &Choice::Once);
     assert_eq!(settled.await, Ok(()));
     open.settled = true;
-    let rest = Follow {
-        asks: vec![open],
-        ..scene.follow(&ids)
-    };
+    let rest = Follow { asks: vec![open], ..scene.follow(&ids) };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Completed);
     assert_eq!(scene.find(&ids).await, PromptState::Taken);
     let changes = scene
@@ -346,23 +303,14 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
             message: ids.message.clone(),
         }))
         .await;
-    let Event::Changed(changes) = changes else {
-        panic!("{changes:?}")
-    };
+    let Event::Changed(changes) = changes else { panic!("{changes:?}") };
     let changed: Vec<&str> = changes.files.iter().map(|one| one.file.as_str()).collect();
     assert_eq!(changed, ["asked.txt", "own.txt"]);
-    let listed = scene
-        .perform(Effect::Agent(AgentEffect::ListArtifacts {
-            generation: GENERATION,
-        }))
-        .await;
-    let Event::Listed(shown) = listed else {
-        panic!("{listed:?}")
-    };
+    let listed =
+        scene.perform(Effect::Agent(AgentEffect::ListArtifacts { generation: GENERATION })).await;
+    let Event::Listed(shown) = listed else { panic!("{listed:?}") };
     assert_eq!(shown.len(), 1, "{shown:?}");
-    let bytes = scene
-        .sandboxes
-        .fetch_artifact(scene.target(), GENERATION, &shown[0]);
+    let bytes = scene.sandboxes.fetch_artifact(scene.target(), GENERATION, &shown[0]);
     assert_eq!(bytes.await.unwrap(), b"shown");
     assert_eq!(files(&own), ["README.md", "asked.txt", "output", "own.txt"]);
     assert_eq!(files(&scene.home().join("project")), ["README.md"]);
@@ -378,10 +326,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let id = open.id.clone();
     assert_eq!(scene.perform(decline).await, Event::Declined { id });
     open.settled = true;
-    let rest = Follow {
-        asks: vec![open],
-        ..scene.follow(&ids)
-    };
+    let rest = Follow { asks: vec![open], ..scene.follow(&ids) };
     scene.finished(rest).await;
     assert!(!own.join("refused.txt").exists());
     let aborted = async |ids: &PromptIds| scene.finished(scene.follow(ids)).await.end;
@@ -396,9 +341,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     assert_eq!(aborted(&ids).await, RunEnd::Aborted);
     let ids = slow(scene, "w5").await;
     let (session, turn) = (scene.session.clone().into(), [ids.message.clone()]);
-    let ended = scene
-        .sandboxes
-        .abort_answering(scene.target(), GENERATION, &session, &turn);
+    let ended = scene.sandboxes.abort_answering(scene.target(), GENERATION, &session, &turn);
     assert_eq!(ended.await, Ok(()));
     assert_eq!(aborted(&ids).await, RunEnd::Aborted);
     let ids = slow(scene, "w6").await;
@@ -422,47 +365,24 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     let mut of_common = listen(scene, &Workspace::Common).await;
 
     // Both at the same time: the first goes on for long, the second asks.
-    let first = one
-        .ask(
-            scene,
-            "1",
-            "write: one.txt of one\nslow: 60 a b c d e f g h i j k l",
-        )
-        .await;
-    let second = two
-        .ask(scene, "2", "write: two.txt of two\nask: echo x >asked.txt")
-        .await;
+    let first =
+        one.ask(scene, "1", "write: one.txt of one\nslow: 60 a b c d e f g h i j k l").await;
+    let second = two.ask(scene, "2", "write: two.txt of two\nask: echo x >asked.txt").await;
     let (mut first_run, mut second_run) = (one.watch(&first), two.watch(&second));
     first_run.connect().await.unwrap();
     second_run.connect().await.unwrap();
     until(&mut second_run, "an ask", |run| !run.asks().is_empty()).await;
     until(&mut first_run, "a file", |run| {
-        run.steps()
-            .0
-            .iter()
-            .any(|step| step.text == "Wrote one.txt")
+        run.steps().0.iter().any(|step| step.text == "Wrote one.txt")
     })
     .await;
     assert_eq!(first_run.asks(), [], "the ask is the other's");
     at_work(&mut first_run).await;
     at_work(&mut second_run).await;
-    let steps = |run: &dyn RunWatch| {
-        run.steps()
-            .0
-            .into_iter()
-            .map(|step| step.text)
-            .collect::<Vec<_>>()
-    };
-    assert!(
-        !steps(&*first_run)
-            .iter()
-            .any(|text| text.contains("two.txt"))
-    );
-    assert!(
-        !steps(&*second_run)
-            .iter()
-            .any(|text| text.contains("one.txt"))
-    );
+    let steps =
+        |run: &dyn RunWatch| run.steps().0.into_iter().map(|step| step.text).collect::<Vec<_>>();
+    assert!(!steps(&*first_run).iter().any(|text| text.contains("two.txt")));
+    assert!(!steps(&*second_run).iter().any(|text| text.contains("one.txt")));
     assert_eq!(told_of(&mut of_one).await, [one.session.to_string()].into());
     assert_eq!(told_of(&mut of_common).await, BTreeSet::new());
 
@@ -475,11 +395,7 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
 
     // The end of one run leaves the other where it is.
     one.agent
-        .cancel(
-            &one.session,
-            &first.message,
-            std::slice::from_ref(&first.message),
-        )
+        .cancel(&one.session, &first.message, std::slice::from_ref(&first.message))
         .await
         .unwrap();
     assert_eq!(ended(&mut first_run).await, RunEnd::Aborted);
@@ -498,10 +414,7 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
 
     // A session belongs to its workspace: a thread that works elsewhere gets another one there.
     let common = one.agent.in_workspace(&Workspace::Common);
-    let elsewhere = common
-        .ensure_session(conversation(&one.thread), None, None)
-        .await
-        .unwrap();
+    let elsewhere = common.ensure_session(conversation(&one.thread), None, None).await.unwrap();
     assert_ne!(elsewhere, one.session);
     let moved = two
         .agent
@@ -510,16 +423,12 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
         .unwrap();
     assert!(moved != one.session && moved != elsewhere);
     assert_eq!(
-        one.agent
-            .ensure_session(conversation(&one.thread), Some(&one.session), None)
-            .await,
+        one.agent.ensure_session(conversation(&one.thread), Some(&one.session), None).await,
         Ok(one.session.clone())
     );
 
     // They share the server, and its end.
-    let slow = two
-        .ask(scene, "4", "slow: 60 a b c d e f g h i j k l")
-        .await;
+    let slow = two.ask(scene, "4", "slow: 60 a b c d e f g h i j k l").await;
     let mut slow_run = two.watch(&slow);
     slow_run.connect().await.unwrap();
     until(&mut slow_run, "words", |run| run.messages() > 0).await;
@@ -528,9 +437,6 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     while slow_run.observe().await != Ok(RunState::Stopped) {
         assert!(Instant::now() < bound, "the run outlived its server");
     }
-    let kept = one
-        .agent
-        .ensure_session(conversation(&one.thread), None, None)
-        .await;
+    let kept = one.agent.ensure_session(conversation(&one.thread), None, None).await;
     assert_eq!(kept, Ok(one.session.clone()), "sessions outlive it");
 }

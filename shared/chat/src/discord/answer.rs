@@ -63,16 +63,9 @@ pub fn quote(prompt: &Prompt) -> HttpAnswer {
         n => format!("\n-# with {n} files"),
     };
     let text = bobbin_core::text::shorten(&prompt.text, QUOTE_UNITS_MAX);
-    let now = if prompt.now {
-        "\n-# for what is running now"
-    } else {
-        ""
-    };
+    let now = if prompt.now { "\n-# for what is running now" } else { "" };
     let quoted = quoted(&prompt.quotes);
-    say(&format!(
-        "{}: {text}{quoted}{now}{files}",
-        emphasised_name(&prompt.by)
-    ))
+    say(&format!("{}: {text}{quoted}{now}{files}", emphasised_name(&prompt.by)))
 }
 
 /// The last quoted message as a line below the request; empty where none is quoted.
@@ -106,10 +99,7 @@ pub fn resetting(by: &Person, keeps_files: bool) -> HttpAnswer {
 /// Somebody gives the thread's sandbox a name.
 #[must_use]
 pub fn naming(by: &Person, name: &SandboxName) -> HttpAnswer {
-    say(&format!(
-        "{} asked to call this thread's sandbox `{name}`.",
-        emphasised_name(by)
-    ))
+    say(&format!("{} asked to call this thread's sandbox `{name}`.", emphasised_name(by)))
 }
 
 /// What was clicked becomes these words, without its buttons.
@@ -160,11 +150,7 @@ pub fn form(files_max: usize) -> HttpAnswer {
     let files = json!({"type": 18, "label": "Files", "description": "Optional", "component": {
         "type": 19, "custom_id": FORM_FILES, "min_values": 0, "max_values": files_max.clamp(1, FILES_MAX), "required": false,
     }});
-    let components = if files_max == 0 {
-        vec![text, when]
-    } else {
-        vec![text, when, files]
-    };
+    let components = if files_max == 0 { vec![text, when] } else { vec![text, when, files] };
     HttpAnswer::json(
         &json!({"type": 9, "data": {"custom_id": CustomId::Say.text(), "title": "Reply to the sandbox", "components": components}}),
     )
@@ -191,10 +177,8 @@ pub fn stopping(components: &[Value], flags: u64, stop: &str) -> Option<HttpAnsw
         return None;
     }
     let mut replaced = false;
-    let components: Option<Vec<Value>> = components
-        .iter()
-        .map(|part| without_stop(part, stop, &mut replaced))
-        .collect();
+    let components: Option<Vec<Value>> =
+        components.iter().map(|part| without_stop(part, stop, &mut replaced)).collect();
     let components = components.filter(|_| replaced)?;
     Some(HttpAnswer::json(
         &json!({"type": 7, "data": mute(json!({"flags": COMPONENTS_V2, "components": components}))}),

@@ -115,33 +115,18 @@ A sandbox that is not used is paused, and wakes with the next prompt.";
 #[must_use]
 pub fn commands() -> Value {
     let mut set = vec![
-        slash(
-            SANDBOX,
-            "Give a task to a coding agent in its own sandbox",
-            {
-                let mut options = prompt(
-                    "What shall be done",
-                    &[Kind::Repo, Kind::Model, Kind::Agent],
-                );
-                options.extend(sandbox_options());
-                options
-            },
-        ),
+        slash(SANDBOX, "Give a task to a coding agent in its own sandbox", {
+            let mut options = prompt("What shall be done", &[Kind::Repo, Kind::Model, Kind::Agent]);
+            options.extend(sandbox_options());
+            options
+        }),
         slash(SAY, "Go on in this thread's sandbox", {
             let mut options = prompt("What shall happen next", &[Kind::Model, Kind::Agent]);
-            options.push(option(
-                5,
-                NOW,
-                "Send it into what is running, instead of after it",
-            ));
+            options.push(option(5, NOW, "Send it into what is running, instead of after it"));
             options
         }),
         slash(STATUS, "What this thread's sandbox is doing", Vec::new()),
-        slash(
-            DIFF,
-            "What the last task in this thread changed in the files",
-            Vec::new(),
-        ),
+        slash(DIFF, "What the last task in this thread changed in the files", Vec::new()),
         slash(
             STOP,
             "End what is running in this thread",
@@ -167,18 +152,11 @@ pub fn commands() -> Value {
                 vec![name]
             },
         ),
-        slash(
-            LIST,
-            "The sandboxes of this server that have a name",
-            Vec::new(),
-        ),
+        slash(LIST, "The sandboxes of this server that have a name", Vec::new()),
         slash(
             CONNECT,
             "Let this thread work in another sandbox",
-            vec![suggested(
-                NAME,
-                "Which one; leave it out for one of the thread's own",
-            )],
+            vec![suggested(NAME, "Which one; leave it out for one of the thread's own")],
         ),
         slash(
             DESTROY,
@@ -212,10 +190,7 @@ fn prompt(about: &str, choices: &[Kind]) -> Vec<Value> {
     words["min_length"] = json!(1);
     words["max_length"] = json!(OPTION_TEXT_UNITS_MAX);
     let file = option(11, FILE, "A file that the agent can read");
-    [words, file]
-        .into_iter()
-        .chain(choices.iter().map(|kind| choice(*kind)))
-        .collect()
+    [words, file].into_iter().chain(choices.iter().map(|kind| choice(*kind))).collect()
 }
 
 /// An option whose values are suggested while somebody types.
@@ -279,10 +254,7 @@ fn settings() -> Value {
     ]);
     let default = vec![
         what,
-        suggested(
-            VALUE,
-            "The new default; leave it out to clear the present one",
-        ),
+        suggested(VALUE, "The new default; leave it out to clear the present one"),
         channel("For this channel only; leave it out for the whole server"),
     ];
     let listed = |verb: &str| {
@@ -324,15 +296,10 @@ fn settings() -> Value {
 }
 
 fn setup() -> Value {
-    let mut provider = option(
-        3,
-        PROVIDER,
-        "Whose key; leave it out to see which there are",
-    );
+    let mut provider = option(3, PROVIDER, "Whose key; leave it out to see which there are");
     let choices = Key::OF_TENANTS.into_iter();
-    provider["choices"] = choices
-        .map(|key| json!({"name": key.brand(), "value": key.provider()}))
-        .collect();
+    provider["choices"] =
+        choices.map(|key| json!({"name": key.brand(), "value": key.provider()})).collect();
     let remove = option(5, REMOVE, "Take the key away instead of storing one");
     let sandboxes = suggested(
         SANDBOXES,
@@ -341,12 +308,7 @@ fn setup() -> Value {
     let mut setup = slash(
         SETUP,
         "See and change where new sandboxes are made, and keys of this server's own",
-        vec![
-            provider,
-            remove,
-            sandboxes,
-            channel("With sandboxes: for this channel only"),
-        ],
+        vec![provider, remove, sandboxes, channel("With sandboxes: for this channel only")],
     );
     setup["default_member_permissions"] = json!(MANAGE_SERVER);
     setup
@@ -356,12 +318,7 @@ fn setup() -> Value {
 #[must_use]
 pub fn guild_commands() -> Value {
     let mut set = commands();
-    for command in set
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object_mut)
-    {
+    for command in set.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         command.remove("contexts");
         command.remove("integration_types");
     }
@@ -392,13 +349,11 @@ pub fn differences(listed: &Value, wanted: &Value) -> Vec<Difference> {
         format!("{slash}{}", one["name"].as_str().unwrap_or_default())
     };
     let written =
-        wanted
-            .iter()
-            .filter_map(|want| match listed.iter().find(|have| same(have, want)) {
-                None => Some(Difference::Added(name(want))),
-                Some(have) if covers(have, want) => None,
-                Some(_) => Some(Difference::Changed(name(want))),
-            });
+        wanted.iter().filter_map(|want| match listed.iter().find(|have| same(have, want)) {
+            None => Some(Difference::Added(name(want))),
+            Some(have) if covers(have, want) => None,
+            Some(_) => Some(Difference::Changed(name(want))),
+        });
     let gone = listed
         .iter()
         .filter(|have| !wanted.iter().any(|want| same(have, want)))
@@ -408,9 +363,9 @@ pub fn differences(listed: &Value, wanted: &Value) -> Vec<Difference> {
 
 fn covers(have: &Value, want: &Value) -> bool {
     match (have, want) {
-        (Value::Object(have), Value::Object(want)) => want
-            .iter()
-            .all(|(name, want)| covers(have.get(name).unwrap_or(&Value::Null), want)),
+        (Value::Object(have), Value::Object(want)) => {
+            want.iter().all(|(name, want)| covers(have.get(name).unwrap_or(&Value::Null), want))
+        }
         (Value::Array(have), Value::Array(want)) => {
             have.len() == want.len() && have.iter().zip(want).all(|(have, want)| covers(have, want))
         }
@@ -444,10 +399,8 @@ mod tests {
         let sets = [&all, &of_guilds].map(|set| set.as_array().cloned().unwrap_or_default());
         for named in bobbin_core::commands::Command::ALL {
             let text = tenant.command(named);
-            let is_there = sets
-                .iter()
-                .flatten()
-                .any(|one| one["name"].as_str() == text.strip_prefix('/'));
+            let is_there =
+                sets.iter().flatten().any(|one| one["name"].as_str() == text.strip_prefix('/'));
             assert!(is_there, "{text}");
         }
     }
@@ -503,10 +456,7 @@ mod tests {
         help.expect("it is listed")["description"] = json!("Something else");
         assert_eq!(
             differences(&more, &commands()),
-            [
-                Difference::Changed("/help".to_owned()),
-                Difference::Removed("/old".to_owned())
-            ]
+            [Difference::Changed("/help".to_owned()), Difference::Removed("/old".to_owned())]
         );
         let nothing = differences(&json!({"message": "401"}), &commands());
         assert_eq!(nothing.len(), commands().as_array().map_or(0, Vec::len));

@@ -21,10 +21,9 @@ pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
         VALUE => Sought::Choice(configure::kind(command)?),
         NAME | SANDBOX_OPTION => Sought::Sandbox,
         SANDBOXES => Sought::Choice(Kind::Provider),
-        name => Kind::ALL
-            .into_iter()
-            .find(|kind| commands::word(*kind) == name)
-            .map(Sought::Choice)?,
+        name => {
+            Kind::ALL.into_iter().find(|kind| commands::word(*kind) == name).map(Sought::Choice)?
+        }
     };
     let typed = focused.value.as_ref().and_then(Value::as_str);
     Some((sought, typed.unwrap_or_default().to_owned()))
@@ -49,11 +48,8 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAns
 fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
     let typed = typed.trim().to_ascii_lowercase();
     let glance = |name: &SandboxName| known.catalogue.sandboxes.get(name);
-    let mut names: Vec<&SandboxName> = known
-        .names
-        .iter()
-        .filter(|name| name.as_str().contains(&typed))
-        .collect();
+    let mut names: Vec<&SandboxName> =
+        known.names.iter().filter(|name| name.as_str().contains(&typed)).collect();
     names.sort_by_key(|name| {
         let used = glance(name).map(|one| (one.in_use == 0, Reverse(one.last_used_ms)));
         (used.is_none(), used, name.as_str())
@@ -95,10 +91,7 @@ mod tests {
     fn lookup(kind: Kind, typed: &str) -> Lookup {
         Lookup {
             tenant: Tenant::discord("1"),
-            membership: Membership {
-                channel: "20".to_owned(),
-                ..Membership::default()
-            },
+            membership: Membership { channel: "20".to_owned(), ..Membership::default() },
             user: "4".to_owned(),
             sought: Sought::Choice(kind),
             typed: typed.to_owned(),
@@ -106,10 +99,7 @@ mod tests {
     }
 
     fn names(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> Vec<String> {
-        let known = Known {
-            catalogue: catalogue.clone(),
-            ..Known::default()
-        };
+        let known = Known { catalogue: catalogue.clone(), ..Known::default() };
         shown(lookup, settings, &known)
     }
 
@@ -135,23 +125,11 @@ mod tests {
     #[test]
     fn suggestions_fit_discord_and_begin_with_what_was_used_of_late() {
         let open = Settings::default();
-        assert_eq!(
-            names(&lookup(Kind::Model, ""), &open, &catalogue()).len(),
-            25
-        );
-        assert_eq!(
-            names(&lookup(Kind::Agent, ""), &open, &catalogue()),
-            ["build"]
-        );
+        assert_eq!(names(&lookup(Kind::Model, ""), &open, &catalogue()).len(), 25);
+        assert_eq!(names(&lookup(Kind::Agent, ""), &open, &catalogue()), ["build"]);
         assert_eq!(names(&lookup(Kind::Repo, ""), &open, &catalogue()), ["a/b"]);
-        assert_eq!(
-            names(&lookup(Kind::Repo, "me/new"), &open, &catalogue()),
-            ["me/new"]
-        );
-        assert_eq!(
-            names(&lookup(Kind::Repo, "a/b"), &open, &catalogue()),
-            ["a/b"]
-        );
+        assert_eq!(names(&lookup(Kind::Repo, "me/new"), &open, &catalogue()), ["me/new"]);
+        assert_eq!(names(&lookup(Kind::Repo, "a/b"), &open, &catalogue()), ["a/b"]);
     }
 
     #[test]
@@ -168,11 +146,8 @@ mod tests {
     #[test]
     fn sandboxes_are_suggested_with_their_state_and_last_use_and_to_nobody_who_may_not_see_them() {
         let name = |name: &str| name.parse::<SandboxName>().expect("a name");
-        let glance = |state: &str, last_used_ms| Glance {
-            state: state.to_owned(),
-            last_used_ms,
-            in_use: 0,
-        };
+        let glance =
+            |state: &str, last_used_ms| Glance { state: state.to_owned(), last_used_ms, in_use: 0 };
         let mut catalogue = Catalogue::default();
         catalogue.note_sandbox(&name("backend"), glance("stopped", 1_000));
         catalogue.note_sandbox(&name("frontend"), glance("running", 61_000));
@@ -182,10 +157,7 @@ mod tests {
             names: ["backend", "admin", "frontend"].map(name).to_vec(),
             now_ms: 121_000,
         };
-        let lookup = |typed: &str| Lookup {
-            sought: Sought::Sandbox,
-            ..lookup(Kind::Repo, typed)
-        };
+        let lookup = |typed: &str| Lookup { sought: Sought::Sandbox, ..lookup(Kind::Repo, typed) };
         let open = Settings::default();
         assert_eq!(
             shown(&lookup(""), &open, &known),
@@ -211,17 +183,11 @@ mod tests {
         );
         let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
         assert_eq!(
-            read(within(json!([
-                option("what", "agent", false),
-                option("value", "", true)
-            ]))),
+            read(within(json!([option("what", "agent", false), option("value", "", true)]))),
             Some((Sought::Choice(Kind::Agent), String::new()))
         );
         assert_eq!(read(within(json!([option("value", "", true)]))), None);
-        assert_eq!(
-            read(json!({"options": [option("prompt", "x", true)]})),
-            None
-        );
+        assert_eq!(read(json!({"options": [option("prompt", "x", true)]})), None);
         assert_eq!(read(json!({})), None);
     }
 }

@@ -30,9 +30,7 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
 
 /// What a default is of.
 pub(super) fn kind(command: &Command) -> Option<Kind> {
-    Kind::ALL
-        .into_iter()
-        .find(|kind| command.text(WHAT) == Some(commands::word(*kind)))
+    Kind::ALL.into_iter().find(|kind| command.text(WHAT) == Some(commands::word(*kind)))
 }
 
 /// Where new sandboxes are made, as `/sandbox-setup` is told it; none where it was not.
@@ -48,14 +46,11 @@ pub(super) fn place(command: &Command) -> Option<Change> {
 
 /// One change at a time, so that each has a line of its own in the record of changes.
 fn listed(command: &Command) -> Result<(List, String), &'static str> {
-    let named: Vec<(List, &str)> = [
-        (List::Channels, CHANNEL),
-        (List::People, ROLE),
-        (List::People, PERSON),
-    ]
-    .into_iter()
-    .filter_map(|(list, name)| Some((list, command.text(name)?)))
-    .collect();
+    let named: Vec<(List, &str)> =
+        [(List::Channels, CHANNEL), (List::People, ROLE), (List::People, PERSON)]
+            .into_iter()
+            .filter_map(|(list, name)| Some((list, command.text(name)?)))
+            .collect();
     match named[..] {
         [(list, id)] => Ok((list, id.to_owned())),
         _ => Err("Choose one: a channel, a role or a person."),
@@ -77,11 +72,8 @@ mod tests {
     fn each_subcommand_is_one_change() {
         let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
         assert_eq!(asked("show", json!([])), Ok(Change::Show));
-        let model = json!([
-            text("what", "model"),
-            text("value", " anthropic/a "),
-            text("channel", "20")
-        ]);
+        let model =
+            json!([text("what", "model"), text("value", " anthropic/a "), text("channel", "20")]);
         assert_eq!(
             asked("default", model),
             Ok(Change::Default {
@@ -92,24 +84,15 @@ mod tests {
         );
         assert_eq!(
             asked("default", json!([text("what", "repo")])),
-            Ok(Change::Default {
-                channel: None,
-                of: Kind::Repo,
-                value: None
-            })
+            Ok(Change::Default { channel: None, of: Kind::Repo, value: None })
         );
-        for (option, list) in [
-            ("channel", List::Channels),
-            ("role", List::People),
-            ("person", List::People),
-        ] {
+        for (option, list) in
+            [("channel", List::Channels), ("role", List::People), ("person", List::People)]
+        {
             let id = "7".to_owned();
             assert_eq!(
                 asked("allow", json!([text(option, "7")])),
-                Ok(Change::Allow {
-                    list,
-                    id: id.clone()
-                })
+                Ok(Change::Allow { list, id: id.clone() })
             );
             assert_eq!(
                 asked("disallow", json!([text(option, "7")])),
@@ -142,10 +125,7 @@ mod tests {
     fn what_is_no_single_change_is_told() {
         let both = json!([{"name": "channel", "type": 7, "value": "7"}, {"name": "role", "type": 8, "value": "8"}]);
         for options in [json!([]), both] {
-            assert_eq!(
-                asked("allow", options),
-                Err("Choose one: a channel, a role or a person.")
-            );
+            assert_eq!(asked("allow", options), Err("Choose one: a channel, a role or a person."));
         }
         assert!(asked("default", json!([])).is_err());
         assert!(asked("made-up", json!([])).is_err());

@@ -41,8 +41,7 @@ pub(super) fn bounded(text: &str) -> String {
 
 /// Nothing of it could be seen; Discord refuses such text as empty.
 pub(super) fn is_blank(text: &str) -> bool {
-    text.chars()
-        .all(|c| c.is_whitespace() || c.is_control() || is_hidden(c))
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || is_hidden(c))
 }
 
 /// One line of foreign text that shows as it is: Markdown and mentions in it have no effect.
@@ -59,11 +58,7 @@ pub(super) fn inline(text: &str, units_max: usize) -> String {
         }
         out.push(c);
     }
-    if is_blank(&out) {
-        "(blank)".to_owned()
-    } else {
-        out
-    }
+    if is_blank(&out) { "(blank)".to_owned() } else { out }
 }
 
 /// Takes back what [`inline`] escaped.
@@ -101,19 +96,12 @@ pub(super) fn code(text: &str, units_max: usize, left_out: usize) -> String {
     } else {
         format!("\n**{missing} more characters are not shown here.**")
     };
-    format!(
-        "```\n{}\n```{note}",
-        if is_blank(&cut) { "(blank)" } else { &cut }
-    )
+    format!("```\n{}\n```{note}", if is_blank(&cut) { "(blank)" } else { &cut })
 }
 
 /// A person's name in bold.
 pub(super) fn emphasised_name(person: &Person) -> String {
-    let name = if is_blank(&person.name) {
-        &person.id
-    } else {
-        &person.name
-    };
+    let name = if is_blank(&person.name) { &person.id } else { &person.name };
     format!("**{}**", inline(name, NAME_UNITS_MAX))
 }
 
@@ -124,10 +112,5 @@ pub(super) fn notice(text: &str) -> Value {
 
 /// Text with a line below it, both within a message's content.
 pub(super) fn noted(content: &str, line: &str) -> String {
-    format!(
-        "{}\n{line}",
-        shorten(content, CONTENT_UNITS_MAX - units(line) - 1)
-    )
-    .trim()
-    .to_owned()
+    format!("{}\n{line}", shorten(content, CONTENT_UNITS_MAX - units(line) - 1)).trim().to_owned()
 }

@@ -90,11 +90,7 @@ impl CustomId {
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
             Self::Ask { ask, press } => {
-                format!(
-                    "v1:ask:{}:{}",
-                    bobbin_core::text::shorten(ask, 80),
-                    press.word()
-                )
+                format!("v1:ask:{}:{}", bobbin_core::text::shorten(ask, 80), press.word())
             }
             Self::Form { ask, parts } => {
                 let parts: Vec<String> = parts.iter().map(Part::text).collect();
@@ -127,27 +123,26 @@ impl CustomId {
             ["v1", "diff", turn] if plain(turn) => Some(Self::Diff { turn: turn.into() }),
             ["v1", "reply"] => Some(Self::Reply),
             ["v1", "say"] => Some(Self::Say),
-            ["v1", "ask", ask, press] if plain(ask) => Some(Self::Ask {
-                ask: ask.into(),
-                press: Press::parse(press)?,
-            }),
+            ["v1", "ask", ask, press] if plain(ask) => {
+                Some(Self::Ask { ask: ask.into(), press: Press::parse(press)? })
+            }
             ["v1", "form", ask, parts] if plain(ask) => Some(Self::Form {
                 ask: ask.into(),
                 parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
             }),
             ["v1", "answer", ask] if plain(ask) => Some(Self::Answer { ask: ask.into() }),
-            ["v1", "key", provider] if plain(provider) => Some(Self::Key {
-                provider: provider.to_owned(),
-            }),
+            ["v1", "key", provider] if plain(provider) => {
+                Some(Self::Key { provider: provider.to_owned() })
+            }
             ["v1", "pick", ask] if plain(ask) => Some(Self::Pick { ask: ask.into() }),
             ["v1", "boxes", page] => page.parse().ok().map(|page| Self::Sandboxes { page }),
             ["v1", "box", action, ref key @ ..] => Some(Self::Sandbox {
                 action: Action::parse(action)?,
                 key: key.join(":").parse().ok()?,
             }),
-            ["v1", "destroy", ref key @ ..] => Some(Self::Destroy {
-                key: key.join(":").parse().ok()?,
-            }),
+            ["v1", "destroy", ref key @ ..] => {
+                Some(Self::Destroy { key: key.join(":").parse().ok()? })
+            }
             ["v1", "keep"] => Some(Self::Keep),
             _ => None,
         }
@@ -156,9 +151,7 @@ impl CustomId {
 
 fn plain(id: &str) -> bool {
     !id.is_empty()
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 /// One part of a form, as the button that opens it names it.
@@ -176,11 +169,7 @@ impl Part {
     /// An input without options.
     #[must_use]
     pub const fn of(input: Input) -> Self {
-        Self {
-            input,
-            multiple: false,
-            options: 0,
-        }
+        Self { input, multiple: false, options: 0 }
     }
 
     pub(super) fn select(question: usize, asked: &Question) -> Self {
@@ -211,11 +200,7 @@ impl Part {
             None => (Input::parse(word)?, false),
         };
         let options = options.parse().ok().filter(|n| *n <= SELECT_OPTIONS_MAX)?;
-        Some(Self {
-            input,
-            multiple,
-            options,
-        })
+        Some(Self { input, multiple, options })
     }
 }
 
@@ -228,34 +213,16 @@ mod tests {
         let ask = || "per_01ABCDEF".to_owned();
         let key = |key: &str| key.parse().expect("a key");
         for id in [
-            CustomId::Stop {
-                turn: "1182000000000000001".into(),
-            },
+            CustomId::Stop { turn: "1182000000000000001".into() },
             CustomId::StopAll,
-            CustomId::Now {
-                turn: "1182000000000000001".into(),
-            },
-            CustomId::Diff {
-                turn: "again-0123456789abcdef01234567".into(),
-            },
+            CustomId::Now { turn: "1182000000000000001".into() },
+            CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
             CustomId::Reply,
             CustomId::Say,
-            CustomId::Ask {
-                ask: ask().into(),
-                press: Press::Once,
-            },
-            CustomId::Ask {
-                ask: ask().into(),
-                press: Press::Always,
-            },
-            CustomId::Ask {
-                ask: ask().into(),
-                press: Press::Reject,
-            },
-            CustomId::Ask {
-                ask: ask().into(),
-                press: Press::Option(24),
-            },
+            CustomId::Ask { ask: ask().into(), press: Press::Once },
+            CustomId::Ask { ask: ask().into(), press: Press::Always },
+            CustomId::Ask { ask: ask().into(), press: Press::Reject },
+            CustomId::Ask { ask: ask().into(), press: Press::Option(24) },
             CustomId::Pick { ask: ask().into() },
             CustomId::Form {
                 ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".into(),
@@ -269,9 +236,7 @@ mod tests {
                 action: Action::Snapshot,
                 key: key("discord:11820000000000000001:11820000000000000002"),
             },
-            CustomId::Destroy {
-                key: key("discord:11820000000000000001:sandbox-0123456789abcdef"),
-            },
+            CustomId::Destroy { key: key("discord:11820000000000000001:sandbox-0123456789abcdef") },
             CustomId::Keep,
         ] {
             assert_eq!(CustomId::parse(&id.text()), Some(id));
@@ -305,11 +270,7 @@ mod tests {
 
     #[test]
     fn an_id_that_is_too_long_still_fits_and_names_nothing() {
-        let text = CustomId::Ask {
-            ask: "x".repeat(500).into(),
-            press: Press::Always,
-        }
-        .text();
+        let text = CustomId::Ask { ask: "x".repeat(500).into(), press: Press::Always }.text();
         assert!(text.encode_utf16().count() <= CUSTOM_ID_UNITS_MAX);
         assert_eq!(CustomId::parse(&text), None);
     }

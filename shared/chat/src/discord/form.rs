@@ -145,14 +145,9 @@ fn content(components: &[Value], id: u64) -> Option<&str> {
 /// The form, with the words of the message that was clicked.
 #[must_use]
 pub fn open(ask: &AskId, parts: &[Part], components: &[Value]) -> HttpAnswer {
-    let fields: Vec<Value> = parts
-        .iter()
-        .take(FORM_PARTS_MAX)
-        .map(|part| field(part, parts, components))
-        .collect();
-    let id = CustomId::Answer {
-        ask: ask.to_owned(),
-    };
+    let fields: Vec<Value> =
+        parts.iter().take(FORM_PARTS_MAX).map(|part| field(part, parts, components)).collect();
+    let id = CustomId::Answer { ask: ask.to_owned() };
     HttpAnswer::json(
         &json!({"type": 9, "data": {"custom_id": id.text(), "title": "Answer the agent", "components": fields}}),
     )
@@ -218,11 +213,7 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
 }
 
 fn heading(said: &Said, at: usize) -> String {
-    if is_blank(&said.name) {
-        format!("Question {}", at + 1)
-    } else {
-        said.name.clone()
-    }
+    if is_blank(&said.name) { format!("Question {}", at + 1) } else { said.name.clone() }
 }
 
 fn text(id: &str, units_max: usize, required: bool, value: &str) -> Value {
@@ -268,10 +259,8 @@ pub(super) fn cost(text: &str) -> usize {
 pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
     let name = label(option, index, OPTION_LABEL_UNITS_MAX);
     let whole = one_line(&visible(option));
-    let rest = name
-        .strip_suffix('…')
-        .and_then(|shown| whole.strip_prefix(shown))
-        .unwrap_or_default();
+    let rest =
+        name.strip_suffix('…').and_then(|shown| whole.strip_prefix(shown)).unwrap_or_default();
     let more = shorten(
         format!("{} {}", rest.trim(), one_line(&visible(description))).trim(),
         OPTION_LABEL_UNITS_MAX,
@@ -286,11 +275,7 @@ pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
 /// The label of an option; one that says nothing gets a number.
 pub(super) fn label(option: &str, index: usize, units_max: usize) -> String {
     let label = shorten(&one_line(&visible(option)), units_max);
-    if is_blank(option) {
-        format!("Option {}", index + 1)
-    } else {
-        label
-    }
+    if is_blank(option) { format!("Option {}", index + 1) } else { label }
 }
 
 #[cfg(test)]
@@ -323,28 +308,13 @@ mod tests {
         let free = || question(&["a", "b"], true);
         let fixed = || question(&["a", "b", "c"], false);
         let open = || question(&[], true);
-        assert_eq!(
-            words(&layout(&[free(), open(), fixed()])),
-            ["s0.2", "w0.0", "w1.0", "m2.3"]
-        );
-        assert_eq!(
-            words(&layout(&[free(), free(), free()])),
-            ["s0.2", "s1.2", "s2.2", "x.0"]
-        );
+        assert_eq!(words(&layout(&[free(), open(), fixed()])), ["s0.2", "w0.0", "w1.0", "m2.3"]);
+        assert_eq!(words(&layout(&[free(), free(), free()])), ["s0.2", "s1.2", "s2.2", "x.0"]);
         let five = [free(), fixed(), open(), free(), free()];
-        assert_eq!(
-            words(&layout(&five)),
-            ["n0.0", "m1.3", "w2.0", "n3.0", "n4.0"]
-        );
-        assert_eq!(
-            words(&layout(&vec![fixed(); 5])),
-            vec!["m0.3", "m1.3", "m2.3", "m3.3", "m4.3"]
-        );
+        assert_eq!(words(&layout(&five)), ["n0.0", "m1.3", "w2.0", "n3.0", "n4.0"]);
+        assert_eq!(words(&layout(&vec![fixed(); 5])), vec!["m0.3", "m1.3", "m2.3", "m3.3", "m4.3"]);
         assert_eq!(words(&layout(&vec![free(); 7])), ["x.7"]);
-        assert_eq!(
-            words(&layout(&[question(&["x"; 60], true), open()]))[0],
-            "m0.25"
-        );
+        assert_eq!(words(&layout(&[question(&["x"; 60], true), open()]))[0], "m0.25");
     }
 
     #[test]
@@ -353,10 +323,7 @@ mod tests {
         let shown = json!([{"type": 17, "components": [{"type": 10, "id": 2, "content": "x"}, display(&asked, 1, true, true, 2_000)]}]);
         let components = shown.as_array().expect("a list");
         let read = said(components, 1);
-        assert_eq!(
-            (read.name.as_str(), read.words.as_str()),
-            ("2. D_B", "Which [one] <@1>?")
-        );
+        assert_eq!((read.name.as_str(), read.words.as_str()), ("2. D_B", "Which [one] <@1>?"));
         let option = |label: &str| (label.to_owned(), format!("what *{label}* means"));
         assert_eq!(read.options, [option("Post_gres"), option("a*b")]);
         assert_eq!(said(components, 0), Said::default());
@@ -367,10 +334,7 @@ mod tests {
         let select = &body["data"]["components"][1];
         assert_eq!(select["label"], "2. D_B");
         assert_eq!(select["component"]["options"][0]["label"], "Post_gres");
-        assert_eq!(
-            select["component"]["options"][1]["description"],
-            "what *a*b* means"
-        );
+        assert_eq!(select["component"]["options"][1]["description"], "what *a*b* means");
         assert_eq!(select["component"]["required"], false);
     }
 
@@ -378,20 +342,15 @@ mod tests {
     fn every_form_is_one_that_discord_takes_whatever_the_message_says() {
         for (parts, components) in [
             ("s0.25-m1.25-w0.0-n3.2-x.0", json!([])),
-            (
-                "x.10",
-                json!([{"type": 10, "id": 100, "content": "**\n> \n1. \n2. x"}]),
-            ),
+            ("x.10", json!([{"type": 10, "id": 100, "content": "**\n> \n1. \n2. x"}])),
             (
                 "s0.2",
                 json!([{"type": 10, "id": 100, "content": "**\u{200b}**\n> \n1. \n2. \u{200b} — \u{200b}"}]),
             ),
             ("s0.0", json!("odd")),
         ] {
-            let parts: Vec<Part> = parts
-                .split('-')
-                .map(|part| Part::parse(part).expect("a part"))
-                .collect();
+            let parts: Vec<Part> =
+                parts.split('-').map(|part| Part::parse(part).expect("a part")).collect();
             let components = components.as_array().map_or(&[][..], Vec::as_slice);
             let body: Value = serde_json::from_str(&open(&"que_1".into(), &parts, components).body)
                 .expect("JSON");

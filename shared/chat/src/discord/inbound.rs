@@ -28,11 +28,9 @@ pub fn interactions(
     app: &App,
     now_ms: Ms,
 ) -> Inbound {
-    let signed = signature
-        .zip(timestamp)
-        .is_some_and(|(signature, timestamp)| {
-            verify(&app.key, timestamp, signature, raw, now_ms / 1000)
-        });
+    let signed = signature.zip(timestamp).is_some_and(|(signature, timestamp)| {
+        verify(&app.key, timestamp, signature, raw, now_ms / 1000)
+    });
     if !signed {
         return Inbound::only(
             HttpAnswer::text(401, "invalid request signature"),
@@ -41,10 +39,7 @@ pub fn interactions(
     }
     if raw.len() > BODY_BYTES_MAX {
         return Inbound::only(
-            HttpAnswer::text(
-                400,
-                &format!("the body is larger than {BODY_BYTES_MAX} bytes"),
-            ),
+            HttpAnswer::text(400, &format!("the body is larger than {BODY_BYTES_MAX} bytes")),
             "discord: body too large",
         );
     }
@@ -61,10 +56,7 @@ pub fn interactions(
             "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
             "discord: malformed",
         ),
-        Ok(_) => (
-            "unknown interaction type; known are 1 to 5",
-            "discord: unknown type",
-        ),
+        Ok(_) => ("unknown interaction type; known are 1 to 5", "discord: unknown type"),
         Err(_) => (
             "the body is not an interaction: it must be a JSON object with a numeric type",
             "discord: malformed",
@@ -77,9 +69,7 @@ pub fn interactions(
 /// twenty digits.
 fn is_usable(id: &str) -> bool {
     (1..=ID_CHARS_MAX).contains(&id.len())
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
 #[derive(Deserialize)]

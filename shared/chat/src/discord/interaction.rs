@@ -190,8 +190,7 @@ impl Command {
 
     /// The options that hold values.
     fn filled(&self) -> &[CommandOption] {
-        self.subcommand()
-            .map_or(&self.options, |chosen| &chosen.options)
+        self.subcommand().map_or(&self.options, |chosen| &chosen.options)
     }
 
     /// A text option, by whatever name a client knows it that still has an older set of commands.
@@ -254,15 +253,11 @@ impl Modal {
     /// The input of this name, in a label or an old action row.
     #[must_use]
     pub fn field(&self, custom_id: &str) -> Option<&Field> {
-        let inputs = self.components.iter().flat_map(|part| {
-            part.component
-                .as_deref()
-                .into_iter()
-                .chain(&part.components)
-        });
-        inputs
-            .into_iter()
-            .find(|field| field.custom_id == custom_id)
+        let inputs = self
+            .components
+            .iter()
+            .flat_map(|part| part.component.as_deref().into_iter().chain(&part.components));
+        inputs.into_iter().find(|field| field.custom_id == custom_id)
     }
 }
 

@@ -84,11 +84,8 @@ fn boxed(embed: &Value) -> String {
         let (name, value) = (field["name"].as_str()?, field["value"].as_str()?);
         Some(format!("{name}: {value}"))
     });
-    let lines: Vec<String> = ["title", "url", "description"]
-        .into_iter()
-        .filter_map(line)
-        .chain(fields)
-        .collect();
+    let lines: Vec<String> =
+        ["title", "url", "description"].into_iter().filter_map(line).chain(fields).collect();
     lines.join("\n")
 }
 
@@ -125,10 +122,7 @@ mod tests {
     fn ones_own_message_is_the_request_and_what_it_answers_to_is_quoted() {
         let own = json!({"content": "Fix this", "author": {"id": "4", "username": "robin"},
             "referenced_message": {"content": "It is broken", "author": {"id": "5", "username": "sam.dev", "global_name": "Sam"}}});
-        assert_eq!(
-            sent(own),
-            Some(("Fix this".to_owned(), vec![pair("Sam", "It is broken")]))
-        );
+        assert_eq!(sent(own), Some(("Fix this".to_owned(), vec![pair("Sam", "It is broken")])));
     }
 
     #[test]
@@ -146,10 +140,7 @@ mod tests {
             "message_snapshots": [{"message": {"content": "Old words", "attachments": [{"filename": "a.log", "url": "https://cdn.discordapp.com/a"}]}}]});
         let message: Message = serde_json::from_value(forward.clone()).expect("a message");
         assert_eq!(files(&message).count(), 1);
-        assert_eq!(
-            sent(forward),
-            Some((WORK_ON_QUOTED.to_owned(), vec![pair("", "Old words")]))
-        );
+        assert_eq!(sent(forward), Some((WORK_ON_QUOTED.to_owned(), vec![pair("", "Old words")])));
     }
 
     #[test]
@@ -158,10 +149,7 @@ mod tests {
             {"title": "Build 7 failed", "url": "https://ci.example/7", "fields": [{"name": "Branch", "value": "main"}]}],
             "components": [{"type": 17, "components": [{"type": 10, "content": "step: test"}]}]});
         let text = "Build 7 failed\nhttps://ci.example/7\nBranch: main\n\nstep: test";
-        assert_eq!(
-            sent(alert),
-            Some((WORK_ON_QUOTED.to_owned(), vec![pair("CI", text)]))
-        );
+        assert_eq!(sent(alert), Some((WORK_ON_QUOTED.to_owned(), vec![pair("CI", text)])));
     }
 
     #[test]
@@ -171,11 +159,7 @@ mod tests {
         let many = json!({"author": {"id": "4"}, "message_snapshots": (0..20).map(snapshot).collect::<Vec<_>>()});
         let (_, quotes) = sent(many).expect("something");
         assert_eq!(quotes.len(), QUOTES_MAX);
-        assert!(
-            quotes
-                .iter()
-                .all(|(_, text)| bobbin_core::text::units(text) <= QUOTED_UNITS_MAX)
-        );
+        assert!(quotes.iter().all(|(_, text)| bobbin_core::text::units(text) <= QUOTED_UNITS_MAX));
         assert!(quotes[QUOTES_MAX - 1].1.starts_with("19 "));
         assert_eq!(sent(json!({"author": {"id": "4"}})), None);
         assert_eq!(

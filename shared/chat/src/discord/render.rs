@@ -66,21 +66,12 @@ const THREAD_LISTED_MIN: u32 = 1440;
 pub fn post(post: &Post) -> Rendered {
     match post {
         Post::Moved { link, .. } => plain(moved(link.as_deref())),
-        Post::Calling {
-            people,
-            post: inner,
-        } => calling(self::post(inner), people),
+        Post::Calling { people, post: inner } => calling(self::post(inner), people),
         Post::Card(shown) => plain(card(shown)),
-        Post::Chunk {
-            text,
-            last,
-            file,
-            card,
-        } => replying(chunk(text, *last, file.as_deref()), card.as_ref()),
-        Post::Ask {
-            ask: shown,
-            settled,
-        } => plain(ask(shown, settled.as_deref())),
+        Post::Chunk { text, last, file, card } => {
+            replying(chunk(text, *last, file.as_deref()), card.as_ref())
+        }
+        Post::Ask { ask: shown, settled } => plain(ask(shown, settled.as_deref())),
         Post::File(file) => shown_file(file),
         Post::Notice(text) => plain(notice(text)),
     }
@@ -214,10 +205,7 @@ pub fn anchor(open: &Open) -> Value {
 /// What marks a task that nobody of the server has asked for; it is told by its id from another one of the same words.
 fn from_terminal(open: &Open) -> String {
     if open.prompt.membership.operates {
-        format!(
-            "Sent from a terminal as {}. ",
-            inline(&open.id, ID_UNITS_MAX)
-        )
+        format!("Sent from a terminal as {}. ", inline(&open.id, ID_UNITS_MAX))
     } else {
         String::new()
     }

@@ -37,16 +37,13 @@ pub fn verify(
         return false;
     }
     let signed = [timestamp.as_bytes(), raw].concat();
-    key.verify_strict(&signed, &Signature::from_bytes(&signature))
-        .is_ok()
+    key.verify_strict(&signed, &Signature::from_bytes(&signature)).is_ok()
 }
 
 fn fresh(timestamp: &str, now_s: u64) -> bool {
     timestamp.len() == 10
         && timestamp.bytes().all(|b| b.is_ascii_digit())
-        && timestamp
-            .parse::<u64>()
-            .is_ok_and(|t| t.abs_diff(now_s) <= WINDOW_S)
+        && timestamp.parse::<u64>().is_ok_and(|t| t.abs_diff(now_s) <= WINDOW_S)
 }
 
 #[cfg(test)]
@@ -63,21 +60,11 @@ mod tests {
     }
 
     fn sign(timestamp: &str, body: &[u8]) -> String {
-        hex::encode(
-            signing()
-                .sign(&[timestamp.as_bytes(), body].concat())
-                .to_bytes(),
-        )
+        hex::encode(signing().sign(&[timestamp.as_bytes(), body].concat()).to_bytes())
     }
 
     fn accepts(timestamp: &str, signature: &str, body: &[u8]) -> bool {
-        verify(
-            &signing().verifying_key(),
-            timestamp,
-            signature,
-            body,
-            NOW_S,
-        )
+        verify(&signing().verifying_key(), timestamp, signature, body, NOW_S)
     }
 
     #[test]
@@ -94,10 +81,7 @@ mod tests {
     fn a_stale_or_future_request_is_refused() {
         for offset in [-301i64, 301, -86_400, 86_400] {
             let timestamp = NOW_S.saturating_add_signed(offset).to_string();
-            assert!(
-                !accepts(&timestamp, &sign(&timestamp, BODY), BODY),
-                "{offset}"
-            );
+            assert!(!accepts(&timestamp, &sign(&timestamp, BODY), BODY), "{offset}");
         }
     }
 
@@ -106,11 +90,7 @@ mod tests {
         let timestamp = NOW_S.to_string();
         let signature = sign(&timestamp, BODY);
         let (short, last) = timestamp.split_at(9);
-        assert!(!accepts(
-            short,
-            &signature,
-            &[last.as_bytes(), BODY].concat()
-        ));
+        assert!(!accepts(short, &signature, &[last.as_bytes(), BODY].concat()));
         let signature = sign(&timestamp, b"12");
         assert!(!accepts(&format!("{timestamp}1"), &signature, b"2"));
     }
@@ -128,10 +108,7 @@ mod tests {
             "１７９５３０００００",
             "-795300000",
         ] {
-            assert!(
-                !accepts(timestamp, &sign(timestamp, BODY), BODY),
-                "{timestamp:?}"
-            );
+            assert!(!accepts(timestamp, &sign(timestamp, BODY), BODY), "{timestamp:?}");
         }
     }
 
@@ -142,23 +119,15 @@ mod tests {
         assert!(!accepts(&timestamp, &good[..126], BODY), "63 bytes");
         assert!(!accepts(&timestamp, &format!("{good}00"), BODY), "65 bytes");
         assert!(
-            !accepts(
-                &timestamp,
-                &good.replacen(|c: char| c.is_ascii_digit(), "g", 1),
-                BODY
-            ),
+            !accepts(&timestamp, &good.replacen(|c: char| c.is_ascii_digit(), "g", 1), BODY),
             "not hex"
         );
         assert!(!accepts(&timestamp, "", BODY), "empty");
         let other = SigningKey::from_bytes(&[8; 32]).verifying_key();
         assert!(!verify(&other, &timestamp, &good, BODY, NOW_S), "other key");
-        let reserialised = serde_json::from_slice::<serde_json::Value>(BODY)
-            .expect("valid")
-            .to_string();
-        assert!(
-            !accepts(&timestamp, &good, reserialised.as_bytes()),
-            "re-serialised body"
-        );
+        let reserialised =
+            serde_json::from_slice::<serde_json::Value>(BODY).expect("valid").to_string();
+        assert!(!accepts(&timestamp, &good, reserialised.as_bytes()), "re-serialised body");
         let mut bytes = hex::decode(&good).expect("hex");
         // S + L is the same point multiple, and must not be a second valid signature.
         let order = hex::decode("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010")
@@ -176,10 +145,7 @@ mod tests {
     fn a_key_that_is_none_is_refused_with_where_to_find_it() {
         for key in ["", "00", &"zz".repeat(32), &"00".repeat(33)] {
             assert!(
-                verifying_key(key)
-                    .expect_err("no key")
-                    .to_string()
-                    .contains("developer portal")
+                verifying_key(key).expect_err("no key").to_string().contains("developer portal")
             );
         }
         assert_eq!(

@@ -21,11 +21,7 @@ pub(super) const NO_THREAD: &str = "0";
 /// Answers 401 to what is not signed, 400 to what is no command, 200 otherwise.
 #[must_use]
 pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
-    let request = Request {
-        raw,
-        signature,
-        timestamp,
-    };
+    let request = Request { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
@@ -36,11 +32,7 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     }
     let command = field("command");
     let of_enterprise = field("is_enterprise_install") == "true";
-    let tenant = if of_enterprise {
-        field("enterprise_id")
-    } else {
-        field("team_id")
-    };
+    let tenant = if of_enterprise { field("enterprise_id") } else { field("team_id") };
     let (channel, user) = (field("channel_id"), field("user_id"));
     if command.is_empty() || tenant.is_empty() || user.is_empty() {
         return malformed("The form is no slash command: command, team_id or user_id is missing.");
@@ -58,18 +50,10 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     };
     let typed = Typed {
         // A trigger is of one use of the command only: what is typed twice is meant twice.
-        id: message_id(
-            tenant,
-            channel,
-            field("trigger_id"),
-            &["command", user, field("text")],
-        ),
+        id: message_id(tenant, channel, field("trigger_id"), &["command", user, field("text")]),
         tenant,
         channel,
-        by: Person {
-            id: user.to_owned(),
-            name: name.to_owned(),
-        },
+        by: Person { id: user.to_owned(), name: name.to_owned() },
     };
     typed.answered(field("text").trim(), command)
 }
@@ -100,10 +84,7 @@ impl Typed<'_> {
             },
             "sandbox" | "sandboxes" => match of_sandboxes(words) {
                 Some(Ok(OfSandboxes::List)) => {
-                    let want = Want::Sandboxes {
-                        page: 0,
-                        in_thread: false,
-                    };
+                    let want = Want::Sandboxes { page: 0, in_thread: false };
                     return self.control(want, "sandboxes");
                 }
                 Some(Ok(OfSandboxes::Destroy(Some(name)))) => {
@@ -133,21 +114,14 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
     }
 
     fn reply(&self) -> Reply {
-        Reply::Slack {
-            channel: self.channel.to_owned(),
-            thread_ts: None,
-            user: self.by.id.clone(),
-        }
+        Reply::Slack { channel: self.channel.to_owned(), thread_ts: None, user: self.by.id.clone() }
     }
 
     fn overview(self) -> Inbound {
         if ThreadKey::slack(self.tenant, &self.by.id, NO_THREAD).is_err() {
             return malformed("The ids of the command are none.");
         }
-        let place = Surface::Answer {
-            reply: self.reply(),
-            channel: self.channel.to_owned(),
-        };
+        let place = Surface::Answer { reply: self.reply(), channel: self.channel.to_owned() };
         let overview = Overview {
             id: self.id,
             team: self.tenant.to_owned(),
@@ -167,10 +141,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
             reply: self.reply(),
             id: self.id,
             thread,
-            membership: Membership {
-                channel: self.channel.to_owned(),
-                ..Membership::default()
-            },
+            membership: Membership { channel: self.channel.to_owned(), ..Membership::default() },
             by: self.by,
             want,
         };

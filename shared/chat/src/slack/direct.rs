@@ -35,9 +35,7 @@ pub(super) fn sent_ms(ts: &str) -> Ms {
     let (seconds, micros) = ts.split_once('.').unwrap_or((ts, "0"));
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     // Slack always writes six digits behind the point, so they are microseconds.
-    number(seconds)
-        .saturating_mul(1_000)
-        .saturating_add(number(micros) / 1_000)
+    number(seconds).saturating_mul(1_000).saturating_add(number(micros) / 1_000)
 }
 
 /// Reads an event of direct messages with `read`, which says what it comes to with this kind of threads.
@@ -66,11 +64,7 @@ pub(super) fn either(tenant: &str, root: &str, read: impl Fn(Threads) -> Inbound
     let direct = one.filter(|body| own.enqueue.as_ref().is_some_and(|own| own != body));
     Inbound {
         direct: direct.map(|body| {
-            Box::new(Direct {
-                tenant: Tenant::slack(tenant),
-                sent_ms: sent_ms(root),
-                body,
-            })
+            Box::new(Direct { tenant: Tenant::slack(tenant), sent_ms: sent_ms(root), body })
         }),
         ..own
     }

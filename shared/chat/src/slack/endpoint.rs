@@ -26,9 +26,7 @@ pub struct App {
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App")
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
+        f.debug_struct("App").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 
@@ -46,14 +44,8 @@ impl Request<'_> {
             let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
             return Some(Inbound::only(answer, "oversized body"));
         }
-        let why = verify(
-            &app.signing_secret,
-            self.signature,
-            self.timestamp,
-            self.raw,
-            now_ms,
-        )
-        .err()?;
+        let why =
+            verify(&app.signing_secret, self.signature, self.timestamp, self.raw, now_ms).err()?;
         let note = match why {
             Unverified::NoSecret => "no signing secret",
             Unverified::Timestamp => "bad timestamp",
@@ -121,9 +113,7 @@ pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> Stri
     parts.extend(further);
     let plain = |part: &&str| {
         !part.is_empty()
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
     };
     let id = parts.join("_");
     if id.len() <= MESSAGE_ID_CHARS_MAX && parts.iter().all(plain) {

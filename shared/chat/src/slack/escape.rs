@@ -29,11 +29,7 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
 /// For fields of plain text on one line, never empty: nothing in them is markup, but a broadcast stays harmless.
 pub(super) fn plain_line(text: &str, units_max: usize) -> String {
     let text = one_line(&visible(text));
-    if text.is_empty() {
-        "(no words)".to_owned()
-    } else {
-        plain(&text, units_max)
-    }
+    if text.is_empty() { "(no words)".to_owned() } else { plain(&text, units_max) }
 }
 
 /// Nothing is escaped in plain text, so what could become a mention is changed, visibly and without growing.
@@ -41,11 +37,7 @@ fn plain(text: &str, units_max: usize) -> String {
     let text = without_broadcasts(text);
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        out.push(if c == '<' && opens_mention(&text[at + 1..]) {
-            '\u{2039}'
-        } else {
-            c
-        });
+        out.push(if c == '<' && opens_mention(&text[at + 1..]) { '\u{2039}' } else { c });
     }
     mapped(&out, units_max, Piece::Char)
 }
@@ -99,9 +91,7 @@ pub(super) fn markdown(text: &str, units_max: usize) -> String {
 fn opens_mention(rest: &str) -> bool {
     let mut chars = rest.chars();
     let sign = chars.next().is_some_and(|c| matches!(c, '!' | '@' | '#'));
-    let doctype = rest
-        .get(1..8)
-        .is_some_and(|word| word.eq_ignore_ascii_case("doctype"));
+    let doctype = rest.get(1..8).is_some_and(|word| word.eq_ignore_ascii_case("doctype"));
     sign && chars.next().is_some_and(char::is_alphanumeric) && !doctype
 }
 
@@ -125,8 +115,7 @@ fn without_broadcasts(text: &str) -> String {
 
 fn names_broadcast(rest: &str) -> bool {
     BROADCASTS.iter().any(|word| {
-        rest.get(..word.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
             && !rest[word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
     })
 }
@@ -190,10 +179,7 @@ mod tests {
 
     #[test]
     fn mrkdwn_is_escaped_and_never_cut_inside_an_entity() {
-        assert_eq!(
-            mrkdwn("<!channel> & <@U1>", 100),
-            "&lt;!channel&gt; &amp; &lt;@U1&gt;"
-        );
+        assert_eq!(mrkdwn("<!channel> & <@U1>", 100), "&lt;!channel&gt; &amp; &lt;@U1&gt;");
         assert_eq!(mrkdwn("ab<<<", 8), "ab&lt;…");
         assert_eq!(mrkdwn("abc", 3), "abc");
         assert_eq!(mrkdwn("abcd", 3), "ab…");

@@ -24,11 +24,7 @@ use crate::{HttpAnswer, Inbound};
 /// that Slack sends it again.
 #[must_use]
 pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
-    let request = Request {
-        raw,
-        signature,
-        timestamp,
-    };
+    let request = Request { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
@@ -83,10 +79,7 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     if event.hidden {
         return Some("hidden message");
     }
-    if !matches!(
-        event.subtype.as_deref(),
-        None | Some("file_share" | "thread_broadcast")
-    ) {
+    if !matches!(event.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
         return Some("message subtype not in use");
     }
     // A bot's message of today has no subtype: only these fields tell.
@@ -108,27 +101,15 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Opti
     let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
     let root = event.thread_ts.as_deref().unwrap_or(ts);
     let thread = ThreadKey::slack(tenant, channel, root).ok()?;
-    let names = [
-        &event.user_profile.display_name,
-        &event.user_profile.real_name,
-    ];
-    let name = names
-        .into_iter()
-        .find(|name| !name.is_empty())
-        .map_or(user, String::as_str);
+    let names = [&event.user_profile.display_name, &event.user_profile.real_name];
+    let name = names.into_iter().find(|name| !name.is_empty()).map_or(user, String::as_str);
     let asked = Asked {
         id: message_id(tenant, channel, ts, &[]),
         team: tenant.to_owned(),
         channel: channel.to_owned(),
-        membership: Membership {
-            channel: channel.to_owned(),
-            ..Membership::default()
-        },
+        membership: Membership { channel: channel.to_owned(), ..Membership::default() },
         thread,
-        by: Person {
-            id: user.to_owned(),
-            name: name.to_owned(),
-        },
+        by: Person { id: user.to_owned(), name: name.to_owned() },
         reply: Reply::Slack {
             channel: channel.to_owned(),
             // Outside of a thread a word for one person is seen in the channel, where they look.
@@ -147,11 +128,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
-    let Some(asked) = event
-        .ts
-        .as_deref()
-        .and_then(|ts| asked(envelope, event, ts, threads))
-    else {
+    let Some(asked) = event.ts.as_deref().and_then(|ts| asked(envelope, event, ts, threads)) else {
         return nothing("message with ids that cannot be used");
     };
     match asked.admission(&app.policy, envelope.external(event)) {
@@ -171,12 +148,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
                 return take(reset(asked, true, now_ms), "reset keep files");
             }
             Some(Command::Help) => {
-                return take(
-                    asked.control(Want::Help {
-                        text: HELP.to_owned(),
-                    }),
-                    "help",
-                );
+                return take(asked.control(Want::Help { text: HELP.to_owned() }), "help");
             }
             None => {}
         }
@@ -191,19 +163,9 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
         Err(unusable) => return take(asked.say(unusable.to_string()), "unusable option"),
     };
     if text.is_empty() && attachments.is_empty() {
-        return take(
-            asked.control(Want::Help {
-                text: HELP.to_owned(),
-            }),
-            "empty mention",
-        );
+        return take(asked.control(Want::Help { text: HELP.to_owned() }), "empty mention");
     }
-    let task = Task {
-        text,
-        attachments,
-        wants,
-        quotes: Vec::new(),
-    };
+    let task = Task { text, attachments, wants, quotes: Vec::new() };
     prompt(asked, task, now_ms)
 }
 
@@ -239,10 +201,7 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
-    take(
-        asked.control(Want::Withdraw { turn: turn.into() }),
-        "message deleted",
-    )
+    take(asked.control(Want::Withdraw { turn: turn.into() }), "message deleted")
 }
 
 fn reset(asked: Asked, keeps_files: bool, now_ms: Ms) -> Body {
@@ -250,11 +209,7 @@ fn reset(asked: Asked, keeps_files: bool, now_ms: Ms) -> Body {
         id: asked.id.into(),
         thread: asked.thread,
         accepted_at_ms: now_ms,
-        work: Work::Reset {
-            by: asked.by,
-            membership: asked.membership,
-            keeps_files,
-        },
+        work: Work::Reset { by: asked.by, membership: asked.membership, keeps_files },
     })
 }
 
@@ -269,11 +224,7 @@ pub(super) struct Task {
 
 /// A prompt for the agent, within the product's bound.
 pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
-    let quoted: usize = task
-        .quotes
-        .iter()
-        .map(|quote| quote.text.chars().count())
-        .sum();
+    let quoted: usize = task.quotes.iter().map(|quote| quote.text.chars().count()).sum();
     if task.text.chars().count() + quoted > Limits::DEFAULT.prompt_chars {
         return take(
             asked.say("That is too long for one message. Put it into a file and attach it."),
@@ -303,11 +254,7 @@ pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
 /// The files of a message. One without an address stays in the list: the agent is told that it could not be had.
 pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
     let of = |file: &File| Attachment {
-        name: if file.name.is_empty() {
-            file.id.clone()
-        } else {
-            file.name.clone()
-        },
+        name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
         url: if file.url_private_download.is_empty() {
             file.url_private.clone()
         } else {
@@ -316,12 +263,7 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
         size: file.size,
         media_type: file.mimetype.clone().filter(|kind| !kind.is_empty()),
     };
-    files
-        .iter()
-        .filter(|file| file.mode != "tombstone")
-        .take(FILES_MAX)
-        .map(of)
-        .collect()
+    files.iter().filter(|file| file.mode != "tombstone").take(FILES_MAX).map(of).collect()
 }
 
 /// Slack's Stop button of an agent session.

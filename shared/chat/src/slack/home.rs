@@ -39,9 +39,7 @@ pub(super) fn clear_action(of: Kind) -> String {
 /// What a Home's Stop button is about.
 pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
     match thread {
-        ThreadKey::Slack {
-            channel, root_ts, ..
-        } => Some(format!("{channel} {root_ts} {turn}")),
+        ThreadKey::Slack { channel, root_ts, .. } => Some(format!("{channel} {root_ts} {turn}")),
         ThreadKey::SlackDirect { user, .. } => Some(format!("{DIRECT} {user} {turn}")),
         ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => None,
     }
@@ -56,10 +54,7 @@ pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
         return nothing("home with ids that cannot be used");
     };
     let at = event.event_ts.as_deref().unwrap_or("0");
-    let by = Person {
-        id: user.to_owned(),
-        name: user.to_owned(),
-    };
+    let by = Person { id: user.to_owned(), name: user.to_owned() };
     overview(team, by, at, envelope.external(event), None, &app.policy)
 }
 
@@ -74,16 +69,9 @@ pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
         .find(|name| !name.is_empty())
         .cloned()
         .unwrap_or_default();
-    let by = Person {
-        id: user.id.clone(),
-        name,
-    };
+    let by = Person { id: user.id.clone(), name };
     for action in &interaction.actions {
-        let at = action
-            .action_ts
-            .as_deref()
-            .or(interaction.action_ts.as_deref())
-            .unwrap_or("0");
+        let at = action.action_ts.as_deref().or(interaction.action_ts.as_deref()).unwrap_or("0");
         let external = interaction.external();
         if let Some(change) = change(action) {
             return overview(team, by, at, external, Some(change), &app.policy);
@@ -97,11 +85,7 @@ pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
 
 fn change(action: &Action) -> Option<Change> {
     let of = |word: &str, value: Option<String>| {
-        Some(Change::Default {
-            channel: None,
-            of: kind(word)?,
-            value,
-        })
+        Some(Change::Default { channel: None, of: kind(word)?, value })
     };
     if let Some(word) = action.action_id.strip_prefix(CLEAR_ACTION) {
         return of(word, None);
@@ -188,10 +172,7 @@ fn stop(
             id: message_id(team, channel, root, &[at, &by.id]),
             thread,
             reply,
-            membership: Membership {
-                channel: channel.to_owned(),
-                ..Membership::default()
-            },
+            membership: Membership { channel: channel.to_owned(), ..Membership::default() },
             by,
             want,
         })

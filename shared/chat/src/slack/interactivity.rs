@@ -38,11 +38,7 @@ pub fn interactivity(
     app: &App,
     now_ms: Ms,
 ) -> Inbound {
-    let request = Request {
-        raw,
-        signature,
-        timestamp,
-    };
+    let request = Request { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
@@ -77,9 +73,7 @@ pub fn interactivity(
 fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
     let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
-        return Some(Want::Stop {
-            turn: Some(value.into()),
-        });
+        return Some(Want::Stop { turn: Some(value.into()) });
     }
     if action.action_id == STOP_ALL_ACTION {
         return Some(Want::StopAll);
@@ -91,24 +85,16 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
         return Some(Want::Again { turn: value.into() });
     }
     if action.action_id == DIFF_ACTION {
-        return Some(Want::Diff {
-            turn: Some(value.into()),
-        });
+        return Some(Want::Diff { turn: Some(value.into()) });
     }
     action
         .action_id
         .strip_prefix(ASK_ACTION)
         .filter(|tail| tail.is_empty() || tail.starts_with(':'))?;
     let (ask, word) = value.rsplit_once(':')?;
-    let choice = if word == SEND {
-        Choice::Form(filled(interaction))
-    } else {
-        Press::parse(word)?.choice()
-    };
-    (!ask.is_empty()).then(|| Want::Settle {
-        ask: ask.into(),
-        choice,
-    })
+    let choice =
+        if word == SEND { Choice::Form(filled(interaction)) } else { Press::parse(word)?.choice() };
+    (!ask.is_empty()).then(|| Want::Settle { ask: ask.into(), choice })
 }
 
 /// What stands in the inputs of the message; Slack sends it along with each click.
@@ -116,10 +102,7 @@ fn filled(interaction: &Interaction) -> Vec<Field> {
     let inputs = interaction.state.values.values().flatten();
     let field = |(id, stated): (&String, &Stated)| {
         let input = Input::parse(id.strip_prefix(FIELD_ACTION)?.strip_prefix(':')?)?;
-        let chosen = stated
-            .selected_option
-            .iter()
-            .chain(&stated.selected_options);
+        let chosen = stated.selected_option.iter().chain(&stated.selected_options);
         let values: Vec<String> = chosen.filter_map(|one| one.value.clone()).collect();
         input.filled(&values, &stated.value)
     };
@@ -133,28 +116,17 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
     }) {
         return listed(interaction, app, action, (button, thread));
     }
-    let Some((action, want)) = interaction
-        .actions
-        .iter()
-        .find_map(|a| Some((a, wanted(a, interaction)?)))
+    let Some((action, want)) =
+        interaction.actions.iter().find_map(|a| Some((a, wanted(a, interaction)?)))
     else {
         return nothing("element not in use");
     };
     let container = &interaction.container;
-    let stands_at = container
-        .message_ts
-        .as_deref()
-        .or(interaction.message.ts.as_deref());
-    let root = container
-        .thread_ts
-        .as_deref()
-        .or(interaction.message.thread_ts.as_deref())
-        .or(stands_at);
-    let pressed_at = action
-        .action_ts
-        .as_deref()
-        .or(interaction.action_ts.as_deref())
-        .unwrap_or("0");
+    let stands_at = container.message_ts.as_deref().or(interaction.message.ts.as_deref());
+    let root =
+        container.thread_ts.as_deref().or(interaction.message.thread_ts.as_deref()).or(stands_at);
+    let pressed_at =
+        action.action_ts.as_deref().or(interaction.action_ts.as_deref()).unwrap_or("0");
     let channel = container.channel_id.as_deref();
     let threads = direct::of_post(channel.unwrap_or_default(), stands_at, root);
     let asked = asked(interaction, stands_at, root, pressed_at);
@@ -186,15 +158,9 @@ fn listed(
     (button, thread): (Button, ThreadKey),
 ) -> Inbound {
     let container = &interaction.container;
-    let stands_at = container
-        .message_ts
-        .as_deref()
-        .or(interaction.message.ts.as_deref());
-    let pressed_at = action
-        .action_ts
-        .as_deref()
-        .or(interaction.action_ts.as_deref())
-        .unwrap_or("0");
+    let stands_at = container.message_ts.as_deref().or(interaction.message.ts.as_deref());
+    let pressed_at =
+        action.action_ts.as_deref().or(interaction.action_ts.as_deref()).unwrap_or("0");
     let asked = asked(interaction, stands_at, stands_at, pressed_at);
     let Some(asked) = asked.and_then(|asked| sandboxes::placed(asked, thread)) else {
         return nothing("click with ids that cannot be used");
@@ -253,16 +219,10 @@ fn sent_to(
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {
-        return accept(
-            asked.say("That message has no text to work on."),
-            "empty message",
-        );
+        return accept(asked.say("That message has no text to work on."), "empty message");
     }
     let own = message.user.get() == Some(asked.by.id.as_str()) && message.bot_id.is_none();
-    let mut task = Task {
-        attachments: files,
-        ..Task::default()
-    };
+    let mut task = Task { attachments: files, ..Task::default() };
     if own || text.is_empty() {
         task.text = text;
     } else {
@@ -275,10 +235,7 @@ fn sent_to(
             .unwrap_or_default();
         task.quotes.push(Quote { by, text });
     }
-    Inbound {
-        on_queue_failure: ephemeral(words::MAYBE_TAKEN),
-        ..prompt(asked, task, now_ms)
-    }
+    Inbound { on_queue_failure: ephemeral(words::MAYBE_TAKEN), ..prompt(asked, task, now_ms) }
 }
 
 fn asked(
@@ -288,11 +245,7 @@ fn asked(
     pressed_at: &str,
 ) -> Option<Asked> {
     let tenant = interaction.tenant()?;
-    let channel = interaction
-        .container
-        .channel_id
-        .as_deref()
-        .or(interaction.channel.get())?;
+    let channel = interaction.container.channel_id.as_deref().or(interaction.channel.get())?;
     let (stands_at, root) = (stands_at?, root?);
     let user = &interaction.user;
     if user.id.is_empty() {
@@ -307,18 +260,12 @@ fn asked(
         team: tenant.to_owned(),
         channel: channel.to_owned(),
         thread: ThreadKey::slack(tenant, channel, root).ok()?,
-        by: Person {
-            id: user.id.clone(),
-            name: name.clone(),
-        },
+        by: Person { id: user.id.clone(), name: name.clone() },
         reply: Reply::Slack {
             channel: channel.to_owned(),
             thread_ts: Some(root.to_owned()),
             user: user.id.clone(),
         },
-        membership: Membership {
-            channel: channel.to_owned(),
-            ..Membership::default()
-        },
+        membership: Membership { channel: channel.to_owned(), ..Membership::default() },
     })
 }

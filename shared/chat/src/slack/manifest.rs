@@ -26,21 +26,11 @@ pub const METHODS: [(&str, &[&str]); 15] = [
     ("chat.update", &["chat:write"]),
     (
         "conversations.history",
-        &[
-            "channels:history",
-            "groups:history",
-            "im:history",
-            "mpim:history",
-        ],
+        &["channels:history", "groups:history", "im:history", "mpim:history"],
     ),
     (
         "conversations.replies",
-        &[
-            "channels:history",
-            "groups:history",
-            "im:history",
-            "mpim:history",
-        ],
+        &["channels:history", "groups:history", "im:history", "mpim:history"],
     ),
     ("files.completeUploadExternal", &["files:write"]),
     ("files.getUploadURLExternal", &["files:write"]),
@@ -161,8 +151,5 @@ pub fn link(manifest: &Value) -> String {
     let encoded: String =
         form_urlencoded::byte_serialize(manifest.to_string().as_bytes()).collect();
     // A blank as `%20`: not every reader of a query takes `+` for one.
-    format!(
-        "https://api.slack.com/apps?new_app=1&manifest_json={}",
-        encoded.replace('+', "%20")
-    )
+    format!("https://api.slack.com/apps?new_app=1&manifest_json={}", encoded.replace('+', "%20"))
 }

@@ -11,10 +11,7 @@ impl Member {
     #[must_use]
     pub fn read(user: &Value, team: &str, enterprise: &str) -> Self {
         let Ok(user) = User::deserialize(user) else {
-            return Self {
-                manages: false,
-                outsider: true,
-            };
+            return Self { manages: false, outsider: true };
         };
         let outsider = user.deleted
             || user.is_bot
@@ -129,28 +126,13 @@ mod tests {
                 ("T1", "E1"),
                 false,
             ),
-            (
-                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E1")}),
-                ("E1", ""),
-                false,
-            ),
-            (
-                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}),
-                ("T1", "E1"),
-                true,
-            ),
-            (
-                json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}),
-                ("T8", ""),
-                false,
-            ),
+            (json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E1")}), ("E1", ""), false),
+            (json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}), ("T1", "E1"), true),
+            (json!({"id": "U1", "team_id": "T9", "enterprise_user": of("E9")}), ("T8", ""), false),
             (json!({"id": "U1", "team_id": ""}), ("T1", ""), false),
         ] {
             let member = Member::read(&user, team, enterprise);
-            assert_eq!(
-                member.outsider, outsider,
-                "{user} for {team} of {enterprise}"
-            );
+            assert_eq!(member.outsider, outsider, "{user} for {team} of {enterprise}");
         }
     }
 }

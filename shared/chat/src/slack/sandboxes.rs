@@ -21,23 +21,14 @@ pub(super) fn asked(asked: Asked, asks: OfSandboxes, now_ms: Ms) -> Body {
                 id: asked.id.into(),
                 thread: asked.thread,
                 accepted_at_ms: now_ms,
-                work: Work::Name {
-                    name,
-                    by: asked.by,
-                    membership: asked.membership,
-                },
+                work: Work::Name { name, by: asked.by, membership: asked.membership },
             });
         }
-        OfSandboxes::List => Want::Sandboxes {
-            page: 0,
-            in_thread: true,
-        },
-        OfSandboxes::Connect(to) => Want::Connect {
-            to: to.map(Which::Named),
-        },
-        OfSandboxes::Destroy(name) => Want::AskDestroy {
-            sandbox: name.map_or(Which::Here, Which::Named),
-        },
+        OfSandboxes::List => Want::Sandboxes { page: 0, in_thread: true },
+        OfSandboxes::Connect(to) => Want::Connect { to: to.map(Which::Named) },
+        OfSandboxes::Destroy(name) => {
+            Want::AskDestroy { sandbox: name.map_or(Which::Here, Which::Named) }
+        }
     };
     asked.control(want)
 }
@@ -106,20 +97,15 @@ impl Button {
     /// What it becomes, for who pressed it in the thread that it was shown in.
     pub(super) fn body(self, asked: Asked) -> Body {
         let in_thread = is_thread(&asked.thread);
-        let operate = |key, operation| Want::Operate {
-            sandbox: Which::Exactly(key),
-            operation,
-        };
+        let operate = |key, operation| Want::Operate { sandbox: Which::Exactly(key), operation };
         let want = match self {
             Self::Page(page) => Want::Sandboxes { page, in_thread },
             Self::Keep => return asked.say("Nothing was destroyed."),
             Self::Destroy(key) => operate(key, Operation::Destroy),
-            Self::Sandbox(Action::Connect, key) => Want::Connect {
-                to: Some(Which::Exactly(key)),
-            },
-            Self::Sandbox(Action::Destroy, key) => Want::AskDestroy {
-                sandbox: Which::Exactly(key),
-            },
+            Self::Sandbox(Action::Connect, key) => Want::Connect { to: Some(Which::Exactly(key)) },
+            Self::Sandbox(Action::Destroy, key) => {
+                Want::AskDestroy { sandbox: Which::Exactly(key) }
+            }
             Self::Sandbox(Action::Stop, key) => operate(key, Operation::Pause),
             Self::Sandbox(Action::Start, key) => operate(key, Operation::Resume),
             Self::Sandbox(Action::Snapshot, key) => operate(key, Operation::Snapshot),
@@ -131,11 +117,9 @@ impl Button {
 /// Who pressed it, as in the thread that the button names; none where that is not of this channel, or not theirs.
 pub(super) fn placed(mut asked: Asked, thread: ThreadKey) -> Option<Asked> {
     let thread_ts = match &thread {
-        ThreadKey::Slack {
-            team,
-            channel,
-            root_ts,
-        } if *team == asked.team && *channel == asked.channel => {
+        ThreadKey::Slack { team, channel, root_ts }
+            if *team == asked.team && *channel == asked.channel =>
+        {
             is_thread(&thread).then(|| root_ts.clone())
         }
         ThreadKey::SlackDirect { team, user } if *team == asked.team && *user == asked.by.id => {
@@ -143,11 +127,8 @@ pub(super) fn placed(mut asked: Asked, thread: ThreadKey) -> Option<Asked> {
         }
         _ => return None,
     };
-    asked.reply = Reply::Slack {
-        channel: asked.channel.clone(),
-        thread_ts,
-        user: asked.by.id.clone(),
-    };
+    asked.reply =
+        Reply::Slack { channel: asked.channel.clone(), thread_ts, user: asked.by.id.clone() };
     asked.thread = thread;
     Some(asked)
 }

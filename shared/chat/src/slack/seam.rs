@@ -21,9 +21,7 @@ const CHUNK_UNITS: usize = 11_500;
 
 /// What to do when there is no Slack.
 pub(crate) fn off() -> Failure {
-    Failure::NonRecoverable {
-        advice: Key::SlackBotToken.missing(),
-    }
+    Failure::NonRecoverable { advice: Key::SlackBotToken.missing() }
 }
 
 /// An answer in parts that each fit into a message.
@@ -80,12 +78,7 @@ impl Chat for Slack {
         people: &[String],
         word: &str,
     ) -> Result<(), Failure> {
-        let ThreadKey::Slack {
-            team,
-            channel,
-            root_ts,
-        } = thread
-        else {
+        let ThreadKey::Slack { team, channel, root_ts } = thread else {
             return Ok(());
         };
         let link = self.thread_link(channel, root_ts).await.ok().flatten();
@@ -96,9 +89,8 @@ impl Chat for Slack {
         let notice = Post::Notice(word);
         for person in people {
             let direct = ThreadKey::slack_direct(team, person);
-            let direct = direct.map_err(|bad| Failure::NonRecoverable {
-                advice: bad.to_string(),
-            })?;
+            let direct =
+                direct.map_err(|bad| Failure::NonRecoverable { advice: bad.to_string() })?;
             Chat::post(self, &direct, turn, &PostKind::Notice, None, &notice).await?;
         }
         Ok(())
@@ -107,15 +99,8 @@ impl Chat for Slack {
     async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure> {
         let notice = Post::Notice(text.to_owned());
         let (thread, kind) = (&control.thread, PostKind::Notice);
-        let posted = Chat::post(
-            self,
-            thread,
-            &control.id.as_str().into(),
-            &kind,
-            None,
-            &notice,
-        )
-        .await;
+        let posted =
+            Chat::post(self, thread, &control.id.as_str().into(), &kind, None, &notice).await;
         posted.map(drop)
     }
 
@@ -178,9 +163,7 @@ impl Chat for Slack {
             Home::Closed(why) => render::closed_home(why),
             Home::Open(picture) => render::home(picture),
         };
-        self.publish_home(user, &view)
-            .await
-            .map_err(|e| e.failure())
+        self.publish_home(user, &view).await.map_err(|e| e.failure())
     }
 
     fn home_words(&self, picture: &Picture) -> Result<String, Failure> {

@@ -31,10 +31,7 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
         typed: interaction.value.trim().to_owned(),
     };
     let without = suggested(&lookup, &Settings::default(), &Catalogue::default());
-    Inbound {
-        lookup: Some(lookup),
-        ..Inbound::only(without, "suggestions")
-    }
+    Inbound { lookup: Some(lookup), ..Inbound::only(without, "suggestions") }
 }
 
 /// The suggestions: the value as it is typed, where it can be one, what was used of late, what there is.
@@ -45,11 +42,7 @@ pub fn suggested(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) ->
         return options(&[]);
     };
     let may = settings.open_to.is_empty() || settings.open_to.contains(&lookup.user);
-    let known = if may {
-        catalogue.suggest(kind, &lookup.typed, OPTIONS_MAX)
-    } else {
-        Vec::new()
-    };
+    let known = if may { catalogue.suggest(kind, &lookup.typed, OPTIONS_MAX) } else { Vec::new() };
     let own = kind.usable(&lookup.typed).ok();
     let own = own.as_deref().filter(|own| !known.contains(own));
     let values: Vec<&str> = own

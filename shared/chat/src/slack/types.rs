@@ -22,10 +22,7 @@ fn lenient_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     let Value::Array(entries) = value else {
         return Ok(Vec::new());
     };
-    Ok(entries
-        .into_iter()
-        .filter_map(|entry| serde_json::from_value(entry).ok())
-        .collect())
+    Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
 /// An id, given as it is or as an object with an `id`.

@@ -65,6 +65,5 @@ pub fn verify(
     for part in [b"v0:", timestamp.as_bytes(), b":", raw] {
         mac.update(part);
     }
-    mac.verify_slice(&expected)
-        .map_err(|_| Unverified::Signature)
+    mac.verify_slice(&expected).map_err(|_| Unverified::Signature)
 }

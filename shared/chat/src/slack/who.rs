@@ -51,11 +51,7 @@ impl Envelope {
     pub(super) fn tenant(&self) -> Option<&str> {
         let of_installation = self.installation().and_then(|a| {
             let (team, enterprise) = (some(a.team_id.as_ref()), some(a.enterprise_id.as_ref()));
-            if a.is_enterprise_install {
-                enterprise
-            } else {
-                team.or(enterprise)
-            }
+            if a.is_enterprise_install { enterprise } else { team.or(enterprise) }
         });
         of_installation.or_else(|| some(self.team_id.as_ref()))
     }
@@ -80,9 +76,7 @@ impl Envelope {
     }
 
     fn is_ours(&self, home: &str) -> bool {
-        let enterprise = self
-            .installation()
-            .and_then(|a| some(a.enterprise_id.as_ref()));
+        let enterprise = self.installation().and_then(|a| some(a.enterprise_id.as_ref()));
         if self.tenant() == Some(home) || enterprise == Some(home) {
             return true;
         }
@@ -91,11 +85,8 @@ impl Envelope {
         let same_enterprise =
             some(self.enterprise_id.as_ref()).is_none_or(|id| Some(id) == enterprise);
         org && same_enterprise
-            && [
-                some(self.team_id.as_ref()),
-                some(self.context_team_id.as_ref()),
-            ]
-            .contains(&Some(home))
+            && [some(self.team_id.as_ref()), some(self.context_team_id.as_ref())]
+                .contains(&Some(home))
     }
 }
 
@@ -107,16 +98,9 @@ impl Interaction {
         if installed.is_some() && !self.is_enterprise_install {
             return installed;
         }
-        let enterprise = self
-            .enterprise
-            .get()
-            .or(some(self.team.enterprise_id.as_ref()));
+        let enterprise = self.enterprise.get().or(some(self.team.enterprise_id.as_ref()));
         let team = some(self.team.id.as_ref());
-        if self.is_enterprise_install {
-            enterprise
-        } else {
-            team.or(enterprise)
-        }
+        if self.is_enterprise_install { enterprise } else { team.or(enterprise) }
     }
 
     /// Whether the person's home is another organisation; undecidable counts as yes.

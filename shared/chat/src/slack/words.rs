@@ -240,8 +240,7 @@ pub(super) fn command(words: &str) -> Option<Command> {
 
 /// Whether Slack's text mentions this user.
 pub(super) fn mentions(text: &str, user: &str) -> bool {
-    text.match_indices("<@")
-        .any(|(at, _)| is_mention_of(&text[at..], user))
+    text.match_indices("<@").any(|(at, _)| is_mention_of(&text[at..], user))
 }
 
 fn is_mention_of(token: &str, user: &str) -> bool {
@@ -271,9 +270,7 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
         } else if inside.starts_with(['@', '#', '!']) {
             out.push_str(&token[..=close]);
         } else {
-            let address = inside
-                .split_once('|')
-                .map_or(inside, |(address, _)| address);
+            let address = inside.split_once('|').map_or(inside, |(address, _)| address);
             out.push_str(&decoded(address.strip_prefix("mailto:").unwrap_or(address)));
         }
     }
@@ -283,9 +280,7 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
 
 /// `&amp;` last: what a person typed as `&lt;` arrives as `&amp;lt;`.
 fn decoded(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&amp;", "&")
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
 #[cfg(test)]
@@ -315,10 +310,7 @@ mod tests {
             typed("<@UBOT> ask <@U2> in <#C1|general>", Some("UBOT")),
             "ask <@U2> in <#C1|general>"
         );
-        assert_eq!(
-            typed("hey <@UBOT|bobbin> fix it", Some("UBOT")),
-            "hey fix it"
-        );
+        assert_eq!(typed("hey <@UBOT|bobbin> fix it", Some("UBOT")), "hey fix it");
         assert_eq!(typed("<@UBOTX> hi", Some("UBOT")), "<@UBOTX> hi");
         assert!(
             mentions("a <@UBOT|b>", "UBOT")
@@ -329,19 +321,13 @@ mod tests {
 
     #[test]
     fn entities_are_decoded_once_and_links_become_their_address() {
-        assert_eq!(
-            typed("if a &lt; b &amp;&amp; c &gt; d", None),
-            "if a < b && c > d"
-        );
+        assert_eq!(typed("if a &lt; b &amp;&amp; c &gt; d", None), "if a < b && c > d");
         assert_eq!(typed("write &amp;lt; here", None), "write &lt; here");
         assert_eq!(
             typed("see <https://a.example/?x=1&amp;y=2|the page>.", None),
             "see https://a.example/?x=1&y=2."
         );
-        assert_eq!(
-            typed("<mailto:a@b.example|a@b.example>", None),
-            "a@b.example"
-        );
+        assert_eq!(typed("<mailto:a@b.example|a@b.example>", None), "a@b.example");
     }
 
     #[test]
@@ -376,10 +362,7 @@ mod tests {
                 "fix repo:other/one"
             )
         );
-        assert_eq!(
-            read("fix: this").map(|(_, rest)| rest),
-            Ok("fix: this".to_owned())
-        );
+        assert_eq!(read("fix: this").map(|(_, rest)| rest), Ok("fix: this".to_owned()));
         assert!(read("repo:api fix").is_err() && read("repo: fix").is_err());
         assert_eq!(
             read("repo:https://git.example.com/a/b.git\nfix it").map(|(_, rest)| rest),
@@ -420,29 +403,15 @@ mod tests {
             ("sandbox list", OfSandboxes::List),
             ("Sandboxes LIST", OfSandboxes::List),
             ("sandbox name frontend", OfSandboxes::Name(name())),
-            (
-                "sandbox connect frontend",
-                OfSandboxes::Connect(Some(name())),
-            ),
+            ("sandbox connect frontend", OfSandboxes::Connect(Some(name()))),
             ("sandbox connect", OfSandboxes::Connect(None)),
             ("sandbox destroy", OfSandboxes::Destroy(None)),
-            (
-                "sandbox destroy frontend",
-                OfSandboxes::Destroy(Some(name())),
-            ),
+            ("sandbox destroy frontend", OfSandboxes::Destroy(Some(name()))),
         ] {
             assert_eq!(of_sandboxes(words), Some(Ok(read)), "{words}");
         }
-        assert!(matches!(
-            of_sandboxes("sandbox name Front_End"),
-            Some(Err(_))
-        ));
-        for task in [
-            "sandbox",
-            "sandbox name the new thing",
-            "list sandboxes",
-            "",
-        ] {
+        assert!(matches!(of_sandboxes("sandbox name Front_End"), Some(Err(_))));
+        for task in ["sandbox", "sandbox name the new thing", "list sandboxes", ""] {
             assert_eq!(of_sandboxes(task), None, "{task}");
         }
     }
@@ -470,24 +439,9 @@ mod tests {
     fn the_words_of_setup_are_a_wish_or_nothing_and_never_hold_a_key() {
         let daytona = || "daytona".to_owned();
         assert_eq!(setup(""), Some(KeyWish::Show));
-        assert_eq!(
-            setup("Daytona"),
-            Some(KeyWish::Enter {
-                provider: daytona()
-            })
-        );
-        assert_eq!(
-            setup("daytona REMOVE"),
-            Some(KeyWish::Remove {
-                provider: daytona()
-            })
-        );
-        for odd in [
-            "slack",
-            "daytona dtn_0123456789",
-            "remove",
-            "daytona remove now",
-        ] {
+        assert_eq!(setup("Daytona"), Some(KeyWish::Enter { provider: daytona() }));
+        assert_eq!(setup("daytona REMOVE"), Some(KeyWish::Remove { provider: daytona() }));
+        for odd in ["slack", "daytona dtn_0123456789", "remove", "daytona remove now"] {
             assert_eq!(setup(odd), None, "{odd}");
         }
     }
@@ -502,42 +456,19 @@ mod tests {
             })
         };
         assert_eq!(config("", "C1"), Some(Change::Show));
-        assert_eq!(
-            config("default repo acme/API", "C1"),
-            of(None, Kind::Repo, Some("acme/API"))
-        );
+        assert_eq!(config("default repo acme/API", "C1"), of(None, Kind::Repo, Some("acme/API")));
         assert_eq!(
             config("default model openai/b HERE", "C1"),
             of(Some("C1"), Kind::Model, Some("openai/b"))
         );
-        assert_eq!(
-            config("default agent none", "C1"),
-            of(None, Kind::Agent, None)
-        );
-        let allow = |list, id: &str| {
-            Some(Change::Allow {
-                list,
-                id: id.to_owned(),
-            })
-        };
-        assert_eq!(
-            config("allow channel here", "C1"),
-            allow(List::Channels, "C1")
-        );
-        assert_eq!(
-            config("allow channel <#C2|general>", "C1"),
-            allow(List::Channels, "C2")
-        );
-        assert_eq!(
-            config("allow user <@U2|sam>", "C1"),
-            allow(List::People, "U2")
-        );
+        assert_eq!(config("default agent none", "C1"), of(None, Kind::Agent, None));
+        let allow = |list, id: &str| Some(Change::Allow { list, id: id.to_owned() });
+        assert_eq!(config("allow channel here", "C1"), allow(List::Channels, "C1"));
+        assert_eq!(config("allow channel <#C2|general>", "C1"), allow(List::Channels, "C2"));
+        assert_eq!(config("allow user <@U2|sam>", "C1"), allow(List::People, "U2"));
         assert_eq!(
             config("disallow user U2", "C1"),
-            Some(Change::Disallow {
-                list: List::People,
-                id: "U2".to_owned()
-            })
+            Some(Change::Disallow { list: List::People, id: "U2".to_owned() })
         );
         let direct = |one_thread| Some(Change::Direct { one_thread });
         assert_eq!(config("direct ONE", "C1"), direct(true));

@@ -249,14 +249,10 @@ where
             SdkError::DispatchFailure(failure) if failure.is_timeout() => {
                 CallError::Late { place, ms: ms_max }
             }
-            SdkError::ConstructionFailure(_) => CallError::Unsigned {
-                place,
-                why: kept(&innermost(&self)),
-            },
-            _ => CallError::Unreachable {
-                place,
-                why: unreached(&innermost(&self)),
-            },
+            SdkError::ConstructionFailure(_) => {
+                CallError::Unsigned { place, why: kept(&innermost(&self)) }
+            }
+            _ => CallError::Unreachable { place, why: unreached(&innermost(&self)) },
         }
     }
 }
@@ -306,9 +302,7 @@ fn sources<'a>(
 
 /// The last cause: the outer ones of a connection or of credentials say nothing.
 fn innermost(error: &(dyn Error + 'static)) -> String {
-    sources(error)
-        .last()
-        .map_or_else(|| error.to_string(), ToString::to_string)
+    sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn kept(words: &str) -> String {
@@ -324,11 +318,7 @@ mod tests {
         let table = [
             ("ThrottlingException", 400, Cause::Passing),
             (CONTENDED, 400, Cause::Contended),
-            (
-                "ProvisionedThroughputExceededException",
-                400,
-                Cause::Passing,
-            ),
+            ("ProvisionedThroughputExceededException", 400, Cause::Passing),
             ("RequestThrottled", 403, Cause::Passing),
             ("RequestTimeout", 400, Cause::Passing),
             ("InternalServerError", 500, Cause::Passing),
@@ -343,11 +333,7 @@ mod tests {
             ("SignatureDoesNotMatch", 403, Cause::Unknown),
             ("UnrecognizedClientException", 400, Cause::Unknown),
             ("InvalidClientTokenId", 403, Cause::Unknown),
-            (
-                "AWS.SimpleQueueService.NonExistentQueue",
-                400,
-                Cause::Missing,
-            ),
+            ("AWS.SimpleQueueService.NonExistentQueue", 400, Cause::Missing),
             ("QueueDoesNotExist", 400, Cause::Missing),
             ("ResourceNotFoundException", 400, Cause::Missing),
             ("ValidationException", 400, Cause::Wrong),
@@ -362,15 +348,8 @@ mod tests {
     #[test]
     fn a_sentence_that_quotes_the_signed_request_is_not_kept() {
         let quoting = "The Canonical String should have been 'x-amz-security-token:canary'";
-        for code in [
-            "InvalidSignatureException",
-            "SignatureDoesNotMatch",
-            "ExpiredToken",
-        ] {
-            assert!(
-                !words(code, 403, Some(quoting)).contains("canary"),
-                "{code}"
-            );
+        for code in ["InvalidSignatureException", "SignatureDoesNotMatch", "ExpiredToken"] {
+            assert!(!words(code, 403, Some(quoting)).contains("canary"), "{code}");
         }
         assert_eq!(words("ValidationException", 400, Some("x is y")), "x is y");
     }

@@ -36,10 +36,7 @@ const IDLE: Duration = Duration::from_secs(15);
 const IDLE_MAX: usize = 16;
 /// The authorities that sign for AWS's services in its ordinary regions and its government's (Amazon Trust Services,
 /// "Certificate Authorities"), as their certificates name them.
-const AMAZON: [&str; 2] = [
-    "Amazon Root CA",
-    "Starfield Services Root Certificate Authority - G2",
-];
+const AMAZON: [&str; 2] = ["Amazon Root CA", "Starfield Services Root Certificate Authority - G2"];
 /// Regions of partitions whose authorities may be others.
 const ELSEWHERE: [&str; 4] = ["cn-", "eusc-", "us-iso", "eu-iso"];
 
@@ -87,9 +84,8 @@ pub(super) fn bundle(variable: &str, file: &Path) -> Result<Vec<u8>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let certificates = read.map_err(|e| wrong(format!("is not PEM ({e})")))?;
     let mut roots = rustls::RootCertStore::empty();
-    let all_are_certificates = certificates
-        .into_iter()
-        .all(|certificate| roots.add(certificate).is_ok());
+    let all_are_certificates =
+        certificates.into_iter().all(|certificate| roots.add(certificate).is_ok());
     if all_are_certificates && !roots.is_empty() {
         Ok(text)
     } else {
@@ -143,10 +139,7 @@ impl HttpConnector for Checked {
             let is_empty = answer.body().content_length() == Some(0);
             if is_tables && answer.status().is_success() && is_empty {
                 let transient = Some(ErrorKind::TransientError);
-                return Err(ConnectorError::other(
-                    "the answer is empty".into(),
-                    transient,
-                ));
+                return Err(ConnectorError::other("the answer is empty".into(), transient));
             }
             Ok(answer.map(|body| SdkBody::from_body_1_x(Limited::new(body, ANSWER_BYTES_MAX))))
         })
@@ -159,14 +152,9 @@ mod tests {
 
     #[test]
     fn amazons_own_roots_are_among_the_compiled_in_ones() {
-        let amazons = webpki_root_certs::TLS_SERVER_ROOT_CERTS
-            .iter()
-            .filter(|root| is_amazons(root));
-        assert_eq!(
-            amazons.count(),
-            5,
-            "Amazon Root CA 1 to 4, and Starfield's G2"
-        );
+        let amazons =
+            webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter(|root| is_amazons(root));
+        assert_eq!(amazons.count(), 5, "Amazon Root CA 1 to 4, and Starfield's G2");
     }
 
     #[test]
@@ -183,10 +171,7 @@ mod tests {
         ] {
             std::fs::write(&file, text).expect("written");
             let why = refused();
-            assert!(
-                why.starts_with("AWS_CA_BUNDLE names ") && why.contains("PEM"),
-                "{why}"
-            );
+            assert!(why.starts_with("AWS_CA_BUNDLE names ") && why.contains("PEM"), "{why}");
         }
         let certificate = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
         let certificate = certificate.expect("a certificate").cert.pem();

@@ -111,12 +111,7 @@ enum Change {
 
 impl Write {
     const fn of(change: Change, names: HashMap<String, String>, values: Item) -> Self {
-        Self {
-            change,
-            condition: None,
-            names,
-            values,
-        }
+        Self { change, condition: None, names, values }
     }
 
     /// Writes an item, in the place of the one that stands there.
@@ -146,9 +141,7 @@ impl Write {
         let named = self.name("#version", "version");
         match expected {
             0 => named.condition("attribute_not_exists(#version)"),
-            _ => named
-                .condition("#version = :expected")
-                .value(":expected", n(expected)),
+            _ => named.condition("#version = :expected").value(":expected", n(expected)),
         }
     }
 
@@ -201,22 +194,14 @@ impl Write {
 
 /// The SDK's own check of a request found something missing.
 fn unwritten(error: aws_sdk_dynamodb::error::BuildError) -> CallError {
-    CallError::Unsigned {
-        place: "DynamoDB".to_owned(),
-        why: error.to_string(),
-    }
+    CallError::Unsigned { place: "DynamoDB".to_owned(), why: error.to_string() }
 }
 
 /// Whether a write met another of the same item. The log counts these, apart from what goes wrong.
 fn is_contended<T>(written: &Result<T, CallError>) -> bool {
-    let is_contended = written
-        .as_ref()
-        .is_err_and(|error| error.cause() == Cause::Contended);
+    let is_contended = written.as_ref().is_err_and(|error| error.cause() == Cause::Contended);
     if is_contended {
-        tracing::info!(
-            event = "table.contended",
-            "a write met another of the same item"
-        );
+        tracing::info!(event = "table.contended", "a write met another of the same item");
     }
     is_contended
 }
@@ -236,10 +221,7 @@ pub(crate) struct Table {
 impl Table {
     /// The one of this name. Its calls are over within `ms_max` milliseconds.
     pub(crate) fn new(aws: &Aws, name: &str, ms_max: u64) -> Self {
-        Self {
-            aws: Late::new(aws.clone(), Aws::dynamodb, ms_max),
-            name: name.to_owned(),
-        }
+        Self { aws: Late::new(aws.clone(), Aws::dynamodb, ms_max), name: name.to_owned() }
     }
 
     fn aws(&self) -> &Bounded<Client> {
@@ -271,9 +253,7 @@ impl Table {
         for (name, attribute) in names.iter().zip(attributes) {
             get = get.expression_attribute_names(name, *attribute);
         }
-        let get = get
-            .set_key(Some(key))
-            .projection_expression(names.join(", "));
+        let get = get.set_key(Some(key)).projection_expression(names.join(", "));
         let got = get.consistent_read(true).send().await;
         Ok(got.map_err(|e| self.aws().failed(e))?.item)
     }
@@ -286,12 +266,9 @@ impl Table {
         let Bounded { place, ms_max, .. } = self.aws();
         let bound = Duration::from_millis(*ms_max);
         let reading = tokio::time::timeout(bound, self.batch(keys));
-        reading.await.unwrap_or_else(|_| {
-            Err(CallError::Late {
-                place: place.to_string(),
-                ms: *ms_max,
-            })
-        })
+        reading
+            .await
+            .unwrap_or_else(|_| Err(CallError::Late { place: place.to_string(), ms: *ms_max }))
     }
 
     async fn batch(&self, mut keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
@@ -309,9 +286,7 @@ impl Table {
             let got = get.request_items(&self.name, wanted).send().await;
             let got = got.map_err(|e| self.aws().failed(e))?;
             // There is always a list of the table, be it empty: an answer without one is not "nothing is there".
-            let mut found = got
-                .responses
-                .ok_or_else(|| self.aws().unreadable("Responses"))?;
+            let mut found = got.responses.ok_or_else(|| self.aws().unreadable("Responses"))?;
             items.extend(found.remove(&self.name).unwrap_or_default());
             let left = got.unprocessed_keys.unwrap_or_default().remove(&self.name);
             keys = match left {
@@ -319,9 +294,7 @@ impl Table {
                 _ => return Ok(items),
             };
         }
-        Err(CallError::Partial {
-            place: self.aws().place.to_string(),
-        })
+        Err(CallError::Partial { place: self.aws().place.to_string() })
     }
 
     /// Puts, updates or deletes. False: the condition does not hold.
@@ -434,9 +407,7 @@ impl Table {
     /// # Errors
     /// As [`Table::write`].
     pub(crate) async fn transact(&self, writes: Vec<Write>) -> Result<bool, CallError> {
-        let writes = writes
-            .into_iter()
-            .map(|write| write.transactional(&self.name));
+        let writes = writes.into_iter().map(|write| write.transactional(&self.name));
         let writes: Vec<_> = writes.collect::<Result<_, _>>()?;
         for attempt in 1..CONTENTIONS_MAX {
             let written = self.transact_once(writes.clone()).await;
@@ -469,10 +440,7 @@ impl Table {
             };
             let codes = || reasons().filter_map(|reason| reason.code());
             if codes().any(|code| PASSING_REASONS.contains(&code)) {
-                return Err(refused(
-                    "ThrottlingException",
-                    "the transaction was throttled",
-                ));
+                return Err(refused("ThrottlingException", "the transaction was throttled"));
             }
             if codes().any(|code| code == CONTENDED_REASON) {
                 return Err(refused(

@@ -19,9 +19,7 @@ pub struct Keyring {
 
 impl std::fmt::Debug for Keyring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keyring")
-            .field("arn", &self.arn)
-            .finish_non_exhaustive()
+        f.debug_struct("Keyring").field("arn", &self.arn).finish_non_exhaustive()
     }
 }
 
@@ -76,19 +74,13 @@ impl Keyring {
         // A repeat of the command must not make a second version either, as the SDK's own token would.
         let token = bobbin_core::ids::digest(&["keyring", &self.arn, &text])[..32].to_owned();
         let put = self.aws.client.put_secret_value();
-        let put = put
-            .secret_id(&self.arn)
-            .secret_string(text)
-            .client_request_token(token);
+        let put = put.secret_id(&self.arn).secret_string(text).client_request_token(token);
         match put.send().await {
             Ok(_) => Ok(()),
             Err(error) => Err(format!(
                 "The secret {} cannot be written. {}",
                 self.arn,
-                told(
-                    &self.aws.failed(error),
-                    "secretsmanager:PutSecretValue on it"
-                )
+                told(&self.aws.failed(error), "secretsmanager:PutSecretValue on it")
             )),
         }
     }

@@ -61,10 +61,7 @@ async fn find(seen: &Recorded, name: &str) -> Result<Deployed, String> {
 async fn a_stack_is_found_by_one_signed_call() {
     let seen = answering(200, STACK).await;
     let found = find(&seen, "bobbin & co").await.unwrap();
-    assert_eq!(
-        (found.name(), found.status()),
-        ("bobbin", "UPDATE_COMPLETE")
-    );
+    assert_eq!((found.name(), found.status()), ("bobbin", "UPDATE_COMPLETE"));
     assert_eq!(
         found.output("IngressAddress").unwrap(),
         "https://x.lambda-url.eu-central-1.on.aws/?a=1&b=2"
@@ -82,14 +79,8 @@ async fn a_stack_is_found_by_one_signed_call() {
     assert_eq!(asked["Action"], "DescribeStacks");
     assert_eq!(asked["StackName"], "bobbin & co");
     let signed = headers["authorization"].to_str().unwrap();
-    assert!(
-        signed.starts_with("AWS4-HMAC-SHA256 Credential=an-id/"),
-        "{signed}"
-    );
-    assert!(
-        signed.contains("/eu-central-1/cloudformation/aws4_request"),
-        "{signed}"
-    );
+    assert!(signed.starts_with("AWS4-HMAC-SHA256 Credential=an-id/"), "{signed}");
+    assert!(signed.contains("/eu-central-1/cloudformation/aws4_request"), "{signed}");
     assert_eq!(headers["x-amz-security-token"], "a-token");
 }
 
@@ -106,10 +97,7 @@ async fn the_accounts_concurrency_is_read_or_told_what_it_takes() {
     assert_eq!(account(200, settings).await, Ok(10));
     let refused = r#"{"Message":"not authorized"}"#;
     let told = account(403, refused).await.unwrap_err();
-    assert!(
-        told.contains("not AWS") || told.contains("lambda:GetAccountSettings"),
-        "{told}"
-    );
+    assert!(told.contains("not AWS") || told.contains("lambda:GetAccountSettings"), "{told}");
     let told = account(200, "{}").await.unwrap_err();
     assert!(told.contains("AccountLimit is missing"), "{told}");
 }
@@ -137,17 +125,10 @@ async fn every_refusal_says_what_to_do() {
             error("ExpiredToken", "The security token is expired"),
             "have expired: sign in again",
         ),
+        (403, error("InvalidClientTokenId", "The token is invalid"), "check AWS_PROFILE"),
         (
             403,
-            error("InvalidClientTokenId", "The token is invalid"),
-            "check AWS_PROFILE",
-        ),
-        (
-            403,
-            error(
-                "SignatureDoesNotMatch",
-                "Signature expired: is now earlier than",
-            ),
+            error("SignatureDoesNotMatch", "Signature expired: is now earlier than"),
             "the clock of this machine is off by more than five minutes",
         ),
         (
@@ -155,23 +136,11 @@ async fn every_refusal_says_what_to_do() {
             error("Throttling", "Rate exceeded"),
             "answered Throttling: Rate exceeded (status 400, request id none). Try again in a minute.",
         ),
-        (
-            500,
-            error("InternalFailure", "Oops"),
-            "answered InternalFailure: Oops (status 500",
-        ),
-        (
-            200,
-            "<html>hello</html>".to_owned(),
-            "is not AWS: check AWS_ENDPOINT_URL",
-        ),
+        (500, error("InternalFailure", "Oops"), "answered InternalFailure: Oops (status 500"),
+        (200, "<html>hello</html>".to_owned(), "is not AWS: check AWS_ENDPOINT_URL"),
         (200, "{}".to_owned(), "is not AWS: check AWS_ENDPOINT_URL"),
         (200, String::new(), "is not AWS: check AWS_ENDPOINT_URL"),
-        (
-            200,
-            "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>".to_owned(),
-            "is not AWS",
-        ),
+        (200, "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>".to_owned(), "is not AWS"),
         (502, "<html>Bad Gateway</html>".to_owned(), "status 502"),
     ];
     for (status, body, words) in table {
@@ -187,16 +156,8 @@ async fn nobody_there_is_told_with_the_address_and_the_cause() {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let call = Arc::default();
-    let told = find(&Recorded { endpoint, call }, "bobbin")
-        .await
-        .unwrap_err();
-    assert!(
-        told.starts_with("CloudFormation at http://127.0.0.1:"),
-        "{told}"
-    );
-    assert!(
-        told.contains("cannot be reached: ") && told.contains("refused"),
-        "{told}"
-    );
+    let told = find(&Recorded { endpoint, call }, "bobbin").await.unwrap_err();
+    assert!(told.starts_with("CloudFormation at http://127.0.0.1:"), "{told}");
+    assert!(told.contains("cannot be reached: ") && told.contains("refused"), "{told}");
     assert!(told.ends_with("HTTPS_PROXY and NO_PROXY."), "{told}");
 }

@@ -36,11 +36,7 @@ impl Store {
         })?;
         let (record, unknown) = schema::read(Shape::Account, body)?;
         let version = number(item, "version").unwrap_or(0);
-        Ok(Some(KeptAccount {
-            record,
-            unknown,
-            version,
-        }))
+        Ok(Some(KeptAccount { record, unknown, version }))
     }
 
     /// Puts it on record in the place of what was read. False: somebody else wrote first.
@@ -61,10 +57,7 @@ impl Store {
         let mut item = key(provider);
         item.insert(ACCOUNT.to_owned(), s(body));
         item.insert("version".to_owned(), n(expected + 1));
-        Ok(self
-            .table
-            .write(Write::put(item).if_version(expected))
-            .await?)
+        Ok(self.table.write(Write::put(item).if_version(expected)).await?)
     }
 }
 

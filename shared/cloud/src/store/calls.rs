@@ -53,11 +53,7 @@ impl Store {
             // Another call may have been first with it since it was read.
             if self.table.write(update).await? {
                 let sandbox = sandbox.clone();
-                return Ok(Some(HeldCall {
-                    sandbox,
-                    place,
-                    until_ms,
-                }));
+                return Ok(Some(HeldCall { sandbox, place, until_ms }));
             }
         }
         Ok(None)

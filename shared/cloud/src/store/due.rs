@@ -182,11 +182,7 @@ impl Store {
 
 /// Where that stands of which a sweep of this group is.
 fn item_of(group: &ThreadKey) -> Item {
-    if group.is_conversation() {
-        key(group, SESSION)
-    } else {
-        sandbox_key(&group.sandbox())
-    }
+    if group.is_conversation() { key(group, SESSION) } else { sandbox_key(&group.sandbox()) }
 }
 
 /// The sandbox whose record an item of the index stands for; none: it is a thread's.

@@ -31,9 +31,7 @@ impl Store {
         turn: &TurnId,
         by: &Person,
     ) -> Result<(), StoreError> {
-        self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by))
-            .await
-            .map(|_| ())
+        self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by)).await.map(|_| ())
     }
 
     /// Cancels everything of the thread that was accepted up to then, also what is not announced yet; once a control message.
@@ -46,9 +44,7 @@ impl Store {
         control: &TurnId,
         all: &StoppedAll,
     ) -> Result<(), StoreError> {
-        self.mark(thread, &format!("{STOP_ALL}{control}"), flag_text(all))
-            .await
-            .map(|_| ())
+        self.mark(thread, &format!("{STOP_ALL}{control}"), flag_text(all)).await.map(|_| ())
     }
 
     /// Settles an ask; false if somebody was first.
@@ -61,8 +57,7 @@ impl Store {
         ask: &AskId,
         settlement: &Settlement,
     ) -> Result<bool, StoreError> {
-        self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement))
-            .await
+        self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement)).await
     }
 
     /// Flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun

@@ -19,10 +19,7 @@ use crate::aws::table::{Item, Write, n, s, text};
 
 /// The write of a thread's record in the place of the one of version `expected`.
 pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
-    let stored = Session {
-        version: expected + 1,
-        ..session.clone()
-    };
+    let stored = Session { version: expected + 1, ..session.clone() };
     let stale = names(stale);
     // What an item of shape 1 had besides.
     let mut removed = vec!["#phase".to_owned()];
@@ -30,14 +27,8 @@ pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlag
     let thread = &stored.thread;
     let due = (thread.due_shard(), stored.due_at_ms);
     let record = (stored.encode(), stored.version);
-    let mut write = write_of(
-        key(thread, SESSION),
-        record,
-        thread.tenant(),
-        due,
-        ("", removed),
-    )
-    .name("#phase", "phase");
+    let mut write = write_of(key(thread, SESSION), record, thread.tenant(), due, ("", removed))
+        .name("#phase", "phase");
     for (index, name) in stale.into_iter().enumerate() {
         write = write.name(&format!("#m{index}"), name);
     }
@@ -46,22 +37,13 @@ pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlag
 
 /// The same of a sandbox's.
 pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
-    let stored = SandboxRecord {
-        version: expected + 1,
-        ..record.clone()
-    };
+    let stored = SandboxRecord { version: expected + 1, ..record.clone() };
     let due = (sandbox.due_shard(), stored.due_at_ms);
     let record = (stored.encode(), stored.version);
-    write_of(
-        sandbox_key(sandbox),
-        record,
-        sandbox.tenant(),
-        due,
-        (", #phase = :phase", vec![]),
-    )
-    .name("#phase", "phase")
-    .value(":phase", s(stored.phase.word()))
-    .if_version(expected)
+    write_of(sandbox_key(sandbox), record, sandbox.tenant(), due, (", #phase = :phase", vec![]))
+        .name("#phase", "phase")
+        .value(":phase", s(stored.phase.word()))
+        .if_version(expected)
 }
 
 /// Sets what every record has beside itself: version, tenant, and while something is due its place in the index of that;
@@ -94,10 +76,9 @@ fn write_of(
         .value(":version", n(version))
         .value(":tenant", s(tenant));
     match due_at_ms {
-        Some(due_at_ms) => write
-            .name("#swept", SWEPT)
-            .value(":shard", n(shard))
-            .value(":due", n(due_at_ms)),
+        Some(due_at_ms) => {
+            write.name("#swept", SWEPT).value(":shard", n(shard)).value(":due", n(due_at_ms))
+        }
         None => write,
     }
 }
@@ -134,14 +115,9 @@ pub(super) type Stored = (Option<Session>, ControlFlags);
 pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     if !thread.is_conversation() {
-        let settings = items
-            .iter()
-            .find(|item| text(item, ITEM) == Some(tenant::SETTINGS));
+        let settings = items.iter().find(|item| text(item, ITEM) == Some(tenant::SETTINGS));
         loaded.session = of_group(thread, items)?;
-        loaded.settings = settings
-            .map(tenant::settings)
-            .transpose()?
-            .unwrap_or_default();
+        loaded.settings = settings.map(tenant::settings).transpose()?.unwrap_or_default();
         return Ok(loaded);
     }
     let sandbox = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));

@@ -25,18 +25,12 @@ pub(super) const SWEPT: &str = "swept";
 pub(super) const ITEMS_A_RECORD: usize = 2;
 
 pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(thread.to_string())),
-        (ITEM.to_owned(), s(item)),
-    ])
+    HashMap::from([("thread".to_owned(), s(thread.to_string())), (ITEM.to_owned(), s(item))])
 }
 
 /// Where a sandbox's record is.
 pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(sandbox.to_string())),
-        (ITEM.to_owned(), s(SANDBOX)),
-    ])
+    HashMap::from([("thread".to_owned(), s(sandbox.to_string())), (ITEM.to_owned(), s(SANDBOX))])
 }
 
 /// Where a thread's record and its sandbox's are.

@@ -131,19 +131,13 @@ fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError
 /// What stands in a group of a sandbox: no thread, and the sandbox's record where there is one.
 pub(super) fn of_group(group: &ThreadKey, items: &[Item]) -> Result<Option<Session>, StoreError> {
     let found = record(Some(&items.to_vec()))?;
-    Ok(found.map(|sandbox| Session {
-        sandbox,
-        ..Session::new(group.clone(), 0)
-    }))
+    Ok(found.map(|sandbox| Session { sandbox, ..Session::new(group.clone(), 0) }))
 }
 
 /// The write by which a sandbox gets a name or gives it up, on condition that nobody else has it.
 pub(super) fn name_write(write: &NameWrite) -> Write {
-    let change = if write.released {
-        "REMOVE #name"
-    } else {
-        "SET #name = :key, #tenant = :tenant"
-    };
+    let change =
+        if write.released { "REMOVE #name" } else { "SET #name = :key, #tenant = :tenant" };
     let tenant = write.sandbox.tenant();
     let update = Write::update(names_key(&tenant), change)
         .condition("attribute_not_exists(#name) OR #name = :key")
@@ -152,9 +146,7 @@ pub(super) fn name_write(write: &NameWrite) -> Write {
     if write.released {
         return update;
     }
-    update
-        .name("#tenant", "tenant")
-        .value(":tenant", s(tenant.as_str()))
+    update.name("#tenant", "tenant").value(":tenant", s(tenant.as_str()))
 }
 
 fn names_key(tenant: &Tenant) -> Item {

@@ -104,8 +104,5 @@ impl Store {
 }
 
 fn key(id: &str) -> Item {
-    HashMap::from([
-        ("thread".to_owned(), s(format!("setup:{id}"))),
-        (ITEM.to_owned(), s(SETUP)),
-    ])
+    HashMap::from([("thread".to_owned(), s(format!("setup:{id}"))), (ITEM.to_owned(), s(SETUP))])
 }

@@ -41,10 +41,7 @@ impl Store {
         settings: &Settings,
         expected: u64,
     ) -> Result<bool, StoreError> {
-        let stored = Settings {
-            version: expected + 1,
-            ..settings.clone()
-        };
+        let stored = Settings { version: expected + 1, ..settings.clone() };
         let text = stored.encode();
         let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), n(stored.version));
@@ -88,9 +85,7 @@ impl Store {
         if self.table.write(put).await? {
             Ok(())
         } else {
-            Err(StoreError::Newer(
-                "the catalogue has become one of a newer worker's".to_owned(),
-            ))
+            Err(StoreError::Newer("the catalogue has become one of a newer worker's".to_owned()))
         }
     }
 

@@ -15,11 +15,7 @@ const PROVIDER: &str = "daytona";
 
 fn workers(cloud: &Cloud, count: usize) -> Vec<Breakers> {
     let worker = |_| {
-        Breakers::new(
-            &aws(cloud.engine.endpoint()),
-            &cloud.resource("Table"),
-            &Limits::DEFAULT,
-        )
+        Breakers::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"), &Limits::DEFAULT)
     };
     (0..count).map(worker).collect()
 }
@@ -38,19 +34,9 @@ async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
     let cloud = Cloud::start().await;
     let workers = workers(&cloud, 5);
     let limits = Limits::DEFAULT;
-    assert!(
-        admitted(&workers, NOW_MS)
-            .await
-            .iter()
-            .all(|one| *one == Admission::Yes)
-    );
+    assert!(admitted(&workers, NOW_MS).await.iter().all(|one| *one == Admission::Yes));
     // All at once: each write that is lost to another is made again.
-    join_all(
-        workers
-            .iter()
-            .map(|one| one.failed(PROVIDER, "503", NOW_MS)),
-    )
-    .await;
+    join_all(workers.iter().map(|one| one.failed(PROVIDER, "503", NOW_MS))).await;
     let cached_ms = NOW_MS + limits.breaker_cache_ms;
     for admission in admitted(&workers, cached_ms).await {
         let retry_in_ms = limits.breaker_open_ms - limits.breaker_cache_ms;
@@ -62,9 +48,7 @@ async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
     assert_eq!(probes(&admissions), 1, "{admissions:?}");
     assert!(!admissions.contains(&Admission::Yes), "{admissions:?}");
     let prober = admissions.iter().position(|one| *one == Admission::Probe);
-    workers[prober.unwrap()]
-        .succeeded(PROVIDER, over_ms + 1)
-        .await;
+    workers[prober.unwrap()].succeeded(PROVIDER, over_ms + 1).await;
     let closed_ms = over_ms + limits.breaker_cache_ms;
     for admission in admitted(&workers, closed_ms).await {
         assert_eq!(admission, Admission::Yes);

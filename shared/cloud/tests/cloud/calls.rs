@@ -79,10 +79,7 @@ async fn what_a_call_sends_is_signed_names_the_action_and_carries_the_trace() {
     ] {
         assert!(said.contains(header), "{header} in {said}");
     }
-    assert!(
-        !said.contains("canary\r") && !said.contains("canary\""),
-        "{said}"
-    );
+    assert!(!said.contains("canary\r") && !said.contains("canary\""), "{said}");
 }
 
 #[tokio::test]
@@ -135,22 +132,13 @@ async fn a_refusal_is_told_with_its_code_its_request_id_and_its_remedy_and_not_t
         assert!(told.contains(&expected) && told.contains(remedy), "{told}");
     }
     for (code, remedy) in [
-        (
-            "AccessDeniedException",
-            "The role may not do that: deploy template.yaml again",
-        ),
-        (
-            "QueueDoesNotExist",
-            "It does not exist: deploy template.yaml",
-        ),
+        ("AccessDeniedException", "The role may not do that: deploy template.yaml again"),
+        ("QueueDoesNotExist", "It does not exist: deploy template.yaml"),
     ] {
         let body = r#"{"__type":"x","message":"There is none."}"#.replace('x', code);
         let (endpoint, count) = answering(400, Box::leak(body.into_boxed_str())).await;
         let told = told(&endpoint).await;
-        assert!(
-            told.contains(&format!("answered {code}: There is none. (status 400")),
-            "{told}"
-        );
+        assert!(told.contains(&format!("answered {code}: There is none. (status 400")), "{told}");
         assert!(told.contains(remedy), "{told}");
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
@@ -173,10 +161,7 @@ async fn an_answer_that_is_cut_is_no_acceptance() {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             request(&mut stream).await;
-            stream
-                .write_all(&OK.as_bytes()[..OK.len() - 4])
-                .await
-                .unwrap();
+            stream.write_all(&OK.as_bytes()[..OK.len() - 4]).await.unwrap();
         }
     });
     let told = told(&endpoint).await;
@@ -196,10 +181,7 @@ async fn nobody_there_is_told_with_the_address_and_the_cause() {
 async fn a_call_without_an_answer_is_over_in_time() {
     let (endpoint, _listener) = silent().await;
     let told = told(&endpoint).await;
-    assert!(
-        told.contains(&format!("has not answered within {SEND_MS_MAX} ms")),
-        "{told}"
-    );
+    assert!(told.contains(&format!("has not answered within {SEND_MS_MAX} ms")), "{told}");
 }
 
 #[tokio::test]
@@ -277,8 +259,5 @@ async fn an_endpoint_of_loopback_may_show_a_certificate_of_the_named_file_and_of
     let over = |bundle| Aws::trusting("us-east-1", credentials(), Some(&endpoint), bundle).unwrap();
     send(&over(Some(&bundle))).await.unwrap();
     let told = send(&over(None)).await.unwrap_err().to_string();
-    assert!(
-        told.contains("invalid peer certificate") && told.contains("AWS_CA_BUNDLE"),
-        "{told}"
-    );
+    assert!(told.contains("invalid peer certificate") && told.contains("AWS_CA_BUNDLE"), "{told}");
 }

@@ -17,11 +17,8 @@ async fn a_give_back_does_not_undo_a_nudge() {
     let cloud = Cloud::start().await;
     let aws = aws(cloud.engine.endpoint());
     let url = cloud.resource("Messages");
-    let pair = |name| Pair {
-        name,
-        home_url: url.clone(),
-        dead_url: cloud.resource("MessagesDead"),
-    };
+    let pair =
+        |name| Pair { name, home_url: url.clone(), dead_url: cloud.resource("MessagesDead") };
     let queues = Queues::of(&aws, &[pair("messages"), pair("control")]);
     let store = Store::new(&aws, &cloud.resource("Table"));
     let sqs = sdk_sqs(cloud.engine.endpoint());
@@ -31,15 +28,10 @@ async fn a_give_back_does_not_undo_a_nudge() {
     let received = async || {
         let receive = sqs.receive_message().queue_url(&url).wait_time_seconds(0);
         let messages = receive.send().await.unwrap().messages.unwrap_or_default();
-        messages
-            .first()
-            .map(|one| one.receipt_handle.clone().unwrap())
+        messages.first().map(|one| one.receipt_handle.clone().unwrap())
     };
     let receipt = received().await.unwrap();
-    queues
-        .set_visibility(&url, &receipt, HIDDEN_MS)
-        .await
-        .unwrap();
+    queues.set_visibility(&url, &receipt, HIDDEN_MS).await.unwrap();
 
     let (thread, turn) = (ThreadKey::discord("1", "2").unwrap(), TurnId::from("m1"));
     let now_ms = bobbin_cloud::clock::now_ms();
@@ -51,9 +43,7 @@ async fn a_give_back_does_not_undo_a_nudge() {
         seen: Seen::default(),
     };
     store.park(&thread, &parked, (&receipt, "")).await.unwrap();
-    let forward = bring_forward(&store, &queues, &thread, &turn, None)
-        .await
-        .unwrap();
+    let forward = bring_forward(&store, &queues, &thread, &turn, None).await.unwrap();
     assert!(matches!(forward, Forward::Now { .. }), "{forward:?}");
 
     let given_back = queues.set_visibility(&url, &receipt, HIDDEN_MS).await;

@@ -29,18 +29,12 @@ async fn save(store: &Store, session: &Session, expected: Versions) -> Written {
 fn naming(session: &Session, text: &str, released: bool) -> Session {
     let mut session = session.clone();
     session.sandbox.name = (!released).then(|| name(text));
-    session.observed.names = vec![NameWrite {
-        name: name(text),
-        sandbox: session.sandbox_key(),
-        released,
-    }];
+    session.observed.names =
+        vec![NameWrite { name: name(text), sandbox: session.sandbox_key(), released }];
     session
 }
 
-const SANDBOX_ALONE: Versions = Versions {
-    thread: None,
-    sandbox: Some(1),
-};
+const SANDBOX_ALONE: Versions = Versions { thread: None, sandbox: Some(1) };
 
 #[tokio::test]
 async fn a_name_is_won_by_one_sandbox_of_a_tenant_and_free_again_when_it_is_given_up() {
@@ -51,51 +45,23 @@ async fn a_name_is_won_by_one_sandbox_of_a_tenant_and_free_again_when_it_is_give
     for session in [&one, &two] {
         save(&store, session, both(0)).await;
     }
-    assert_eq!(
-        save(&store, &naming(&one, "front", false), both(1)).await,
-        Written::Yes(None)
-    );
-    assert_eq!(
-        save(&store, &naming(&two, "front", false), both(1)).await,
-        Written::Conflict
-    );
+    assert_eq!(save(&store, &naming(&one, "front", false), both(1)).await, Written::Yes(None));
+    assert_eq!(save(&store, &naming(&two, "front", false), both(1)).await, Written::Conflict);
     let (kept, _) = store.record(&two.thread).await.unwrap();
     let kept = kept.unwrap();
-    assert_eq!(
-        (kept.version, kept.sandbox.name),
-        (1, None),
-        "nothing of it was written"
-    );
-    assert_eq!(
-        save(&store, &naming(&two, "back", false), both(1)).await,
-        Written::Yes(None)
-    );
+    assert_eq!((kept.version, kept.sandbox.name), (1, None), "nothing of it was written");
+    assert_eq!(save(&store, &naming(&two, "back", false), both(1)).await, Written::Yes(None));
 
     let named = store.names(&tenant).await.unwrap();
-    assert_eq!(
-        named,
-        [
-            (name("back"), two.sandbox_key()),
-            (name("front"), one.sandbox_key())
-        ]
-    );
+    assert_eq!(named, [(name("back"), two.sandbox_key()), (name("front"), one.sandbox_key())]);
     let elsewhere = ThreadKey::discord("2", "1").unwrap().tenant();
     assert_eq!(store.name(&elsewhere, &name("front")).await.unwrap(), None);
 
     // Who does not have it cannot give it up.
-    assert_eq!(
-        save(&store, &naming(&two, "front", true), both(2)).await,
-        Written::Conflict
-    );
-    assert_eq!(
-        save(&store, &naming(&one, "front", true), both(2)).await,
-        Written::Yes(None)
-    );
+    assert_eq!(save(&store, &naming(&two, "front", true), both(2)).await, Written::Conflict);
+    assert_eq!(save(&store, &naming(&one, "front", true), both(2)).await, Written::Yes(None));
     assert_eq!(store.name(&tenant, &name("front")).await.unwrap(), None);
-    assert_eq!(
-        save(&store, &naming(&two, "front", false), both(2)).await,
-        Written::Yes(None)
-    );
+    assert_eq!(save(&store, &naming(&two, "front", false), both(2)).await, Written::Yes(None));
 }
 
 #[tokio::test]
@@ -111,19 +77,12 @@ async fn a_thread_is_read_with_the_sandbox_that_it_works_in_and_writes_that_one(
     let mut guest = found.session.unwrap();
     assert_eq!((guest.version, guest.sandbox.version), (1, 1));
     guest.sandbox.phase = Phase::Active;
-    let expected = Versions {
-        thread: Some(1),
-        sandbox: Some(1),
-    };
+    let expected = Versions { thread: Some(1), sandbox: Some(1) };
     assert_eq!(save(&store, &guest, expected).await, Written::Yes(None));
     for thread in [&founder.thread, &guest.thread] {
         let (read, _) = store.record(thread).await.unwrap();
         let read = read.unwrap();
-        assert_eq!(
-            (read.sandbox.version, read.sandbox.phase),
-            (2, Phase::Active),
-            "{thread}"
-        );
+        assert_eq!((read.sandbox.version, read.sandbox.phase), (2, Phase::Active), "{thread}");
     }
     let all = [founder.thread.clone(), guest.thread.clone()];
     let read = store.records(&all).await.unwrap();
@@ -132,11 +91,7 @@ async fn a_thread_is_read_with_the_sandbox_that_it_works_in_and_writes_that_one(
     let records = store.sandboxes(&keys).await.unwrap();
     let of = |key: &SandboxKey| records[key].clone().unwrap();
     assert_eq!(of(&founder.sandbox_key()).unwrap().version, 2);
-    assert_eq!(
-        of(&guest.thread.sandbox()),
-        None,
-        "it has never had one of its own"
-    );
+    assert_eq!(of(&guest.thread.sandbox()), None, "it has never had one of its own");
 }
 
 #[tokio::test]
@@ -147,22 +102,11 @@ async fn a_sandboxs_group_has_no_record_of_its_own_and_is_what_is_due() {
     thread.sandbox.due_at_ms = Some(1_000);
     save(&store, &thread, both(0)).await;
     let group = thread.sandbox_key().group();
-    let found = store
-        .load(&group, &"t".into())
-        .await
-        .unwrap()
-        .session
-        .unwrap();
-    assert_eq!(
-        (&found.thread, found.version, found.sandbox.version),
-        (&group, 0, 1)
-    );
+    let found = store.load(&group, &"t".into()).await.unwrap().session.unwrap();
+    assert_eq!((&found.thread, found.version, found.sandbox.version), (&group, 0, 1));
     let mut swept = found;
     swept.sandbox.phase = Phase::Pausing;
-    assert_eq!(
-        save(&store, &swept, SANDBOX_ALONE).await,
-        Written::Yes(None)
-    );
+    assert_eq!(save(&store, &swept, SANDBOX_ALONE).await, Written::Yes(None));
     assert_eq!(save(&store, &swept, SANDBOX_ALONE).await, Written::Conflict);
     let (read, _) = store.record(&thread.thread).await.unwrap();
     let read = read.unwrap();
@@ -188,19 +132,10 @@ async fn so_many_calls_of_a_bearer_go_on_at_once_and_a_lost_one_for_no_longer_th
     let (one, two) = (session(1).sandbox_key(), session(2).sandbox_key());
     let mut held = Vec::new();
     for _ in 0..CALLS_MAX {
-        held.push(
-            store
-                .begin_call(&one, 1_000)
-                .await
-                .unwrap()
-                .expect("there is room"),
-        );
+        held.push(store.begin_call(&one, 1_000).await.unwrap().expect("there is room"));
     }
     assert!(store.begin_call(&one, 1_000).await.unwrap().is_none());
-    assert!(
-        store.begin_call(&two, 1_000).await.unwrap().is_some(),
-        "another's"
-    );
+    assert!(store.begin_call(&two, 1_000).await.unwrap().is_some(), "another's");
     store.end_call(&held[3]).await.unwrap();
     assert!(store.begin_call(&one, 1_001).await.unwrap().is_some());
     assert!(store.begin_call(&one, 1_001).await.unwrap().is_none());

@@ -33,10 +33,7 @@ fn link(until_ms: u64) -> SetupLink {
 #[tokio::test]
 async fn a_sealed_key_opens_for_its_stack_tenant_and_provider_and_for_nothing_else() {
     let cloud = Cloud::start().await;
-    let seal = Seal::new(
-        &aws(cloud.engine.endpoint()),
-        &cloud.resource("CredentialsKey"),
-    );
+    let seal = Seal::new(&aws(cloud.engine.endpoint()), &cloud.resource("CredentialsKey"));
     let of = |stack, guild, key| sealed_for(stack, &thread(guild).tenant(), key);
     let here = of("test", "41", Key::DaytonaApiKey);
     let value = Secret::from(VALUE.to_owned());
@@ -53,12 +50,9 @@ async fn a_sealed_key_opens_for_its_stack_tenant_and_provider_and_for_nothing_el
     }
     let last = if sealed.ends_with('A') { "B" } else { "A" };
     let cut = &sealed[..sealed.len() - 5];
-    for broken in [
-        cut.to_owned(),
-        format!("{cut}{last}AAA="),
-        "no base64".to_owned(),
-        String::new(),
-    ] {
+    for broken in
+        [cut.to_owned(), format!("{cut}{last}AAA="), "no base64".to_owned(), String::new()]
+    {
         let refused = seal.open(&broken, &here).await;
         assert!(
             matches!(refused, Err(SealError::Broken | SealError::Refused(_))),
@@ -73,31 +67,11 @@ async fn what_time_mends_is_waited_for_and_a_key_that_is_gone_is_the_operators()
     let context = sealed_for("test", &thread("41").tenant(), Key::DaytonaApiKey);
     let value = Secret::from(VALUE.to_owned());
     for (status, body, is_waited_for) in [
-        (
-            400,
-            r#"{"__type":"ThrottlingException","message":"Rate exceeded"}"#,
-            true,
-        ),
-        (
-            500,
-            r#"{"__type":"KMSInternalException","message":"x"}"#,
-            true,
-        ),
-        (
-            400,
-            r#"{"__type":"DisabledException","message":"x is disabled."}"#,
-            false,
-        ),
-        (
-            400,
-            r#"{"__type":"KMSInvalidStateException","message":"pending deletion"}"#,
-            false,
-        ),
-        (
-            400,
-            r#"{"__type":"AccessDeniedException","message":"no"}"#,
-            false,
-        ),
+        (400, r#"{"__type":"ThrottlingException","message":"Rate exceeded"}"#, true),
+        (500, r#"{"__type":"KMSInternalException","message":"x"}"#, true),
+        (400, r#"{"__type":"DisabledException","message":"x is disabled."}"#, false),
+        (400, r#"{"__type":"KMSInvalidStateException","message":"pending deletion"}"#, false),
+        (400, r#"{"__type":"AccessDeniedException","message":"no"}"#, false),
     ] {
         let (endpoint, _) = answering(status, body).await;
         let seal = Seal::new(&aws(&endpoint), "key");
@@ -118,50 +92,24 @@ async fn a_link_takes_one_key_within_its_time_and_stays_what_it_was_when_it_is_m
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     assert_eq!(store.link("one").await, Ok(None));
-    assert_eq!(
-        store.enter("one", "c2VhbGVk", 100).await,
-        Ok(false),
-        "there is no such link"
-    );
+    assert_eq!(store.enter("one", "c2VhbGVk", 100).await, Ok(false), "there is no such link");
     store.make_link("one", &link(1_000), None).await.unwrap();
     let made = store.link("one").await.unwrap().unwrap();
-    assert_eq!(
-        (&made.link, made.is_open(999), made.is_open(1_000)),
-        (&link(1_000), true, false)
-    );
-    assert_eq!(
-        store.enter("one", "bGF0ZQ==", 1_000).await,
-        Ok(false),
-        "it is over"
-    );
+    assert_eq!((&made.link, made.is_open(999), made.is_open(1_000)), (&link(1_000), true, false));
+    assert_eq!(store.enter("one", "bGF0ZQ==", 1_000).await, Ok(false), "it is over");
 
     assert_eq!(store.enter("one", "Zmlyc3Q=", 500).await, Ok(true));
-    assert_eq!(
-        store.enter("one", "c2Vjb25k", 501).await,
-        Ok(false),
-        "somebody else was first"
-    );
-    assert_eq!(
-        store.enter("one", "Zmlyc3Q=", 502).await,
-        Ok(true),
-        "the same, told again"
-    );
+    assert_eq!(store.enter("one", "c2Vjb25k", 501).await, Ok(false), "somebody else was first");
+    assert_eq!(store.enter("one", "Zmlyc3Q=", 502).await, Ok(true), "the same, told again");
     store.make_link("one", &link(9_000), None).await.unwrap();
     let entered = store.link("one").await.unwrap().unwrap();
     assert_eq!(
-        (
-            entered.sealed.as_deref(),
-            entered.entered_at_ms,
-            entered.link.until_ms
-        ),
+        (entered.sealed.as_deref(), entered.entered_at_ms, entered.link.until_ms),
         (Some("Zmlyc3Q="), Some(500), 1_000)
     );
 
     store.reopen("one", "c2Vjb25k").await.unwrap();
-    assert!(
-        !store.link("one").await.unwrap().unwrap().is_open(600),
-        "it was not theirs"
-    );
+    assert!(!store.link("one").await.unwrap().unwrap().is_open(600), "it was not theirs");
     store.reopen("one", "Zmlyc3Q=").await.unwrap();
     assert!(store.link("one").await.unwrap().unwrap().is_open(600));
 }

@@ -52,10 +52,7 @@ async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
     let first = secret.fresh(NOW_MS + AGE_MS).await.unwrap();
     assert_eq!(first.daytona_api_key.expose(), "first");
     let same = secret.fresh(NOW_MS + 3 * AGE_MS).await.unwrap();
-    assert!(
-        Arc::ptr_eq(&same, &first),
-        "the same value is the same copy"
-    );
+    assert!(Arc::ptr_eq(&same, &first), "the same value is the same copy");
     cloud.store(&id, r#"{"daytona_api_key":"second"}"#).await;
     let newer = secret.newer(NOW_MS + 4 * AGE_MS).await.unwrap();
     assert_eq!(newer.daytona_api_key.expose(), "second");
@@ -66,9 +63,7 @@ async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
     let cloud = Cloud::start().await;
     let id = cloud.resource("IngressSecret");
     let secret: CachedSecret<IngressSecret> = kept(cloud.engine.endpoint(), &id);
-    cloud
-        .store(&id, r#"{"slack_signing_secret":"right"}"#)
-        .await;
+    cloud.store(&id, r#"{"slack_signing_secret":"right"}"#).await;
     secret.known(NOW_MS).await.unwrap();
     cloud.store(&id, r#"{"slack_signing_secret":5}"#).await;
     let still = secret.fresh(NOW_MS + AGE_MS).await.unwrap();
@@ -83,9 +78,7 @@ async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
     );
     let why = unread.known(NOW_MS + 1).await.unwrap_err();
     assert!(why.contains("could not be read a moment ago"), "{why}");
-    cloud
-        .store(&id, r#"{"slack_signing_secret":"right"}"#)
-        .await;
+    cloud.store(&id, r#"{"slack_signing_secret":"right"}"#).await;
     unread.known(NOW_MS + 2_000).await.unwrap();
 }
 
@@ -105,11 +98,7 @@ async fn the_worker_has_its_keys_together_with_a_stack_key_that_the_template_mad
     let stored = r#"{"slack_bot_token":"xoxb","anthropic_api_key":"sk"}"#;
     cloud.store(&of("WorkerSecret"), stored).await;
     assert_eq!(secrets.aged(NOW_MS + 1, 1).await.unwrap(), before);
-    assert_eq!(
-        secrets.aged(NOW_MS + AGE_MS, 2).await.unwrap(),
-        before,
-        "an older copy is enough"
-    );
+    assert_eq!(secrets.aged(NOW_MS + AGE_MS, 2).await.unwrap(), before, "an older copy is enough");
     let after = secrets.aged(NOW_MS + AGE_MS, 1).await.unwrap();
     assert_eq!(after.worker.anthropic_api_key.expose(), "sk");
     assert_eq!(after.stack, before.stack);

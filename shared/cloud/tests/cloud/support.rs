@@ -37,13 +37,7 @@ pub fn aws(endpoint: &str) -> Aws {
 }
 
 pub fn credentials() -> Credentials {
-    Credentials::new(
-        "key",
-        "canary",
-        Some("canary-token".to_owned()),
-        None,
-        "test",
-    )
+    Credentials::new("key", "canary", Some("canary-token".to_owned()), None, "test")
 }
 
 /// The queues of a stack that has only the one at this address.
@@ -115,11 +109,7 @@ impl Cloud {
         })
         .await
         .unwrap();
-        Self {
-            engine,
-            clock,
-            _folder: folder,
-        }
+        Self { engine, clock, _folder: folder }
     }
 
     /// The address of a resource of the template: a queue's URL, a table's or group's name.
@@ -167,10 +157,7 @@ impl Cloud {
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
-        assert!(
-            start.elapsed() < WAIT_MAX,
-            "{what}: did not come true in time"
-        );
+        assert!(start.elapsed() < WAIT_MAX, "{what}: did not come true in time");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -217,10 +204,7 @@ pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() 
             Some((status, kind)) => (status, kind, r#"{"Message":"no"}"#),
             None => (200, "none", r#"{"ScheduleArn":"arn"}"#),
         };
-        let headers = [
-            ("x-amzn-errortype", kind),
-            ("content-type", "application/json"),
-        ];
+        let headers = [("x-amzn-errortype", kind), ("content-type", "application/json")];
         std::future::ready((StatusCode::from_u16(status).unwrap(), headers, body))
     };
     let app = Router::new().fallback(answer);
@@ -230,16 +214,10 @@ pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() 
 
 /// A write of a thread's record alone, in the place of the one of this version.
 pub const fn alone(thread: u64) -> Versions {
-    Versions {
-        thread: Some(thread),
-        sandbox: None,
-    }
+    Versions { thread: Some(thread), sandbox: None }
 }
 
 /// A write of a thread's record and of its sandbox's, in the place of those of this version.
 pub const fn both(version: u64) -> Versions {
-    Versions {
-        thread: Some(version),
-        sandbox: Some(version),
-    }
+    Versions { thread: Some(version), sandbox: Some(version) }
 }

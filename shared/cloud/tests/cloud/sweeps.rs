@@ -19,18 +19,12 @@ use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 use crate::support::{Cloud, aws, both};
 
 const MESSAGES: &str = "test-Messages.fifo";
-const GRACES: Graces = Graces {
-    young_ms: 300_000,
-    vanished_ms: 600_000,
-};
+const GRACES: Graces = Graces { young_ms: 300_000, vanished_ms: 600_000 };
 /// When all the sandboxes were made, and a day later.
 const CREATED_MS: u64 = NOW_MS - 86_400_000;
 const NOW_MS: u64 = 1_767_312_000_000;
 
-const STACK: Stack<'_> = Stack {
-    name: "test",
-    id: "this-one",
-};
+const STACK: Stack<'_> = Stack { name: "test", id: "this-one" };
 
 fn thread(number: u32) -> ThreadKey {
     ThreadKey::discord("111", &number.to_string()).unwrap()
@@ -61,9 +55,7 @@ fn unmarked(thread: &ThreadKey, generation: u32) -> Sandbox {
 
 fn foreign(thread: &ThreadKey, generation: u32) -> Sandbox {
     let mut sandbox = sandbox(thread, generation);
-    sandbox
-        .labels
-        .insert(LABEL_STACK_ID.to_owned(), "another".to_owned());
+    sandbox.labels.insert(LABEL_STACK_ID.to_owned(), "another".to_owned());
     sandbox
 }
 
@@ -73,25 +65,15 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for (number, phase) in [(1, Phase::Active), (2, Phase::Destroyed)] {
         let record = Session {
-            sandbox: SandboxRecord {
-                phase,
-                generation: 2,
-                ..SandboxRecord::new(1)
-            },
+            sandbox: SandboxRecord { phase, generation: 2, ..SandboxRecord::new(1) },
             ..Session::new(thread(number), 1)
         };
         let nothing: [Entry; 0] = [];
         let none = ControlFlags::default();
-        store
-            .save(&record, both(0), &none, &nothing, 0)
-            .await
-            .unwrap();
+        store.save(&record, both(0), &none, &nothing, 0).await.unwrap();
     }
     let young = made(NOW_MS - 60_000, &thread(4), 1);
-    let unnamed = Sandbox {
-        labels: BTreeMap::new(),
-        ..sandbox(&thread(5), 1)
-    };
+    let unnamed = Sandbox { labels: BTreeMap::new(), ..sandbox(&thread(5), 1) };
     let listed = [
         // Two generations of one thread: its record is asked for once, a batch takes no key twice.
         sandbox(&thread(1), 1),
@@ -134,10 +116,7 @@ async fn without_the_records_no_sandbox_is_judged() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
     let judged = judge_all(&store, STACK.id, &[sandbox(&thread(1), 1)], NOW_MS, GRACES).await;
-    assert!(
-        matches!(judged[..], [Err(StoreError::Refused(_))]),
-        "{judged:?}"
-    );
+    assert!(matches!(judged[..], [Err(StoreError::Refused(_))]), "{judged:?}");
 }
 
 #[tokio::test]
@@ -150,10 +129,7 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
     };
     let queues = Queues::of(
         &aws(cloud.engine.endpoint()),
-        &[
-            pair("Messages", "MessagesDead"),
-            pair("Control", "ControlDead"),
-        ],
+        &[pair("Messages", "MessagesDead"), pair("Control", "ControlDead")],
     );
     let sweep = |number: usize| Message {
         id: format!("sweep-{number}").into(),
@@ -178,10 +154,8 @@ async fn a_batch_puts_each_message_into_its_group_under_its_id() {
         })
         .collect();
     found.sort();
-    let mut wanted: Vec<(String, String)> = messages
-        .into_iter()
-        .map(|one| (one.thread.to_string(), one.id.to_string()))
-        .collect();
+    let mut wanted: Vec<(String, String)> =
+        messages.into_iter().map(|one| (one.thread.to_string(), one.id.to_string())).collect();
     wanted.sort();
     assert_eq!(found, wanted);
 }
@@ -198,15 +172,8 @@ async fn due_thread(store: &Store) -> ThreadKey {
 
 /// Its record as this version's successor, due then.
 async fn write_due(store: &Store, version: u64, due_at_ms: Option<Ms>) {
-    let record = Session {
-        due_at_ms,
-        version,
-        ..Session::new(thread(1), 1)
-    };
-    let expected = Versions {
-        thread: Some(version),
-        sandbox: None,
-    };
+    let record = Session { due_at_ms, version, ..Session::new(thread(1), 1) };
+    let expected = Versions { thread: Some(version), sandbox: None };
     let none = ControlFlags::default();
     let written = store.save(&record, expected, &none, &[], 0).await.unwrap();
     assert!(matches!(written, Written::Yes(_)), "{written:?}");

@@ -73,9 +73,7 @@ async fn lossy(endpoint: &str) -> (String, Arc<AtomicUsize>) {
             let mut theirs = TcpStream::connect(&target).await.unwrap();
             if !std::mem::replace(&mut is_next_lost, false) {
                 is_next_lost = true;
-                tokio::io::copy_bidirectional(&mut ours, &mut theirs)
-                    .await
-                    .ok();
+                tokio::io::copy_bidirectional(&mut ours, &mut theirs).await.ok();
                 continue;
             }
             // Hands the whole request on, waits until the table has answered, and hangs up.
@@ -98,11 +96,9 @@ fn is_whole(request: &[u8]) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
-    let length = head.lines().find_map(|line| {
-        line.to_lowercase()
-            .strip_prefix("content-length:")
-            .map(str::to_owned)
-    });
+    let length = head
+        .lines()
+        .find_map(|line| line.to_lowercase().strip_prefix("content-length:").map(str::to_owned));
     body.len() == length.unwrap().trim().parse::<usize>().unwrap()
 }
 
@@ -115,18 +111,9 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     session.sandbox.phase = Phase::Active;
     session.sandbox.due_at_ms = Some(u64::MAX / 4);
     let text = "\"\\ \u{1}\u{7f} ä 漢 🧵 \u{2028}";
-    let entry = Entry {
-        asked: text.to_owned(),
-        ..entry()
-    };
+    let entry = Entry { asked: text.to_owned(), ..entry() };
     let written = store
-        .save(
-            &session,
-            both(0),
-            &ControlFlags::default(),
-            std::slice::from_ref(&entry),
-            7_000,
-        )
+        .save(&session, both(0), &ControlFlags::default(), std::slice::from_ref(&entry), 7_000)
         .await;
     assert_eq!(written.unwrap(), Written::Yes(None));
     let read = async |item: &str| {
@@ -143,10 +130,7 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     let record = read("session").await;
     assert_eq!(record["version"], number(1));
     assert_eq!(record["due_at"], number(u64::MAX / 2));
-    assert_eq!(
-        record["due_shard"],
-        number(session.thread.due_shard().into())
-    );
+    assert_eq!(record["due_shard"], number(session.thread.due_shard().into()));
     assert_eq!(record["tenant"], AttributeValue::S("discord:1".to_owned()));
     let sandbox = read("sandbox").await;
     assert_eq!(sandbox["version"], number(1));
@@ -162,13 +146,7 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
     assert_eq!(stored.sandbox.due_at_ms, session.sandbox.due_at_ms);
     let entries = store.entries(&session.thread, &["t".into()]).await;
     assert_eq!(entries.unwrap(), [entry]);
-    assert!(
-        store
-            .load(&session.thread, &"t".into())
-            .await
-            .unwrap()
-            .in_ledger
-    );
+    assert!(store.load(&session.thread, &"t".into()).await.unwrap().in_ledger);
 }
 
 #[tokio::test]
@@ -186,47 +164,21 @@ async fn two_records_are_written_together_or_neither_is() {
     session.fresh_since_ms = 7;
     let (thread, sandbox) = (Some(1), Some(1));
     for behind in [
-        Versions {
-            thread: Some(2),
-            sandbox,
-        },
-        Versions {
-            thread,
-            sandbox: Some(2),
-        },
-        Versions {
-            thread,
-            sandbox: Some(0),
-        },
+        Versions { thread: Some(2), sandbox },
+        Versions { thread, sandbox: Some(2) },
+        Versions { thread, sandbox: Some(0) },
     ] {
-        assert_eq!(
-            write(&session, behind).await,
-            Written::Conflict,
-            "{behind:?}"
-        );
+        assert_eq!(write(&session, behind).await, Written::Conflict, "{behind:?}");
         let (stored, _) = store.record(&session.thread).await.unwrap();
         let stored = stored.unwrap();
-        assert_eq!(
-            (stored.version, stored.sandbox.version),
-            (1, 1),
-            "{behind:?}"
-        );
-        assert_eq!(
-            (stored.fresh_since_ms, stored.sandbox.phase),
-            (0, Phase::Creating)
-        );
+        assert_eq!((stored.version, stored.sandbox.version), (1, 1), "{behind:?}");
+        assert_eq!((stored.fresh_since_ms, stored.sandbox.phase), (0, Phase::Creating));
     }
-    assert_eq!(
-        write(&session, Versions { thread, sandbox }).await,
-        Written::Yes(None)
-    );
+    assert_eq!(write(&session, Versions { thread, sandbox }).await, Written::Yes(None));
     let (stored, _) = store.record(&session.thread).await.unwrap();
     let stored = stored.unwrap();
     assert_eq!((stored.version, stored.sandbox.version), (2, 2));
-    assert_eq!(
-        (stored.fresh_since_ms, stored.sandbox.phase),
-        (7, Phase::Active)
-    );
+    assert_eq!((stored.fresh_since_ms, stored.sandbox.phase), (7, Phase::Active));
 }
 
 #[tokio::test]
@@ -259,13 +211,7 @@ async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_writ
     let known = session.clone();
     session.fresh_since_ms = 5;
     let expected = Versions::to_change(&known, &session);
-    assert_eq!(
-        expected,
-        Versions {
-            thread: Some(4),
-            sandbox: Some(0)
-        }
-    );
+    assert_eq!(expected, Versions { thread: Some(4), sandbox: Some(0) });
     let none = ControlFlags::default();
     let written = store.save(&session, expected, &none, &[], 0).await;
     assert_eq!(written.unwrap(), Written::Yes(None));
@@ -273,21 +219,12 @@ async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_writ
     let (stored, _) = store.record(&thread).await.unwrap();
     let stored = stored.unwrap();
     assert_eq!((stored.version, stored.sandbox.version), (5, 1));
-    assert_eq!(
-        (stored.sandbox.generation, stored.sandbox.phase),
-        (2, Phase::Paused)
-    );
+    assert_eq!((stored.sandbox.generation, stored.sandbox.phase), (2, Phase::Paused));
     let items = store.everything(&thread).await.unwrap();
     let of = |kind: &str| items.iter().find(|item| item["item"] == kind).unwrap();
     let (of_thread, of_sandbox) = (of("session"), of("sandbox"));
-    assert_eq!(
-        (&of_thread["record"]["phase"], &of_thread["phase"]),
-        (&Value::Null, &Value::Null)
-    );
-    assert_eq!(
-        (&of_thread["due_at"], &of_sandbox["due_at"]),
-        (&Value::Null, &json!(9))
-    );
+    assert_eq!((&of_thread["record"]["phase"], &of_thread["phase"]), (&Value::Null, &Value::Null));
+    assert_eq!((&of_thread["due_at"], &of_sandbox["due_at"]), (&Value::Null, &json!(9)));
 }
 
 #[tokio::test]
@@ -312,11 +249,7 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     let (mut found, mut pages, mut after) = (Vec::new(), 0, None);
     loop {
         let page = store.page(after.as_ref(), 2).await.unwrap();
-        found.extend(
-            page.threads
-                .iter()
-                .map(|(session, _)| session.thread.to_string()),
-        );
+        found.extend(page.threads.iter().map(|(session, _)| session.thread.to_string()));
         pages += 1;
         after = page.next;
         if after.is_none() {
@@ -324,24 +257,16 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
         }
     }
     found.sort();
-    let expected: Vec<String> = (0..5)
-        .map(|number| session(number).thread.to_string())
-        .collect();
+    let expected: Vec<String> = (0..5).map(|number| session(number).thread.to_string()).collect();
     assert_eq!((found, pages), (expected.clone(), 3));
     let armed = store.all_armed().await.unwrap();
-    assert_eq!(
-        armed.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        expected
-    );
+    assert_eq!(armed.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     let mut due = Vec::new();
     for shard in 0..bobbin_cloud::store::DUE_SHARDS {
         due.extend(store.due(shard, 1_002).await.unwrap());
     }
     due.sort_by_key(|(_, at_ms)| *at_ms);
-    assert_eq!(
-        due.iter().map(|(_, at_ms)| *at_ms).collect::<Vec<_>>(),
-        [1_000, 1_001, 1_002]
-    );
+    assert_eq!(due.iter().map(|(_, at_ms)| *at_ms).collect::<Vec<_>>(), [1_000, 1_001, 1_002]);
     let thread = session(0).thread;
     assert_eq!(store.everything(&thread).await.unwrap().len(), 1);
 }
@@ -352,17 +277,11 @@ async fn a_table_that_has_too_much_to_do_is_asked_again_and_then_told_of() {
     let busy = (400, json!({"__type": code, "message": "Slower."}));
     let item = json!({"Item": {"settings": {"S": "{}"}}});
     let (endpoint, asked) = scripted(vec![busy.clone(), (200, item)]).await;
-    store(&endpoint)
-        .settings(&Tenant::slack("t"))
-        .await
-        .unwrap();
+    store(&endpoint).settings(&Tenant::slack("t")).await.unwrap();
     assert_eq!(asked.lock().unwrap().len(), 2);
 
     let (endpoint, asked) = scripted(vec![busy]).await;
-    let told = store(&endpoint)
-        .settings(&Tenant::slack("t"))
-        .await
-        .unwrap_err();
+    let told = store(&endpoint).settings(&Tenant::slack("t")).await.unwrap_err();
     let expected = format!(
         "the table does not answer: DynamoDB at {endpoint} answered ProvisionedThroughputExceededException: Slower. (status 400, request id none)"
     );
@@ -384,10 +303,7 @@ async fn what_a_batch_leaves_out_is_asked_for_again_and_never_taken_for_what_is_
     assert!(loaded.in_ledger && loaded.session.is_none());
     let asked = asked.lock().unwrap().clone();
     let again = json!({"RequestItems": {"table": {"Keys": [turn], "ConsistentRead": true}}});
-    assert_eq!(
-        asked[1],
-        ("DynamoDB_20120810.BatchGetItem".to_owned(), again)
-    );
+    assert_eq!(asked[1], ("DynamoDB_20120810.BatchGetItem".to_owned(), again));
 
     let nothing = json!({"Responses": {"table": []}, "UnprocessedKeys": left(&record)});
     let (endpoint, asked) = scripted(vec![(200, nothing)]).await;
@@ -417,10 +333,7 @@ async fn an_answer_that_is_not_the_tables_is_no_answer() {
     // An empty one must not be read as "there is none".
     for body in ["", "<html>canary</html>"] {
         let (endpoint, _) = answering(200, body).await;
-        let told = store(&endpoint)
-            .settings(&Tenant::slack("t"))
-            .await
-            .unwrap_err();
+        let told = store(&endpoint).settings(&Tenant::slack("t")).await.unwrap_err();
         assert!(matches!(told, StoreError::Later(_)), "{told:?}");
         assert!(!told.to_string().contains("canary"), "{told}");
     }
@@ -439,20 +352,9 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
         ("RequestTimeoutException", false),
     ] {
         let (endpoint, asked) = scripted(vec![(400, refused(code))]).await;
-        let told = store(&endpoint)
-            .record(&session(1).thread)
-            .await
-            .unwrap_err();
-        assert_eq!(
-            matches!(told, StoreError::Refused(_)),
-            is_for_good,
-            "{told:?}"
-        );
-        assert_eq!(
-            matches!(told, StoreError::Later(_)),
-            !is_for_good,
-            "{told:?}"
-        );
+        let told = store(&endpoint).record(&session(1).thread).await.unwrap_err();
+        assert_eq!(matches!(told, StoreError::Refused(_)), is_for_good, "{told:?}");
+        assert_eq!(matches!(told, StoreError::Later(_)), !is_for_good, "{told:?}");
         assert!(told.to_string().contains(code), "{told}");
         assert!(told.to_string().len() < 900, "{told}");
         let tries = asked.lock().unwrap().len();
@@ -463,22 +365,16 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
 #[tokio::test]
 async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_not() {
     let cancelled = |reasons: &[&str]| {
-        let reasons: Vec<_> = reasons
-            .iter()
-            .map(|code| json!({"Code": code, "Message": "m"}))
-            .collect();
+        let reasons: Vec<_> =
+            reasons.iter().map(|code| json!({"Code": code, "Message": "m"})).collect();
         let code = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
-        (
-            400,
-            json!({"__type": code, "Message": "m", "CancellationReasons": reasons}),
-        )
+        (400, json!({"__type": code, "Message": "m", "CancellationReasons": reasons}))
     };
     let entry = [entry()];
     let save = async |answer| {
         let (endpoint, asked) = scripted(vec![answer]).await;
-        let saved = store(&endpoint)
-            .save(&session(1), alone(0), &ControlFlags::default(), &entry, 0)
-            .await;
+        let saved =
+            store(&endpoint).save(&session(1), alone(0), &ControlFlags::default(), &entry, 0).await;
         (saved, asked.lock().unwrap().clone())
     };
     let (lost, asked) = save(cancelled(&["ConditionalCheckFailed", "None"])).await;
@@ -529,15 +425,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     // A transaction bears a token: its repeat is the same one.
     let first = session(1);
     let entry = [entry()];
-    let saved = store
-        .save(
-            &first,
-            alone(0),
-            &ControlFlags::default(),
-            &entry,
-            u64::MAX / 2,
-        )
-        .await;
+    let saved = store.save(&first, alone(0), &ControlFlags::default(), &entry, u64::MAX / 2).await;
     assert_eq!(saved.unwrap(), Written::Yes(None));
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     let (stored, _) = direct_store.record(&first.thread).await.unwrap();
@@ -547,9 +435,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let second = session(2);
-    let saved = store
-        .save(&second, alone(0), &ControlFlags::default(), &[], 0)
-        .await;
+    let saved = store.save(&second, alone(0), &ControlFlags::default(), &[], 0).await;
     assert_eq!(saved.unwrap(), Written::Conflict);
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     let (stored, _) = direct_store.record(&second.thread).await.unwrap();
@@ -563,27 +449,14 @@ async fn a_decision_whose_answer_is_lost_is_still_the_first_one() {
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
     let thread = session(1).thread;
     let by = |name: &str| Settlement {
-        by: Person {
-            name: name.to_owned(),
-            ..Person::default()
-        },
+        by: Person { name: name.to_owned(), ..Person::default() },
         choice: Choice::Once,
     };
     let first = by("Ada");
-    assert!(
-        store
-            .mark_settled(&thread, &"a".into(), &first)
-            .await
-            .unwrap()
-    );
+    assert!(store.mark_settled(&thread, &"a".into(), &first).await.unwrap());
     assert_eq!(lost.load(Ordering::SeqCst), 1);
     let later = by("Robin");
-    assert!(
-        !store
-            .mark_settled(&thread, &"a".into(), &later)
-            .await
-            .unwrap()
-    );
+    assert!(!store.mark_settled(&thread, &"a".into(), &later).await.unwrap());
 }
 
 #[tokio::test]
@@ -612,9 +485,7 @@ async fn a_call_of_a_silent_table_is_over_in_time() {
     for told in [one.unwrap_err(), many.unwrap_err(), write.unwrap_err()] {
         assert_eq!(
             told,
-            StoreError::Later(format!(
-                "DynamoDB at {endpoint} has not answered within 10000 ms"
-            ))
+            StoreError::Later(format!("DynamoDB at {endpoint} has not answered within 10000 ms"))
         );
     }
 }
@@ -647,40 +518,20 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let session = session(1);
     let person = Person::default();
-    store
-        .mark_cancelled(&session.thread, &"t".into(), &person)
-        .await
-        .unwrap();
+    store.mark_cancelled(&session.thread, &"t".into(), &person).await.unwrap();
     let (none, flags) = store.record(&session.thread).await.unwrap();
     assert_eq!(none, None);
     assert_eq!(flags.cancelled.keys().collect::<Vec<_>>(), ["t"]);
     // Only beside the one that says that it waits.
-    assert!(
-        !store
-            .mark_now(&session.thread, &"t".into(), &person)
-            .await
-            .unwrap()
-    );
-    let saved = store
-        .save(&session, alone(0), &ControlFlags::default(), &[], 0)
-        .await
-        .unwrap();
+    assert!(!store.mark_now(&session.thread, &"t".into(), &person).await.unwrap());
+    let saved = store.save(&session, alone(0), &ControlFlags::default(), &[], 0).await.unwrap();
     assert_eq!(saved, Written::Yes(Some(flags.clone())));
-    let saved = store
-        .save(&session, alone(1), &flags, &[], 0)
-        .await
-        .unwrap();
+    let saved = store.save(&session, alone(1), &flags, &[], 0).await.unwrap();
     assert_eq!(saved, Written::Yes(Some(ControlFlags::default())));
-    let late = store
-        .save(&session, alone(1), &ControlFlags::default(), &[], 0)
-        .await
-        .unwrap();
+    let late = store.save(&session, alone(1), &ControlFlags::default(), &[], 0).await.unwrap();
     assert_eq!(late, Written::Conflict);
     let (stored, flags) = store.record(&session.thread).await.unwrap();
-    assert_eq!(
-        (stored.unwrap().version, flags),
-        (2, ControlFlags::default())
-    );
+    assert_eq!((stored.unwrap().version, flags), (2, ControlFlags::default()));
 }
 
 #[tokio::test]
@@ -693,13 +544,8 @@ async fn threads_that_write_one_sandbox_at_once_meet_no_outage() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let shared = session(1).thread.sandbox();
     let begin = async |number: u32| {
-        let session = Session {
-            link: Some(shared.clone()),
-            ..session(number)
-        };
-        store
-            .save(&session, both(0), &ControlFlags::default(), &[], 0)
-            .await
+        let session = Session { link: Some(shared.clone()), ..session(number) };
+        store.save(&session, both(0), &ControlFlags::default(), &[], 0).await
     };
     let came = futures::future::join_all((1..=6).map(begin)).await;
     let written = came.iter().filter(|one| matches!(one, Ok(Written::Yes(_))));

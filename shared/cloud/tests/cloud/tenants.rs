@@ -22,10 +22,7 @@ fn store(cloud: &Cloud) -> Store {
 
 fn with_model(model: &str) -> Settings {
     Settings {
-        defaults: Selection {
-            model: Some(model.to_owned()),
-            ..Selection::default()
-        },
+        defaults: Selection { model: Some(model.to_owned()), ..Selection::default() },
         ..Settings::default()
     }
 }
@@ -34,16 +31,11 @@ fn with_model(model: &str) -> Settings {
 async fn of_two_who_write_settings_at_once_one_is_told_that_it_was_too_late() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
-    assert_eq!(
-        store.settings(&tenant(ONE)).await.unwrap(),
-        Settings::default()
-    );
+    assert_eq!(store.settings(&tenant(ONE)).await.unwrap(), Settings::default());
     let (first, second) = (with_model("anthropic/a"), with_model("openai/b"));
     let one = tenant(ONE);
-    let (a, b) = tokio::join!(
-        store.save_settings(&one, &first, 0),
-        store.save_settings(&one, &second, 0)
-    );
+    let (a, b) =
+        tokio::join!(store.save_settings(&one, &first, 0), store.save_settings(&one, &second, 0));
     let (a, b) = (a.unwrap(), b.unwrap());
     assert!(a != b, "{a} {b}");
     let stored = store.settings(&tenant(ONE)).await.unwrap();
@@ -60,20 +52,9 @@ async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() 
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     let settings = with_model("anthropic/a");
-    assert!(
-        store
-            .save_settings(&tenant(ONE), &settings, 0)
-            .await
-            .unwrap()
-    );
-    let catalogue = Catalogue {
-        agents: vec!["build".to_owned()],
-        ..Catalogue::default()
-    };
-    store
-        .save_catalogue(&tenant(ONE), &catalogue)
-        .await
-        .unwrap();
+    assert!(store.save_settings(&tenant(ONE), &settings, 0).await.unwrap());
+    let catalogue = Catalogue { agents: vec!["build".to_owned()], ..Catalogue::default() };
+    store.save_catalogue(&tenant(ONE), &catalogue).await.unwrap();
 
     let thread = ThreadKey::discord("111", "5").unwrap();
     let loaded = store.load(&thread, &"t1".into()).await.unwrap();
@@ -85,36 +66,21 @@ async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() 
     let stranger = ThreadKey::discord("1111", "5").unwrap();
     let loaded = store.load(&stranger, &"t1".into()).await.unwrap();
     assert_eq!(loaded.settings, Settings::default());
-    assert_eq!(
-        store.settings(&tenant(OTHER)).await.unwrap(),
-        Settings::default()
-    );
-    assert_eq!(
-        store.catalogue(&tenant(OTHER)).await.unwrap(),
-        Catalogue::default()
-    );
+    assert_eq!(store.settings(&tenant(OTHER)).await.unwrap(), Settings::default());
+    assert_eq!(store.catalogue(&tenant(OTHER)).await.unwrap(), Catalogue::default());
 }
 
 #[tokio::test]
 async fn what_belongs_to_a_tenant_is_never_due() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
-    store
-        .save_settings(&tenant(ONE), &Settings::default(), 0)
-        .await
-        .unwrap();
-    store
-        .save_catalogue(&tenant(ONE), &Catalogue::default())
-        .await
-        .unwrap();
+    store.save_settings(&tenant(ONE), &Settings::default(), 0).await.unwrap();
+    store.save_catalogue(&tenant(ONE), &Catalogue::default()).await.unwrap();
     let thread = ThreadKey::discord("111", "5").unwrap();
     let mut session = Session::new(thread.clone(), 1);
     session.due_at_ms = Some(5);
     let nothing: [Entry; 0] = [];
-    store
-        .save(&session, alone(0), &ControlFlags::default(), &nothing, 0)
-        .await
-        .unwrap();
+    store.save(&session, alone(0), &ControlFlags::default(), &nothing, 0).await.unwrap();
     let (mut due, mut armed) = (Vec::new(), Vec::new());
     for shard in 0..bobbin_cloud::store::DUE_SHARDS {
         due.extend(store.due(shard, u64::MAX / 2).await.unwrap());

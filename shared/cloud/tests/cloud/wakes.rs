@@ -19,10 +19,7 @@ fn thread(number: u32) -> ThreadKey {
 async fn target(cloud: &Cloud) -> WakeTarget {
     WakeTarget {
         group: cloud.resource("Wakes"),
-        role_arn: format!(
-            "arn:aws:iam::000000000000:role/{}",
-            cloud.resource("SchedulerRole")
-        ),
+        role_arn: format!("arn:aws:iam::000000000000:role/{}", cloud.resource("SchedulerRole")),
         queue_arn: cloud.queue_arn("Messages").await,
         dead_queue_arn: cloud.queue_arn("WakesDead").await,
     }
@@ -58,10 +55,7 @@ async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone
     assert!(cloud.waiting(MESSAGES).await.is_empty());
 
     cloud.advance(11);
-    until("the thread is woken", async || {
-        cloud.waiting(MESSAGES).await.len() == 1
-    })
-    .await;
+    until("the thread is woken", async || cloud.waiting(MESSAGES).await.len() == 1).await;
     let message = &cloud.waiting(MESSAGES).await[0];
     assert_eq!(message["group_id"], "discord:1:2");
     let Body::Message(message) = body(message) else {
@@ -84,20 +78,14 @@ async fn setting_it_again_moves_it() {
     // Another thread's, due after the first time: once it is there, the first would be too.
     wakes.set(&thread(3), now_ms + 120_000).await.unwrap();
     cloud.advance(121);
-    until("the other thread is woken", async || {
-        !cloud.waiting(MESSAGES).await.is_empty()
-    })
-    .await;
+    until("the other thread is woken", async || !cloud.waiting(MESSAGES).await.is_empty()).await;
     let groups = |messages: Vec<Value>| -> Vec<String> {
         let group = |message: &Value| message["group_id"].as_str().unwrap().to_owned();
         messages.iter().map(group).collect()
     };
     assert_eq!(groups(cloud.waiting(MESSAGES).await), ["discord:1:3"]);
     cloud.advance(480);
-    until("the thread is woken", async || {
-        cloud.waiting(MESSAGES).await.len() == 2
-    })
-    .await;
+    until("the thread is woken", async || cloud.waiting(MESSAGES).await.len() == 2).await;
 }
 
 #[tokio::test]
@@ -105,15 +93,9 @@ async fn two_wake_ups_within_five_minutes_are_two_messages() {
     let cloud = Cloud::start().await;
     let wakes = wakes(cloud.engine.endpoint(), Some(target(&cloud).await));
     for count in 1..=2 {
-        wakes
-            .set(&thread(2), cloud.now_ms() + 20_000)
-            .await
-            .unwrap();
+        wakes.set(&thread(2), cloud.now_ms() + 20_000).await.unwrap();
         cloud.advance(21);
-        until("the thread is woken", async || {
-            cloud.waiting(MESSAGES).await.len() == count
-        })
-        .await;
+        until("the thread is woken", async || cloud.waiting(MESSAGES).await.len() == count).await;
     }
 }
 
@@ -123,10 +105,7 @@ async fn a_wake_up_that_cannot_be_delivered_ends_among_its_dead_letters() {
     let mut target = target(&cloud).await;
     target.queue_arn = target.queue_arn.replace("Messages", "Gone");
     let wakes = wakes(cloud.engine.endpoint(), Some(target));
-    wakes
-        .set(&thread(2), cloud.now_ms() + 10_000)
-        .await
-        .unwrap();
+    wakes.set(&thread(2), cloud.now_ms() + 10_000).await.unwrap();
     until("it is given up", async || {
         cloud.advance(300);
         cloud.waiting("test-WakesDead").await.len() == 1

@@ -58,11 +58,8 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::WorkspaceReady { directory, branch } => {
             outage::provider_answered(session);
-            session.workspace = Some(OwnWorkspace {
-                generation: session.sandbox.generation,
-                directory,
-                branch,
-            });
+            session.workspace =
+                Some(OwnWorkspace { generation: session.sandbox.generation, directory, branch });
         }
         Event::NoWorkspace { why } => {
             outage::provider_answered(session);
@@ -90,11 +87,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.agent_generation = Some(session.sandbox.generation);
             session.observed.agent_session = true;
         }
-        Event::Attached {
-            note,
-            missed,
-            images,
-        } => {
+        Event::Attached { note, missed, images } => {
             session.observed.attached = Some(note);
             session.observed.missed = missed;
             session.observed.images = images;
@@ -138,13 +131,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             if let Some(turn) = &mut session.turn
                 && !turn.asks.iter().any(|ask| ask.id == id)
             {
-                turn.asks.push(Ask {
-                    id,
-                    about,
-                    expires_at_ms,
-                    post: None,
-                    settled: false,
-                });
+                turn.asks.push(Ask { id, about, expires_at_ms, post: None, settled: false });
             }
         }
         Event::AskClosed { id, settlement } => {
@@ -189,12 +176,7 @@ fn both(
     // It showed how the turn went on, even if that has ended meanwhile.
     session.observed.final_card = false;
     match (of_work, of_card) {
-        (
-            Some(Next::Hold { delay_ms, why }),
-            Some(Next::Hold {
-                delay_ms: other, ..
-            }),
-        ) => {
+        (Some(Next::Hold { delay_ms, why }), Some(Next::Hold { delay_ms: other, .. })) => {
             let delay_ms = delay_ms.max(other);
             Some(Next::Hold { delay_ms, why })
         }
@@ -249,10 +231,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     let parked = parked.filter(|parked| parked.turn == context.delivery.message.id);
     session.observed = Observations {
         in_ledger: session.observed.in_ledger,
-        seen: parked
-            .as_ref()
-            .map(|parked| parked.seen.clone())
-            .unwrap_or_default(),
+        seen: parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default(),
         parked,
         ..Observations::default()
     };
@@ -263,10 +242,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         session.sandbox.phase_since_ms = context.now_ms;
     }
     // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
-    let ours = session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| turn.id == context.delivery.message.id);
+    let ours = session.turn.as_ref().is_some_and(|turn| turn.id == context.delivery.message.id);
     // A sign of life: what has none for longer than a delivery and a look take is found by the sweeper. Not every look is a
     // write for it.
     let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.out_of_sight_ms();
@@ -296,25 +272,21 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
     record::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
-        (Some(reason), _, _) => Outcome::Failed {
-            reason: reason.clone(),
-        },
+        (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
         (
             None,
             Some(by),
             RunEnd::Aborted | RunEnd::Rejected | RunEnd::Unexplained | RunEnd::Error { .. },
-        ) => Outcome::Cancelled {
-            by: by.name.clone(),
-        },
-        (None, None, RunEnd::Aborted) => Outcome::Failed {
-            reason: words::ABORTED_ELSEWHERE.to_owned(),
-        },
-        (None, _, RunEnd::Error { reason }) => Outcome::Failed {
-            reason: words::model_failed(reason),
-        },
-        (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => Outcome::Failed {
-            reason: words::UNEXPLAINED.to_owned(),
-        },
+        ) => Outcome::Cancelled { by: by.name.clone() },
+        (None, None, RunEnd::Aborted) => {
+            Outcome::Failed { reason: words::ABORTED_ELSEWHERE.to_owned() }
+        }
+        (None, _, RunEnd::Error { reason }) => {
+            Outcome::Failed { reason: words::model_failed(reason) }
+        }
+        (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => {
+            Outcome::Failed { reason: words::UNEXPLAINED.to_owned() }
+        }
         (None, _, RunEnd::Completed | RunEnd::Cut | RunEnd::Unexplained | RunEnd::Rejected) => {
             Outcome::Answered
         }
@@ -331,12 +303,8 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     if aborted {
         // Told to end and still busy after its bound: the thread does not wait for it.
         let outcome = match (&turn.aborting, &turn.cancelled_by) {
-            (Some(reason), _) => Outcome::Failed {
-                reason: reason.clone(),
-            },
-            (None, by) => Outcome::Cancelled {
-                by: by.clone().unwrap_or_default().name,
-            },
+            (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
+            (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
         };
         record::end_with(session, outcome);
         return None;
@@ -370,14 +338,9 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
 /// and what is in doubt is looked at soon.
 fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
-    let sent_at_ms = turn
-        .stage
-        .prompted()
-        .map_or(turn.accepted_at_ms, |sent| sent.at_ms);
+    let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
     let open = turn.asks.iter().filter(|ask| !ask.settled);
-    let asked_at_ms = open
-        .map(|ask| ask.expires_at_ms.saturating_sub(limits.ask_ms))
-        .max();
+    let asked_at_ms = open.map(|ask| ask.expires_at_ms.saturating_sub(limits.ask_ms)).max();
     let since_ms = match seen.doubt {
         Some(_) => context.now_ms,
         None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
@@ -394,10 +357,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
     if let Some(aside) = aside::kind(session, of) {
         return aside::posted(session, aside, at);
     }
-    let ending = session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| turn.stage.is_ending());
+    let ending = session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending());
     match (of.posts(), &mut session.turn) {
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
             // A first post may be one that already stood, with the words of a worker that died before it was recorded:

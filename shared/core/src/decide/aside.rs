@@ -18,9 +18,7 @@ pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next
     let turn = session.turn.as_ref()?;
     let untold = |one: &&Steered| one.sent && !one.shown && !is_over(session, &of(one));
     if let Some(steered) = turn.steered.iter().find(untold) {
-        let outcome = Outcome::Joined {
-            turn: turn.id.clone(),
-        };
+        let outcome = Outcome::Joined { turn: turn.id.clone() };
         return Some(steered_card(steered, outcome, context));
     }
     old_card(session)
@@ -45,9 +43,7 @@ pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
 /// How a prompt that was sent into a turn ended, by how that turn did.
 pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
     match outcome {
-        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined {
-            turn: turn.to_owned(),
-        },
+        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined { turn: turn.to_owned() },
         other => other.clone(),
     }
 }
@@ -74,27 +70,19 @@ pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
     if people.is_empty() {
         return post;
     }
-    Post::Calling {
-        people,
-        post: Box::new(post),
-    }
+    Post::Calling { people, post: Box::new(post) }
 }
 
 /// Which of these posts it is; none: it is none of them.
 pub(super) fn kind(session: &Session, of: &Effect) -> Option<Aside> {
-    let Effect::Chat(ChatEffect::Post {
-        turn, kind, post, ..
-    }) = of
-    else {
+    let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of else {
         return None;
     };
     let steered = session.turn.iter().flat_map(|turn| &turn.steered);
     match (kind, post) {
         (PostKind::Call, _) => Some(Aside::Call),
         (_, Post::Moved { .. }) => Some(Aside::OldCard),
-        _ => steered
-            .map(self::of)
-            .find(|aside| *aside == Aside::Steered(turn.clone())),
+        _ => steered.map(self::of).find(|aside| *aside == Aside::Steered(turn.clone())),
     }
 }
 
@@ -172,10 +160,7 @@ pub(super) fn is_over(session: &Session, aside: &Aside) -> bool {
 }
 
 fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> Next {
-    let state = CardState::Ended {
-        outcome,
-        usage: Usage::default(),
-    };
+    let state = CardState::Ended { outcome, usage: Usage::default() };
     let (since_ms, now_ms) = (steered.accepted_at_ms, context.now_ms);
     let card = Card::new(&steered.turn, state, since_ms, now_ms, "");
     Next::Do(Effect::Chat(ChatEffect::Post {

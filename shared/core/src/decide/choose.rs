@@ -24,14 +24,11 @@ pub(super) fn selection(
     context: &Context<'_>,
 ) -> Result<Selection, String> {
     let settings = context.settings;
-    settings
-        .admit(&prompt.membership, &prompt.by.id)
-        .map_err(|refusal| refusal.to_string())?;
+    settings.admit(&prompt.membership, &prompt.by.id).map_err(|refusal| refusal.to_string())?;
     let wants = &prompt.wants;
     for kind in Kind::ALL {
         if let Some(value) = kind.of(wants) {
-            kind.usable(value)
-                .map_err(|unusable| unusable.to_string())?;
+            kind.usable(value).map_err(|unusable| unusable.to_string())?;
         }
     }
     let mut chosen = asked_for(prompt, context);
@@ -99,10 +96,7 @@ fn mode(
 
 /// Whether the thread has no sandbox that would go on as it began.
 const fn is_over(session: &Session) -> bool {
-    matches!(
-        session.sandbox.phase,
-        Phase::Destroyed | Phase::Error | Phase::Destroying
-    )
+    matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error | Phase::Destroying)
 }
 
 /// Notes the agent that a turn's author chose for the thread.
@@ -123,10 +117,8 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
         agent: trimmed(&prompt.wants.agent),
         ..prompt.wants.clone()
     };
-    let configured = Selection {
-        model: Some(context.delivery.model.to_owned()),
-        ..Selection::default()
-    };
+    let configured =
+        Selection { model: Some(context.delivery.model.to_owned()), ..Selection::default() };
     let defaults = context.settings.defaults_of(&prompt.membership.channel);
     let mut chosen = wants.or(&defaults).or(&configured);
     let needed = chosen.agent.as_deref().and_then(RuntimeMode::of_agent);
@@ -174,10 +166,7 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
 /// What was chosen that the agent cannot run the turn with, as far as it said what it offers, and those that it can.
 pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
     let offer = session.observed.options.as_ref()?;
-    let turn = session
-        .turn
-        .as_ref()
-        .filter(|turn| turn.stage.is_received())?;
+    let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
     let missing =
         |list: &[String], wanted: &str| !list.is_empty() && !list.iter().any(|one| one == wanted);
     if let Some(model) = &turn.selection.model

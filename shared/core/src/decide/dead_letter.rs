@@ -30,14 +30,8 @@ pub(super) fn next(
     if !session.observed.noticed {
         return notice::once(session, words::DEAD_LETTER, context);
     }
-    let outcome = Outcome::Failed {
-        reason: words::DEAD_LETTER.to_owned(),
-    };
-    let ended = EndedTurn {
-        id: turn.to_owned(),
-        outcome,
-        at_ms: context.now_ms,
-    };
+    let outcome = Outcome::Failed { reason: words::DEAD_LETTER.to_owned() };
+    let ended = EndedTurn { id: turn.to_owned(), outcome, at_ms: context.now_ms };
     record::remember(session, ended, context);
     Next::Done
 }
@@ -46,10 +40,7 @@ pub(super) fn next(
 fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Context<'_>) {
     let waited = context.flags.queued.get(turn);
     let card = waited.and_then(|queued| queued.card.clone());
-    let DeadPrompt {
-        accepted_at_ms,
-        prompt: asked,
-    } = dead;
+    let DeadPrompt { accepted_at_ms, prompt: asked } = dead;
     let selection = choose::asked_for(asked, context);
     let turn = prompt::new_turn((turn, *accepted_at_ms), asked, selection, card);
     record::begin(session, turn, context);

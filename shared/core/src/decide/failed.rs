@@ -59,10 +59,7 @@ pub(super) fn failed(
         }
         // The loop gives its message back before it asks; said here too, so that the table is whole.
         Failure::Newer { seen } => {
-            return Some(Next::Hold {
-                delay_ms: context.delivery.limits.newer_ms_max,
-                why: seen,
-            });
+            return Some(Next::Hold { delay_ms: context.delivery.limits.newer_ms_max, why: seen });
         }
         Failure::SessionMissing => {
             // First its end, which notes the run by the session's id.
@@ -134,10 +131,7 @@ fn not_told(
     match failure {
         Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } if is_waited_for => {
             let delay_ms = limits.outage_backoff(context.delivery.receive);
-            Some(Next::Hold {
-                delay_ms: delay_ms.max(*after_ms),
-                why: seen.clone(),
-            })
+            Some(Next::Hold { delay_ms: delay_ms.max(*after_ms), why: seen.clone() })
         }
         _ => {
             session.observed.told.insert(thread.clone());
@@ -185,10 +179,7 @@ pub(super) fn wait(
         let reason = words::kept_failing(Some(&seen));
         return give_up(session, &reason, posting.is_some(), context);
     }
-    Some(Next::Hold {
-        delay_ms: limits.backoff_asked(attempts, after_ms),
-        why: seen,
-    })
+    Some(Next::Hold { delay_ms: limits.backoff_asked(attempts, after_ms), why: seen })
 }
 
 /// Something that Bobbin stands on is away: it is waited for by time.
@@ -318,12 +309,7 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
     session.observed.sandbox = None;
     session.observed.start_asked = false;
     if session.sandbox.phase == Phase::Active {
-        record::enter(
-            session,
-            Phase::Resuming,
-            "the server does not answer",
-            context,
-        );
+        record::enter(session, Phase::Resuming, "the server does not answer", context);
         record::lease_to_bring_up(session, context);
     }
 }
@@ -337,10 +323,9 @@ fn give_up(
 ) -> Option<Next> {
     match session.turn.as_ref().map(|turn| &turn.stage) {
         // The chat works, but the answer cannot be read again: that is told instead.
-        Some(Stage::Ending {
-            outcome: Outcome::Answered,
-            ..
-        }) if !posting && session.observed.answer.is_none() => {
+        Some(Stage::Ending { outcome: Outcome::Answered, .. })
+            if !posting && session.observed.answer.is_none() =>
+        {
             record::fail(session, reason);
         }
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
@@ -359,12 +344,7 @@ fn give_up(
         Phase::Creating => {
             outside::ends_half_made(session);
             session.observed.sandbox = None;
-            record::enter(
-                session,
-                Phase::Destroying,
-                "it could not be made ready",
-                context,
-            );
+            record::enter(session, Phase::Destroying, "it could not be made ready", context);
             record::lease(session, context);
         }
         // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
@@ -384,11 +364,5 @@ const fn is_create(of: &Effect) -> bool {
 
 /// Whether this sends a prompt for the first time: where it fails, nobody knows whether it arrived.
 pub(super) fn is_first_sending(of: &Effect) -> bool {
-    matches!(
-        of,
-        Effect::Agent(AgentEffect::SendPrompt {
-            sending: Sending::First { .. },
-            ..
-        })
-    )
+    matches!(of, Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }))
 }

@@ -13,31 +13,27 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
     if let Some(next) = outside::next(session) {
         return Some(next);
     }
-    Some(
-        match (&session.observed.sandbox, session.observed.stop_asked_ms) {
-            (Some(SandboxState::Gone), _) => {
-                record::gone(session, "deleted", context);
-                session.observed.stop_asked_ms = None;
-                // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
-                session.observed.sandbox = Some(SandboxState::Gone);
-                return None;
-            }
-            (_, None) => guarded(
-                session,
-                Effect::Sandbox(SandboxEffect::Delete { generation }),
-                context,
-            ),
-            (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
-                delay_ms: limits.backoff_ms_max,
-                why: "the sandbox has not been deleted within its bound".to_owned(),
-            },
-            (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-                generation,
-                after_ms: record::pause_ms(asked, context),
-                watch: None,
-            })),
+    Some(match (&session.observed.sandbox, session.observed.stop_asked_ms) {
+        (Some(SandboxState::Gone), _) => {
+            record::gone(session, "deleted", context);
+            session.observed.stop_asked_ms = None;
+            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+            session.observed.sandbox = Some(SandboxState::Gone);
+            return None;
+        }
+        (_, None) => {
+            guarded(session, Effect::Sandbox(SandboxEffect::Delete { generation }), context)
+        }
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+            delay_ms: limits.backoff_ms_max,
+            why: "the sandbox has not been deleted within its bound".to_owned(),
         },
-    )
+        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
+            generation,
+            after_ms: record::pause_ms(asked, context),
+            watch: None,
+        })),
+    })
 }
 
 /// Takes the lease over when its holder is gone: everybody else goes on waiting.

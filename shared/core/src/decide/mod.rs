@@ -133,21 +133,17 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
         Work::Prompt(prompt) => prompt::next(session, prompt, context),
         Work::Sweep => teardown::sweep(session, context),
         Work::Reconcile => teardown::reconcile(session, context),
-        Work::Reset {
-            by,
-            membership,
-            keeps_files: true,
-        } => teardown::begin_anew(session, (by, membership), context),
+        Work::Reset { by, membership, keeps_files: true } => {
+            teardown::begin_anew(session, (by, membership), context)
+        }
         Work::Reset { by, membership, .. } => teardown::reset(session, (by, membership), context),
         Work::DeadLetter { turn, prompt } => {
             dead_letter::next(session, turn, prompt.as_deref(), context)
         }
         Work::Operate { want, by } => operate::next(session, *want, by.as_ref(), context),
-        Work::Name {
-            name,
-            by,
-            membership,
-        } => share::name(session, name, (by, membership), context),
+        Work::Name { name, by, membership } => {
+            share::name(session, name, (by, membership), context)
+        }
         Work::Connect { to, by, membership } => {
             share::connect(session, to.as_ref(), (by, membership), context)
         }

@@ -58,12 +58,7 @@ pub(super) fn next(
         Operation::Destroy => destroy(session, by, context),
         Operation::Forget => forget(session, context),
         Operation::Snapshot => snapshot(session, by, context),
-        Operation::Create => end(
-            session,
-            want,
-            Some("it is not said what is to be made"),
-            context,
-        ),
+        Operation::Create => end(session, want, Some("it is not said what is to be made"), context),
     }
 }
 
@@ -76,10 +71,7 @@ fn wait_for_turns(
     context: &Context<'_>,
 ) -> Option<Next> {
     let limits = context.delivery.limits;
-    if !matches!(
-        want,
-        Operation::Pause | Operation::Destroy | Operation::Snapshot
-    ) {
+    if !matches!(want, Operation::Pause | Operation::Destroy | Operation::Snapshot) {
         return None;
     }
     let deletes = want == Operation::Destroy && session.sandbox.is_alive();
@@ -119,9 +111,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
         match &session.observed.name_found {
             None => {
-                return Next::Do(Effect::FindName {
-                    name: new.name.clone(),
-                });
+                return Next::Do(Effect::FindName { name: new.name.clone() });
             }
             Some(Some(key)) if *key != session.sandbox_key() => {
                 let taken = words::name_taken(&new.name);
@@ -338,11 +328,7 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     }
     session.sandbox.timeline.clear();
     session.shown.clear();
-    (
-        session.sandbox.repo,
-        session.checked_options,
-        session.briefed,
-    ) = (None, None, None);
+    (session.sandbox.repo, session.checked_options, session.briefed) = (None, None, None);
     session.fresh_since_ms = context.now_ms;
     for operated in &mut session.sandbox.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());

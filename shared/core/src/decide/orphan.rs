@@ -30,10 +30,7 @@ pub struct Graces {
 
 impl From<&Limits> for Graces {
     fn from(limits: &Limits) -> Self {
-        Self {
-            young_ms: limits.stale_grace_ms,
-            vanished_ms: limits.vanished_grace_ms,
-        }
+        Self { young_ms: limits.stale_grace_ms, vanished_ms: limits.vanished_grace_ms }
     }
 }
 
@@ -94,11 +91,7 @@ mod tests {
     use crate::sandbox::Phase;
 
     fn record(phase: Phase, generation: u32) -> SandboxRecord {
-        SandboxRecord {
-            phase,
-            generation,
-            ..SandboxRecord::new(0)
-        }
+        SandboxRecord { phase, generation, ..SandboxRecord::new(0) }
     }
 
     #[test]
@@ -108,14 +101,8 @@ mod tests {
         };
         assert!(!orphan(Some(&record(Phase::Active, 2)), 2));
         assert!(!orphan(Some(&record(Phase::Creating, 2)), 2));
-        assert!(
-            !orphan(Some(&record(Phase::Destroying, 2)), 2),
-            "its own deletion is under way"
-        );
-        assert!(
-            orphan(Some(&record(Phase::Active, 2)), 1),
-            "an older generation"
-        );
+        assert!(!orphan(Some(&record(Phase::Destroying, 2)), 2), "its own deletion is under way");
+        assert!(orphan(Some(&record(Phase::Active, 2)), 1), "an older generation");
         assert!(orphan(Some(&record(Phase::Destroyed, 2)), 2));
         assert!(orphan(None, 1));
     }
@@ -132,11 +119,7 @@ mod tests {
             (20, 1_000, false),
             (501, 1_000, true),
         ] {
-            assert_eq!(
-                is_unbelievable(orphans, listed),
-                unbelievable,
-                "{orphans} of {listed}"
-            );
+            assert_eq!(is_unbelievable(orphans, listed), unbelievable, "{orphans} of {listed}");
         }
     }
 

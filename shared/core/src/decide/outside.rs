@@ -25,10 +25,7 @@ pub(super) fn ends(session: &mut Session) -> bool {
     let is_unsaid = sandbox.is_alive() && sandbox.phase != Phase::Destroying;
     let is_unsaid = is_unsaid && sandbox.works_elsewhere();
     let since = sandbox.generation;
-    let unsaid = is_unsaid.then_some(Tools {
-        since,
-        ends_with: None,
-    });
+    let unsaid = is_unsaid.then_some(Tools { since, ends_with: None });
     if let Some(tools) = sandbox.tools.or(unsaid) {
         let ends_with = Some(sandbox.generation);
         sandbox.tools = Some(Tools { ends_with, ..tools });
@@ -84,9 +81,7 @@ pub(super) fn not_ended(failure: &Failure, context: &Context<'_>) -> Next {
         _ => 0,
     };
     Next::Hold {
-        delay_ms: limits
-            .outage_backoff(context.delivery.receive)
-            .max(after_ms),
+        delay_ms: limits.outage_backoff(context.delivery.receive).max(after_ms),
         why: "the end of the second sandbox could not be asked for".to_owned(),
     }
 }

@@ -42,10 +42,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
             }
         }
     }
-    Next::Hold {
-        delay_ms: context.delivery.limits.backoff_ms,
-        why: "no step was found".to_owned(),
-    }
+    Next::Hold { delay_ms: context.delivery.limits.backoff_ms, why: "no step was found".to_owned() }
 }
 
 /// Puts the turn on record, with the card that it may have had while it waited.
@@ -60,12 +57,7 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
         Err(words) => (choose::asked_for(prompt, context), Some(words)),
     };
     let message = context.delivery.message;
-    let turn = new_turn(
-        (&message.id, message.accepted_at_ms),
-        prompt,
-        selection,
-        card,
-    );
+    let turn = new_turn((&message.id, message.accepted_at_ms), prompt, selection, card);
     // Before the workspace is claimed: it is that one which the claim has to be about.
     if prompt.wants.in_common {
         session.in_common = true;
@@ -161,9 +153,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if turn.stage.is_received()
         && let Some(by) = &turn.cancelled_by
     {
-        let outcome = crate::outcome::Outcome::Cancelled {
-            by: by.name.clone(),
-        };
+        let outcome = crate::outcome::Outcome::Cancelled { by: by.name.clone() };
         record::end_with(session, outcome);
         return tell::step(session, context);
     }
@@ -187,10 +177,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
 
 /// What the turn needs besides its card.
 fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
-    if session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| turn.stage.is_received())
+    if session.turn.as_ref().is_some_and(|turn| turn.stage.is_received())
         && !record::claim(session, context)
     {
         return share::wait_for_workspace(session, context);
@@ -258,9 +245,7 @@ fn roll(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && turn.stage.is_running()
         && turn.old_card.is_none()
-        && turn
-            .card_since_ms
-            .is_some_and(|at| context.now_ms >= at + after_ms)
+        && turn.card_since_ms.is_some_and(|at| context.now_ms >= at + after_ms)
         && let Some(old) = turn.card.take()
     {
         turn.old_card = Some(old);
@@ -272,19 +257,13 @@ fn roll(session: &mut Session, context: &Context<'_>) {
 /// What the card has to say, when there is none yet or it says something else. While the agent works, following keeps it.
 fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     let turn = session.turn.as_ref()?;
-    if session
-        .observed
-        .card_retry_ms
-        .is_some_and(|at| context.now_ms < at)
-    {
+    if session.observed.card_retry_ms.is_some_and(|at| context.now_ms < at) {
         return None;
     }
     let state = match (turn.stage.is_running(), session.sandbox.phase) {
         (true, _) => CardState::Working,
         (false, _) if turn.stage.is_received() && share::holder(session).is_some() => {
-            CardState::Shared {
-                holder: share::holder(session),
-            }
+            CardState::Shared { holder: share::holder(session) }
         }
         (false, Phase::Active) => CardState::Received,
         (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
@@ -306,12 +285,7 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect>
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
-    Some(Effect::Chat(ChatEffect::Post {
-        turn: turn_id,
-        kind,
-        at,
-        post: Post::Card(card),
-    }))
+    Some(Effect::Chat(ChatEffect::Post { turn: turn_id, kind, at, post: Post::Card(card) }))
 }
 
 /// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
@@ -330,9 +304,7 @@ fn gather(
         })));
     }
     if digest && session.observed.digest.is_none() {
-        return Some(Next::Do(Effect::Recall {
-            turns: past(session),
-        }));
+        return Some(Next::Do(Effect::Recall { turns: past(session) }));
     }
     None
 }
@@ -359,11 +331,7 @@ fn hand_over_again(
     if let Some(look) = steer::look_for(session) {
         return Some(look);
     }
-    if session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| !turn.steered.is_empty())
-    {
+    if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
         return steer::again(session, context);
     }
     if needs_digest(session)
@@ -439,10 +407,7 @@ fn send(
     context: &Context<'_>,
 ) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
-        return Next::Hold {
-            delay_ms: 0,
-            why: "the agent's session is not known".to_owned(),
-        };
+        return Next::Hold { delay_ms: 0, why: "the agent's session is not known".to_owned() };
     };
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, turn.with_digest).map(words::not_there_for_agent);
@@ -503,15 +468,9 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     let turn = session.turn.as_ref()?;
     let open = || turn.asks.iter().filter(|ask| !ask.settled);
     let deadline = prompted.at_ms + limits.turn_ms;
-    let expiry = open()
-        .map(|ask| ask.expires_at_ms)
-        .min()
-        .unwrap_or(u64::MAX);
-    let aborted = if session.observed.abort_sent {
-        context.now_ms + limits.stop_ms
-    } else {
-        u64::MAX
-    };
+    let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
+    let aborted =
+        if session.observed.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
     // A wait for the bound of an abort is not cut short by a card.
     let card = match (turn.card_since_ms, session.observed.card_retry_ms) {
         _ if session.observed.abort_sent => u64::MAX,
@@ -525,11 +484,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         (false, false) => CardState::Working,
     };
     // Nor by the end of the time for which a run is held.
-    let held = if turn.is_wanted_over() {
-        u64::MAX
-    } else {
-        limits.held_until(prompted.at_ms)
-    };
+    let held = if turn.is_wanted_over() { u64::MAX } else { limits.held_until(prompted.at_ms) };
     let parked = session.observed.parked.as_ref();
     let follow = Follow {
         generation,
@@ -559,13 +514,11 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn_messages,
     };
-    Some(Next::Do(Effect::Agent(
-        if turn.is_only_looked_at(limits, context.now_ms) {
-            AgentEffect::Look(follow)
-        } else {
-            AgentEffect::Follow(follow)
-        },
-    )))
+    Some(Next::Do(Effect::Agent(if turn.is_only_looked_at(limits, context.now_ms) {
+        AgentEffect::Look(follow)
+    } else {
+        AgentEffect::Follow(follow)
+    })))
 }
 
 /// An ask that has to be posted, declined because nobody answered in time, or shown as settled.

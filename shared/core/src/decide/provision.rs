@@ -21,10 +21,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     let is_lost =
         |generation: u32| generation != session.sandbox.generation || !session.sandbox.is_alive();
     if let Some(turn) = &session.turn
-        && turn
-            .stage
-            .prompted()
-            .is_some_and(|at| is_lost(at.generation))
+        && turn.stage.prompted().is_some_and(|at| is_lost(at.generation))
     {
         record::end_with(session, Outcome::Lost);
         return None;
@@ -106,11 +103,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             }
             (Phase::Creating | Phase::Resuming | Phase::Active, Some(SandboxState::Gone)) => {
                 vanished(session, context);
-                if session
-                    .turn
-                    .as_ref()
-                    .is_some_and(|turn| turn.stage.is_ending())
-                {
+                if session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending()) {
                     None
                 } else {
                     continue;
@@ -321,10 +314,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
         generation: session.sandbox.generation,
         known: session.agent_session.clone(),
         since_ms: session.fresh_since_ms,
-        agent: session
-            .turn
-            .as_ref()
-            .and_then(|turn| turn.selection.agent.clone()),
+        agent: session.turn.as_ref().and_then(|turn| turn.selection.agent.clone()),
     }))
 }
 
@@ -334,12 +324,7 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
     outside::ends_half_made(session);
     session.sandbox.without_secrets = 0;
     session.observed.sandbox = None;
-    record::enter(
-        session,
-        Phase::Destroying,
-        "it could not be made ready",
-        context,
-    );
+    record::enter(session, Phase::Destroying, "it could not be made ready", context);
     record::lease(session, context);
     None
 }

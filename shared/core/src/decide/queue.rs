@@ -58,9 +58,7 @@ pub fn admit(
     if waiting >= limits.thread_queue {
         return Admission::Full;
     }
-    Admission::Waits {
-        ahead: waiting + running,
-    }
+    Admission::Waits { ahead: waiting + running }
 }
 
 /// What becomes of the card with which a waiting prompt was announced, now that it stands in the thread.
@@ -115,18 +113,11 @@ pub fn announced(
 /// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
 #[must_use]
 pub fn kept(flags: &ControlFlags, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
-    let prompt = announce
-        .prompt
-        .as_ref()
-        .filter(|prompt| prompt.is_plain())?;
+    let prompt = announce.prompt.as_ref().filter(|prompt| prompt.is_plain())?;
     let bytes = prompt.bytes();
-    let others = flags
-        .queued
-        .iter()
-        .filter(|(turn, _)| **turn != announce.turn);
-    let before: usize = others
-        .filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes()))
-        .sum();
+    let others = flags.queued.iter().filter(|(turn, _)| **turn != announce.turn);
+    let before: usize =
+        others.filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes())).sum();
     let fits = bytes <= limits.steer_bytes && before.saturating_add(bytes) <= limits.queued_bytes;
     fits.then(|| Box::new(prompt.clone()))
 }
@@ -206,33 +197,20 @@ mod tests {
             |flags: &ControlFlags, turn: &str| admit(None, flags, false, &announce(turn), &limits);
         assert_eq!(judged(&flags(0), "a"), Admission::Waits { ahead: 0 });
         assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
-        assert!(matches!(
-            judged(&flags(3), "w1"),
-            Admission::Known { ahead: 1, .. }
-        ));
+        assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
         assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
-        assert_eq!(
-            admit(None, &flags(0), true, &announce("a"), &limits),
-            Admission::Over
-        );
+        assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
     }
 
     #[test]
     fn an_announced_card_is_its_turns_or_leads_to_it_or_says_the_end() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
-        let post = |id: &str| PostRef {
-            channel: "c".to_owned(),
-            id: id.to_owned(),
-        };
+        let post = |id: &str| PostRef { channel: "c".to_owned(), id: id.to_owned() };
         let (at, own) = (post("announced"), post("own"));
         let mut session = Session::new(thread, 0);
         let judged = |session: &Session| announced(Some(session), None, &"a".into(), &at);
         assert_eq!(judged(&session), Announced::Waits);
-        let ended = EndedTurn {
-            id: "a".into(),
-            outcome: Outcome::Answered,
-            at_ms: 1,
-        };
+        let ended = EndedTurn { id: "a".into(), outcome: Outcome::Answered, at_ms: 1 };
         session.ended.push(ended);
         assert_eq!(judged(&session), Announced::Ended(Outcome::Answered));
         session.ended.clear();

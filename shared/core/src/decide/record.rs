@@ -24,11 +24,7 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
         phase,
         note: note.to_owned(),
     });
-    let surplus = session
-        .sandbox
-        .timeline
-        .len()
-        .saturating_sub(limits.timeline);
+    let surplus = session.sandbox.timeline.len().saturating_sub(limits.timeline);
     session.sandbox.timeline.drain(..surplus);
     if !is_on_its_way(phase) {
         session.sandbox.lease = None;
@@ -42,20 +38,14 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
 }
 
 const fn is_on_its_way(phase: Phase) -> bool {
-    matches!(
-        phase,
-        Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying
-    )
+    matches!(phase, Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying)
 }
 
 /// Takes the lease under which this delivery may stop, or this message delete: nobody else acts until it is over.
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
-    session.sandbox.lease = Some(Lease {
-        holder: lease_holder(session, context),
-        until_ms,
-    });
+    session.sandbox.lease = Some(Lease { holder: lease_holder(session, context), until_ms });
     arm(session, context);
 }
 
@@ -109,13 +99,9 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
-    let lasted_ms = context
-        .now_ms
-        .saturating_sub(session.sandbox.phase_since_ms);
+    let lasted_ms = context.now_ms.saturating_sub(session.sandbox.phase_since_ms);
     Some(Next::Hold {
-        delay_ms: limits
-            .lease_delay(context.delivery.receive, lasted_ms)
-            .min(left_ms),
+        delay_ms: limits.lease_delay(context.delivery.receive, lasted_ms).min(left_ms),
         why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
     })
 }
@@ -156,13 +142,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     let sandbox = &mut session.sandbox;
     sandbox.in_use.retain(|one| one.thread != thread);
     sandbox.waiting.retain(|one| one.thread != thread);
-    sandbox.in_use.push(InUse {
-        thread,
-        turn: id,
-        common,
-        since_ms: context.now_ms,
-        left: false,
-    });
+    sandbox.in_use.push(InUse { thread, turn: id, common, since_ms: context.now_ms, left: false });
     sandbox.last_activity_ms = context.now_ms;
     arm(session, context);
     true
@@ -172,9 +152,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
 /// restored to an earlier point.
 fn forget_the_lost(sandbox: &mut crate::sandbox::SandboxRecord, context: &Context<'_>) {
     let longest_ms = longest_use_ms(context);
-    sandbox
-        .in_use
-        .retain(|one| context.now_ms < one.since_ms + longest_ms);
+    sandbox.in_use.retain(|one| context.now_ms < one.since_ms + longest_ms);
 }
 
 /// No turn has its workspace for so long.
@@ -224,22 +202,14 @@ fn release(session: &mut Session, id: &TurnId) {
     }
     let sandbox = &mut session.sandbox;
     sandbox.waiting.retain(|one| one.thread != session.thread);
-    if sandbox
-        .lease
-        .as_ref()
-        .is_some_and(|lease| *id == lease.holder)
-    {
+    if sandbox.lease.as_ref().is_some_and(|lease| *id == lease.holder) {
         sandbox.lease = None;
     }
 }
 
 /// How long the sandbox is kept while it is paused.
 pub(super) const fn paused_ttl_ms(session: &Session, limits: &crate::limits::Limits) -> u64 {
-    if session.sandbox.is_shared() {
-        limits.named_ttl_ms
-    } else {
-        limits.paused_ttl_ms
-    }
+    if session.sandbox.is_shared() { limits.named_ttl_ms } else { limits.paused_ttl_ms }
 }
 
 /// Sets when the sweeper should look next: at the thread while a turn is under way, a run of it is left or something could not
@@ -309,21 +279,14 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
     let answer = session.observed.answer.as_ref();
     if let Some(turn) = &mut session.turn {
         match &turn.stage {
-            Stage::Ending {
-                outcome: Outcome::Answered,
-                ..
-            } if answer.is_none() => {}
+            Stage::Ending { outcome: Outcome::Answered, .. } if answer.is_none() => {}
             Stage::Ending { .. } => return,
             Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => {}
         }
         let usage = answer.map(|answer| answer.usage).unwrap_or_default();
         session.stray = session.stray.take().or(left);
         let prompted = turn.stage.prompted().cloned();
-        turn.stage = Stage::Ending {
-            outcome,
-            usage,
-            prompted,
-        };
+        turn.stage = Stage::Ending { outcome, usage, prompted };
         turn.attempts = 0;
         // What was not worth a wait while the run went on is, now that its end is told.
         session.observed.asides_over.clear();
@@ -332,21 +295,14 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
 
 /// The same for a failure.
 pub(super) fn fail(session: &mut Session, reason: &str) {
-    end_with(
-        session,
-        Outcome::Failed {
-            reason: reason.to_owned(),
-        },
-    );
+    end_with(session, Outcome::Failed { reason: reason.to_owned() });
 }
 
 /// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
 /// provider is met quickly and a slow one is not asked too often.
 pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
     let poll_ms = context.delivery.limits.poll_ms;
-    (context.now_ms.saturating_sub(since_ms) / 2)
-        .max(FIRST_LOOK_MS)
-        .min(poll_ms)
+    (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
 }
 
 /// Moves the turn, whose outcome has been told, to the ended ones.
@@ -357,29 +313,15 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             Stage::Ending { outcome, usage, .. } => (outcome.clone(), *usage),
             _ => (Outcome::Lost, Usage::default()),
         };
-        let ended = EndedTurn {
-            id: turn.id.clone(),
-            outcome: outcome.clone(),
-            at_ms: context.now_ms,
-        };
+        let ended =
+            EndedTurn { id: turn.id.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
         for steered in &turn.steered {
-            close_steered(
-                session,
-                steered,
-                aside::of_steered(&outcome, &turn.id),
-                context,
-            );
+            close_steered(session, steered, aside::of_steered(&outcome, &turn.id), context);
         }
         let patch_bytes = context.delivery.limits.patch_bytes;
         let changes = session.observed.changes.as_ref();
         let patch = changes.and_then(|changes| changes.patch(patch_bytes));
-        let entry = entry(
-            turn,
-            patch,
-            (outcome, usage),
-            session.observed.answer.as_ref(),
-            context,
-        );
+        let entry = entry(turn, patch, (outcome, usage), session.observed.answer.as_ref(), context);
         session.observed.entries.push(entry);
         remember(session, ended, context);
     }
@@ -402,11 +344,8 @@ fn close_steered(
     outcome: Outcome,
     context: &Context<'_>,
 ) {
-    let ended = EndedTurn {
-        id: steered.turn.clone(),
-        outcome: outcome.clone(),
-        at_ms: context.now_ms,
-    };
+    let ended =
+        EndedTurn { id: steered.turn.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
     session.observed.entries.push(Entry {
         turn: steered.turn.clone(),
@@ -421,9 +360,7 @@ fn close_steered(
         card: steered.card.clone(),
         rolls: 0,
         posted: Vec::new(),
-        again: Some(&steered.prompt)
-            .filter(|_| again)
-            .and_then(ledger::kept),
+        again: Some(&steered.prompt).filter(|_| again).and_then(ledger::kept),
         patch: None,
     });
     remember(session, ended, context);
@@ -447,12 +384,8 @@ fn entry(
         outcome,
         usage,
         selection: turn.selection,
-        asked: prompt
-            .map(|prompt| ledger::brief(&prompt.text))
-            .unwrap_or_default(),
-        answered: answer
-            .map(|answer| ledger::brief(&answer.text))
-            .unwrap_or_default(),
+        asked: prompt.map(|prompt| ledger::brief(&prompt.text)).unwrap_or_default(),
+        answered: answer.map(|answer| ledger::brief(&answer.text)).unwrap_or_default(),
         card: turn.card,
         rolls: turn.rolls,
         posted: turn.posted,
@@ -473,15 +406,8 @@ pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) 
 fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
         && !session.sandbox.is_in_use();
-    let at_ms = session
-        .sandbox
-        .due_at_ms
-        .filter(|due| idle && *due > context.now_ms)?;
-    if session
-        .sandbox
-        .wake_at_ms
-        .is_some_and(|set| set > context.now_ms && set <= at_ms)
-    {
+    let at_ms = session.sandbox.due_at_ms.filter(|due| idle && *due > context.now_ms)?;
+    if session.sandbox.wake_at_ms.is_some_and(|set| set > context.now_ms && set <= at_ms) {
         return None;
     }
     session.sandbox.wake_at_ms = Some(at_ms);
@@ -497,9 +423,7 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
             Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => Usage::default(),
         };
         turn.stage = Stage::Ending {
-            outcome: Outcome::Failed {
-                reason: reason.to_owned(),
-            },
+            outcome: Outcome::Failed { reason: reason.to_owned() },
             usage,
             prompted: turn.stage.prompted().cloned(),
         };
@@ -510,10 +434,7 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
 /// Remembers an ended turn for deduplication.
 pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
     session.ended.push(ended);
-    let surplus = session
-        .ended
-        .len()
-        .saturating_sub(context.delivery.limits.ended_turns);
+    let surplus = session.ended.len().saturating_sub(context.delivery.limits.ended_turns);
     session.ended.drain(..surplus);
 }
 
@@ -546,10 +467,8 @@ pub(super) fn catch_up(session: &mut Session) {
 /// is remembered: it is taken back where it is seen again ([`super::orphan`]).
 pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
     if session.sandbox.phase != Phase::Creating {
-        session.sandbox.vanished = Some(Vanished {
-            generation: session.sandbox.generation,
-            at_ms: context.now_ms,
-        });
+        session.sandbox.vanished =
+            Some(Vanished { generation: session.sandbox.generation, at_ms: context.now_ms });
     }
     gone(session, "the sandbox vanished", context);
 }

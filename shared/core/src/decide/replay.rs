@@ -49,10 +49,7 @@ pub fn replay(
         body => body,
     };
     match body {
-        Body::Message(Message {
-            work: Work::Sweep | Work::Reconcile,
-            ..
-        })
+        Body::Message(Message { work: Work::Sweep | Work::Reconcile, .. })
         | Body::Announce(_)
         | Body::DeadLetters(_) => return Replay::AsksItself,
         Body::Message(message) => {
@@ -77,11 +74,7 @@ pub fn replay(
         Body::Control(_) | Body::Overview(_) | Body::Candidate(_) => return Replay::TooLate,
         // The thread's first post may stand already: only the token of the request finds it for sure.
         Body::Open(open) => {
-            if now_ms
-                >= open
-                    .accepted_at_ms
-                    .saturating_add(crate::limits::DISCORD_TOKEN_MS)
-            {
+            if now_ms >= open.accepted_at_ms.saturating_add(crate::limits::DISCORD_TOKEN_MS) {
                 return Replay::TooLate;
             }
         }
@@ -134,11 +127,7 @@ mod tests {
         .expect("a turn");
         assert_eq!(judged(Some(&session), false), Replay::UnderWay);
         session.turn = None;
-        session.ended.push(EndedTurn {
-            id: "m1".into(),
-            outcome: Outcome::Lost,
-            at_ms: 1,
-        });
+        session.ended.push(EndedTurn { id: "m1".into(), outcome: Outcome::Lost, at_ms: 1 });
         assert_eq!(judged(Some(&session), false), Replay::Ended);
     }
 
@@ -153,10 +142,7 @@ mod tests {
             membership: Membership::default(),
             want: Want::StopAll,
         });
-        let operation = message(Work::Operate {
-            want: Operation::Destroy,
-            by: None,
-        });
+        let operation = message(Work::Operate { want: Operation::Destroy, by: None });
         let open = |accepted_at_ms| {
             Body::Open(Open {
                 id: "o1".into(),
@@ -167,11 +153,7 @@ mod tests {
                 reply: Reply::Nobody,
             })
         };
-        for body in [
-            stop,
-            operation,
-            open(NOW_MS - crate::limits::DISCORD_TOKEN_MS),
-        ] {
+        for body in [stop, operation, open(NOW_MS - crate::limits::DISCORD_TOKEN_MS)] {
             assert_eq!(judged(&body), Replay::TooLate, "{body:?}");
         }
         assert_eq!(judged(&open(NOW_MS - 1)), Replay::Send);

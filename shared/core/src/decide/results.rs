@@ -19,10 +19,7 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
     let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
     // Only an agent that has worked on the prompt, and is still there, has something to tell.
-    let prompted = turn
-        .stage
-        .prompted()
-        .filter(|prompted| prompted.generation == generation)?;
+    let prompted = turn.stage.prompted().filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
         || matches!(outcome, Outcome::Cancelled { .. })
         || session.observed.answer.is_some();
@@ -53,9 +50,7 @@ fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
         if session.observed.nothing_to_show || context.delivery.limits.artifacts == 0 {
             return None;
         }
-        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts {
-            generation,
-        })));
+        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts { generation })));
     };
     let turn_id = turn.id.clone();
     if let Some(file) = files.get(turn.artifacts_done) {
@@ -153,10 +148,7 @@ pub(super) fn gives_up_showing(
         return false;
     };
     if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
-        || matches!(
-            failure,
-            Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }
-        )
+        || matches!(failure, Failure::ThreadClosed { .. } | Failure::ThreadGone { .. })
     {
         return false;
     }

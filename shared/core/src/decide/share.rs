@@ -109,20 +109,14 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     }
     record::leave_workspace(session);
     session.sandbox.threads.remove(&session.thread);
-    session
-        .sandbox
-        .waiting
-        .retain(|one| one.thread != session.thread);
+    session.sandbox.waiting.retain(|one| one.thread != session.thread);
     session.observed.left = Some(session.sandbox_key());
     session.link = to.filter(|key| *key != session.thread.sandbox());
     record::leave(session);
     // What the agent of another sandbox was told, this one does not know.
     session.briefed = None;
     session.in_common = false;
-    Next::Hold {
-        delay_ms: 0,
-        why: "the thread goes to another sandbox".to_owned(),
-    }
+    Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
 }
 
 /// The thread whose turn works in the common checkout, where that is what the present turn waits for.
@@ -143,10 +137,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     let limits = context.delivery.limits;
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
     if context.now_ms >= accepted_at_ms + limits.workspace_wait_ms {
-        record::fail(
-            session,
-            &words::waited_for_workspace(limits.workspace_wait_ms),
-        );
+        record::fail(session, &words::waited_for_workspace(limits.workspace_wait_ms));
         return tell::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
@@ -157,15 +148,8 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
-    record::line_up(
-        session,
-        MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max),
-        context,
-    );
-    Some(Next::Hold {
-        delay_ms,
-        why: "another thread works where this one would".to_owned(),
-    })
+    record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max), context);
+    Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
 }
 
 /// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
@@ -298,12 +282,7 @@ pub(super) fn tell(
     let untold = |thread: &&ThreadKey| {
         **thread != session.thread && !session.observed.told.contains(*thread)
     };
-    let thread = session
-        .sandbox
-        .threads
-        .iter()
-        .chain(of_its_own)
-        .find(untold)?;
+    let thread = session.sandbox.threads.iter().chain(of_its_own).find(untold)?;
     Some(Next::Do(Effect::Chat(ChatEffect::Tell {
         thread: thread.clone(),
         turn: context.delivery.message.id.clone(),

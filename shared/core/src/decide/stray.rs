@@ -10,10 +10,7 @@ use crate::session::Session;
 
 /// Ends it, once in a delivery as long as that does not work.
 pub(super) fn end(session: &Session) -> Option<Next> {
-    let run = session
-        .stray
-        .clone()
-        .filter(|_| !session.observed.run_left)?;
+    let run = session.stray.clone().filter(|_| !session.observed.run_left)?;
     Some(Next::Do(Effect::Agent(AgentEffect::EndRun(run))))
 }
 
@@ -28,10 +25,7 @@ pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Cont
         Failure::SandboxGone => return false,
         _ => {}
     }
-    let waits = session
-        .turn
-        .as_mut()
-        .filter(|turn| turn.stage.is_received());
+    let waits = session.turn.as_mut().filter(|turn| turn.stage.is_received());
     let Some(turn) = waits else {
         session.observed.run_left = true;
         record::arm(session, context);

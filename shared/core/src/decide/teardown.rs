@@ -65,10 +65,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         record::arm(session, context);
         return Next::Done;
     }
-    let due = session
-        .sandbox
-        .due_at_ms
-        .is_none_or(|due| context.now_ms >= due);
+    let due = session.sandbox.due_at_ms.is_none_or(|due| context.now_ms >= due);
     let is_idle = context.now_ms >= session.sandbox.last_activity_ms + limits.idle_pause_ms;
     let is_old =
         context.now_ms >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits);
@@ -127,11 +124,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
 }
 
 const fn expired(session: &Session) -> &'static str {
-    if session.sandbox.is_shared() {
-        words::EXPIRED_SHARED
-    } else {
-        words::EXPIRED
-    }
+    if session.sandbox.is_shared() { words::EXPIRED_SHARED } else { words::EXPIRED }
 }
 
 /// A new conversation in the sandbox that is there: what was said is not told to the agent any more.
@@ -147,11 +140,8 @@ pub(super) fn begin_anew(
     if !record::has_ended(session, &message.id) {
         session.agent_session = None;
         session.fresh_since_ms = context.now_ms;
-        let ended = EndedTurn {
-            id: message.id.clone(),
-            outcome: Outcome::Answered,
-            at_ms: context.now_ms,
-        };
+        let ended =
+            EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms };
         record::remember(session, ended, context);
     }
     notice::once(session, words::BEGUN_ANEW, context)
@@ -250,11 +240,9 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             record::vanished(session, context);
             Next::Done
         }
-        (_, None) => lease::guarded(
-            session,
-            Effect::Sandbox(SandboxEffect::Stop { generation }),
-            context,
-        ),
+        (_, None) => {
+            lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop { generation }), context)
+        }
         (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
             delay_ms: limits.backoff_ms_max,
             why: "the sandbox has not stopped within its bound".to_owned(),

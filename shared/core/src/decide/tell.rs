@@ -70,23 +70,14 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
     let card = turn.card.clone().filter(|_| index == 0);
-    let people = if last {
-        aside::people(turn, &Outcome::Answered)
-    } else {
-        Vec::new()
-    };
+    let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,
         at: None,
         post: aside::calling(
             people,
-            Post::Chunk {
-                text: part,
-                last,
-                file: file.filter(|_| last),
-                card,
-            },
+            Post::Chunk { text: part, last, file: file.filter(|_| last), card },
         ),
     })))
 }
@@ -167,11 +158,7 @@ fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
 
 /// A turn whose message is gone from the queue: it is told as failed, then closed.
 pub(super) fn leftover(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if !session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| turn.stage.is_ending())
-    {
+    if !session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending()) {
         record::fail(session, words::LOST_ITS_PLACE);
     }
     step(session, context)

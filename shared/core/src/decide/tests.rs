@@ -69,11 +69,7 @@ fn a_second_delivery_of_an_ended_message_does_nothing() {
     let world = active();
     let calls = world.with(|s| s.calls);
     assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
-    assert_eq!(
-        world.with(|s| s.calls) - calls,
-        1,
-        "only the record is read"
-    );
+    assert_eq!(world.with(|s| s.calls) - calls, 1, "only the record is read");
 }
 
 #[test]
@@ -81,27 +77,15 @@ fn a_follow_up_uses_the_same_sandbox_and_session() {
     let world = active();
     deliver_until_done(&world, &prompt("m2"), 1);
     let session = record(&world);
-    assert_eq!(
-        (session.sandbox.generation, session.agent_session.as_deref()),
-        (1, Some("ses_1"))
-    );
-    world.with(|s| {
-        assert_eq!(
-            s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(),
-            [1, 1]
-        )
-    });
+    assert_eq!((session.sandbox.generation, session.agent_session.as_deref()), (1, Some("ses_1")));
+    world.with(|s| assert_eq!(s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(), [1, 1]));
 }
 
 #[test]
 fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
     let world = active();
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert_eq!(
-        record(&world).sandbox.phase,
-        Phase::Active,
-        "not idle for long enough"
-    );
+    assert_eq!(record(&world).sandbox.phase, Phase::Active, "not idle for long enough");
     later(&world, Limits::DEFAULT.idle_pause_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
@@ -121,11 +105,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(
-            s.posts
-                .values()
-                .any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned()))
-        );
+        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned())));
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
@@ -137,11 +117,7 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
     deliver_until_done(&world, &reset(), 1);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(
-            s.posts
-                .values()
-                .any(|p| *p == Post::Notice(super::words::RESET.to_owned()))
-        );
+        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())));
     });
 }
 
@@ -168,9 +144,7 @@ fn a_sandbox_that_vanished_after_the_prompt_loses_the_turn_and_nothing_runs_agai
 #[test]
 fn a_server_that_went_away_gets_the_same_prompt_once_more() {
     let world = active();
-    let down = || Failure::SandboxDown {
-        seen: "connection refused".into(),
-    };
+    let down = || Failure::SandboxDown { seen: "connection refused".into() };
     world.with(|s| {
         s.fail.insert("follow", vec![down()]);
     });
@@ -190,12 +164,7 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
     let world = Fake::new();
     let advice = "Daytona refused the API key: set DaytonaApiKey".to_owned();
     world.with(|s| {
-        s.fail.insert(
-            "create",
-            vec![Failure::NonRecoverable {
-                advice: advice.clone(),
-            }],
-        );
+        s.fail.insert("create", vec![Failure::NonRecoverable { advice: advice.clone() }]);
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Failed { reason: advice }]);
@@ -205,10 +174,7 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
 #[test]
 fn a_busy_provider_is_waited_for_with_a_bound() {
     let world = Fake::new();
-    let wait = || Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
+    let wait = || Failure::Wait { after_ms: 0, seen: "429".into() };
     world.with(|s| {
         s.fail.insert("create", vec![wait(), wait()]);
     });
@@ -226,13 +192,8 @@ fn a_busy_provider_is_waited_for_with_a_bound() {
 fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
     let world = Fake::new();
     world.with(|s| {
-        s.sandboxes.insert(
-            1,
-            SandboxState::Broken {
-                reason: "no capacity".into(),
-                recoverable: false,
-            },
-        );
+        s.sandboxes
+            .insert(1, SandboxState::Broken { reason: "no capacity".into(), recoverable: false });
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert!(
@@ -246,10 +207,7 @@ fn a_stop_before_the_prompt_cancels_without_prompting() {
     let world = Fake::new();
     world.with(|s| {
         s.flags.cancelled.insert("m1".into(), person("bob"));
-        s.record = Some(Session {
-            version: 1,
-            ..Session::new(thread(), 0)
-        });
+        s.record = Some(Session { version: 1, ..Session::new(thread(), 0) });
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
@@ -266,13 +224,8 @@ fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
     world.with(|s| {
-        let cards = s
-            .posts
-            .values()
-            .filter(|post| matches!(post, Post::Card(_)));
-        let [Post::Card(card)] = cards.collect::<Vec<_>>()[..] else {
-            panic!("one card")
-        };
+        let cards = s.posts.values().filter(|post| matches!(post, Post::Card(_)));
+        let [Post::Card(card)] = cards.collect::<Vec<_>>()[..] else { panic!("one card") };
         assert!(matches!(card.state, CardState::Ended { .. }), "{card:?}");
     });
 }
@@ -325,18 +278,13 @@ fn an_end_that_nobody_explains_is_told_so() {
     let under = |text: &str, line: &str| Some(format!("{text}\n\n{line}"));
     assert_eq!(
         told(RunEnd::Cut, "half of it and then"),
-        (
-            Outcome::Answered,
-            under("half of it and then", words::CUT_OFF)
-        )
+        (Outcome::Answered, under("half of it and then", words::CUT_OFF))
     );
     assert_eq!(
         told(RunEnd::Unexplained, "half"),
         (Outcome::Answered, under("half", words::MAYBE_INCOMPLETE))
     );
-    let nothing = Outcome::Failed {
-        reason: words::UNEXPLAINED.to_owned(),
-    };
+    let nothing = Outcome::Failed { reason: words::UNEXPLAINED.to_owned() };
     assert_eq!(told(RunEnd::Unexplained, ""), (nothing, None));
 }
 
@@ -347,17 +295,11 @@ fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
     let message = prompt("m2");
     assert_eq!(
         deliver(&world, &message, 1),
-        Verdict::Hold {
-            delay_ms: 0,
-            why: "follow window 1 of the run is over".into()
-        }
+        Verdict::Hold { delay_ms: 0, why: "follow window 1 of the run is over".into() }
     );
     assert_eq!(
         deliver(&world, &message, 2),
-        Verdict::Hold {
-            delay_ms: 0,
-            why: "follow window 2 of the run is over".into()
-        }
+        Verdict::Hold { delay_ms: 0, why: "follow window 2 of the run is over".into() }
     );
     world.with(|s| s.silent_agent = false);
     assert_eq!(deliver(&world, &message, 3), Verdict::Done);
@@ -390,12 +332,7 @@ fn an_ask_is_posted_once_and_nobody_answering_means_no() {
             })
             .collect::<Vec<_>>()
     });
-    assert_eq!(
-        asks,
-        [Some(
-            "Nobody decided in time, so it counts as no.".to_owned()
-        )]
-    );
+    assert_eq!(asks, [Some("Nobody decided in time, so it counts as no.".to_owned())]);
 }
 
 #[test]
@@ -428,30 +365,17 @@ fn a_file_that_cannot_be_had_is_named_in_the_thread_and_the_work_goes_on() {
     };
     deliver_until_done(&world, &work("m1", Work::Prompt(asked)), 1);
     let word = "The agent works without these files. If it needs them, upload them again:\n- notes.txt is gone";
-    world.with(|s| {
-        assert!(
-            s.posts
-                .values()
-                .any(|p| *p == Post::Notice(word.to_owned()))
-        )
-    });
+    world.with(|s| assert!(s.posts.values().any(|p| *p == Post::Notice(word.to_owned()))));
     assert_eq!(outcomes(&world), [Outcome::Answered]);
 }
 
 #[test]
 fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
     let world = active();
-    let gone = Failure::ThreadGone {
-        seen: "the thread was deleted".into(),
-    };
+    let gone = Failure::ThreadGone { seen: "the thread was deleted".into() };
     world.with(|s| s.fail.insert("post", vec![gone]));
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(
-        outcomes(&world)[1],
-        Outcome::Failed {
-            reason: "the thread was deleted".into()
-        }
-    );
+    assert_eq!(outcomes(&world)[1], Outcome::Failed { reason: "the thread was deleted".into() });
     assert!(record(&world).turn.is_none());
 }
 
@@ -466,21 +390,12 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
     let chunk_call = calls(&world) - before - 5;
     world.with(|s| s.crash_at = Some((s.calls + chunk_call, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), 1))).is_err());
-    world.with(|s| {
-        s.fail
-            .insert("find_agent_session", (0..100).map(|_| busy()).collect())
-    });
+    world.with(|s| s.fail.insert("find_agent_session", (0..100).map(|_| busy()).collect()));
     deliver_until_done(&world, &prompt("m3"), 2);
     assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("429")));
     world.with(|s| {
         let ended = |card: &crate::card::Card| {
-            matches!(
-                card.state,
-                CardState::Ended {
-                    outcome: Outcome::Failed { .. },
-                    ..
-                }
-            )
+            matches!(card.state, CardState::Ended { outcome: Outcome::Failed { .. }, .. })
         };
         assert!(
             s.posts
@@ -522,26 +437,15 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &reset, 2);
     world.with(|s| {
-        assert!(
-            s.posts
-                .values()
-                .any(|p| *p == Post::Notice(super::words::RESET.to_owned()))
-        )
+        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())))
     });
 }
 
 #[test]
 fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let world = active();
-    let dead = |id: &str, turn: &str| {
-        work(
-            id,
-            Work::DeadLetter {
-                prompt: None,
-                turn: turn.into(),
-            },
-        )
-    };
+    let dead =
+        |id: &str, turn: &str| work(id, Work::DeadLetter { prompt: None, turn: turn.into() });
     deliver_until_done(&world, &dead("b1", "m1"), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
     deliver_until_done(&world, &dead("b2", "m2"), 1);
@@ -554,11 +458,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     });
     assert_eq!((notices, outcomes(&world).len()), (1, 2));
     deliver_until_done(&world, &prompt("m2"), 2);
-    assert_eq!(
-        outcomes(&world).len(),
-        2,
-        "what was given up does not run after all"
-    );
+    assert_eq!(outcomes(&world).len(), 2, "what was given up does not run after all");
 }
 
 #[test]
@@ -566,10 +466,7 @@ fn who_has_outlived_its_visibility_does_nothing_more() {
     let world = active();
     world.with(|s| s.lapsed = true);
     let posted = world.with(|s| s.posted.len());
-    assert!(matches!(
-        deliver(&world, &prompt("m2"), 1),
-        Verdict::Hold { .. }
-    ));
+    assert!(matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { .. }));
     world.with(|s| assert_eq!((s.posted.len(), s.prompted.len()), (posted, 1)));
     world.with(|s| s.lapsed = false);
     deliver_until_done(&world, &prompt("m2"), 2);
@@ -649,10 +546,7 @@ fn a_lost_turn_keeps_its_prompt_in_the_ledger_and_an_answered_one_does_not() {
         assert_eq!(s.ledger["m1"].answered, "the answer");
         assert_eq!(s.ledger["m1"].posted.len(), 1);
         let again = s.ledger["m2"].again.clone().unwrap();
-        assert_eq!(
-            (again.text.as_str(), again.by.name.as_str()),
-            ("do it", "ann")
-        );
+        assert_eq!((again.text.as_str(), again.by.name.as_str()), ("do it", "ann"));
     });
 }
 
@@ -667,19 +561,13 @@ fn a_turn_that_only_the_ledger_remembers_is_not_run_again() {
 #[test]
 fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
     let world = Fake::new();
-    let outage = || Failure::Outage {
-        after_ms: 0,
-        seen: "Daytona does not answer".into(),
-    };
+    let outage = || Failure::Outage { after_ms: 0, seen: "Daytona does not answer".into() };
     world.with(|s| {
         let many = (0..12).map(|_| outage()).collect();
         s.fail.insert("create", many);
     });
     let receives = deliver_until_done(&world, &prompt("m1"), 1);
-    assert!(
-        receives > Limits::DEFAULT.attempts + 2,
-        "{receives} deliveries"
-    );
+    assert!(receives > Limits::DEFAULT.attempts + 2, "{receives} deliveries");
     assert_eq!(outcomes(&world), [Outcome::Answered]);
 
     let world = Fake::new();
@@ -699,10 +587,7 @@ fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
 #[test]
 fn while_the_provider_does_not_answer_the_card_says_so() {
     let world = Fake::new();
-    let outage = Failure::Outage {
-        after_ms: 0,
-        seen: "Daytona does not answer".into(),
-    };
+    let outage = Failure::Outage { after_ms: 0, seen: "Daytona does not answer".into() };
     world.with(|s| s.fail.insert("create", vec![outage.clone(), outage]));
     deliver(&world, &prompt("m1"), 1);
     deliver(&world, &prompt("m1"), 2);
@@ -723,10 +608,7 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
     let [Outcome::Failed { reason }] = &outcomes(&world)[..] else {
         panic!("{:?}", outcomes(&world));
     };
-    assert!(
-        reason.starts_with("No more than 100 sandboxes are allowed here"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("No more than 100 sandboxes are allowed here"), "{reason}");
     world.with(|s| assert!(s.sandboxes.is_empty()));
     world.with(|s| s.tenant_sandboxes -= 1);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -758,19 +640,12 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
     assert_eq!(world.with(|s| s.wakes.clone()), [first]);
     later(&world, 60_000);
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(
-        world.with(|s| s.wakes.len()),
-        1,
-        "an activity does not move it"
-    );
+    assert_eq!(world.with(|s| s.wakes.len()), 1, "an activity does not move it");
     world.with(|s| s.now_ms = first);
     deliver_until_done(&world, &work("w1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     let second = world.with(|s| s.wakes[1]);
-    assert_eq!(
-        second,
-        record(&world).sandbox.last_activity_ms + limits.idle_pause_ms
-    );
+    assert_eq!(second, record(&world).sandbox.last_activity_ms + limits.idle_pause_ms);
     world.with(|s| s.now_ms = second);
     deliver_until_done(&world, &work("w2", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
@@ -794,10 +669,7 @@ fn a_look_finds_a_sandbox_that_vanished_and_leaves_one_that_is_there() {
 #[test]
 fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run() {
     let world = active();
-    let card = PostRef {
-        channel: "c".into(),
-        id: "waiting".into(),
-    };
+    let card = PostRef { channel: "c".into(), id: "waiting".into() };
     world.with(|s| {
         let queued = Queued {
             by: person("ann"),
@@ -836,19 +708,13 @@ fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
 fn stop_all_reaches_prompts_that_nobody_announced() {
     let world = active();
     let (accepted_at_ms, now_ms) = (prompt("m2").accepted_at_ms, world.with(|s| s.now_ms));
-    let all = StoppedAll {
-        by: person("bob"),
-        until_ms: accepted_at_ms,
-    };
+    let all = StoppedAll { by: person("bob"), until_ms: accepted_at_ms };
     world.with(|s| s.flags.stopped_all.insert("all".into(), all));
     deliver_until_done(&world, &prompt("m2"), 1);
     let mut later = prompt("m3");
     later.accepted_at_ms = accepted_at_ms.max(now_ms) + 1;
     deliver_until_done(&world, &later, 1);
-    assert_eq!(
-        outcomes(&world)[1..],
-        [Outcome::Cancelled { by: "bob".into() }, Outcome::Answered]
-    );
+    assert_eq!(outcomes(&world)[1..], [Outcome::Cancelled { by: "bob".into() }, Outcome::Answered]);
     // It is of no use any more, and goes with the record's next write.
     assert!(world.with(|s| s.flags.stopped_all.is_empty()));
 }
@@ -878,11 +744,7 @@ fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
 }
 
 fn artifact(path: &str, sum: &str) -> Artifact {
-    Artifact {
-        path: path.to_owned(),
-        size: 3,
-        sum: sum.to_owned(),
-    }
+    Artifact { path: path.to_owned(), size: 3, sum: sum.to_owned() }
 }
 
 fn changes() -> Changes {
@@ -931,11 +793,7 @@ fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
             .collect();
         assert_eq!(kinds, [true, false, false], "the answer comes first");
         // One is written anew, one stays as it was, one is more.
-        s.display = vec![
-            artifact("sub/b.txt", "1"),
-            artifact("a.png", "2"),
-            artifact("c", "1"),
-        ];
+        s.display = vec![artifact("sub/b.txt", "1"), artifact("a.png", "2"), artifact("c", "1")];
     });
     deliver_until_done(&world, &prompt("m3"), 1);
     assert_eq!(shown(&world).0, ["a.png", "sub_b.txt", "a.png", "c"]);
@@ -945,9 +803,7 @@ fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
 #[test]
 fn files_that_cannot_be_shown_are_named_and_the_turn_is_answered_all_the_same() {
     let refusals = [
-        Failure::NonRecoverable {
-            advice: "no uploads".into(),
-        },
+        Failure::NonRecoverable { advice: "no uploads".into() },
         Failure::SandboxDown { seen: "x".into() },
         Failure::SandboxGone,
         Failure::TurnFailed { reason: "x".into() },
@@ -1035,11 +891,8 @@ fn a_crash_at_any_call_shows_each_file_once_and_keeps_the_changes() {
     let begun = || {
         let world = active();
         world.with(|s| {
-            s.display = vec![
-                artifact("a.png", "1"),
-                artifact("b.png", "1"),
-                artifact("empty", "1"),
-            ];
+            s.display =
+                vec![artifact("a.png", "1"), artifact("b.png", "1"), artifact("empty", "1")];
             s.display[2].size = 0;
             s.changes = changes();
         });
@@ -1078,10 +931,7 @@ fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
 fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent_again() {
     let mut message = prompt("m2");
     if let Work::Prompt(prompt) = &mut message.work {
-        prompt.quotes = vec![Quote {
-            by: "Cy".to_owned(),
-            text: "do not\ndo it".to_owned(),
-        }];
+        prompt.quotes = vec![Quote { by: "Cy".to_owned(), text: "do not\ndo it".to_owned() }];
         prompt.attachments = vec![Attachment {
             name: "shot.png".to_owned(),
             url: "https://files.example/1".to_owned(),
@@ -1104,25 +954,16 @@ fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent
 #[test]
 fn an_answer_that_is_too_long_is_a_file_beside_its_gist() {
     let world = active();
-    let long = format!(
-        "# All\n\n{}\n\n# Summary\n\nIt works.",
-        "word ".repeat(10_000)
-    );
+    let long = format!("# All\n\n{}\n\n# Summary\n\nIt works.", "word ".repeat(10_000));
     world.with(|s| s.answers = Some(long.clone()));
     deliver_until_done(&world, &prompt("m2"), 1);
     world.with(|s| {
         let beside = s.posts.values().find_map(|post| match post.bare() {
-            Post::Chunk {
-                text,
-                last,
-                file: Some(file),
-                ..
-            } => Some((text.clone(), *last, file.clone())),
+            Post::Chunk { text, last, file: Some(file), .. } => {
+                Some((text.clone(), *last, file.clone()))
+            }
             _ => None,
         });
-        assert_eq!(
-            beside,
-            Some(("# Summary\n\nIt works.".to_owned(), true, long))
-        );
+        assert_eq!(beside, Some(("# Summary\n\nIt works.".to_owned(), true, long)));
     });
 }

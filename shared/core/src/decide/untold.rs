@@ -63,10 +63,7 @@ pub(super) fn at_the_end(
     let turn = session.turn.as_mut()?;
     turn.refusals += 1;
     if turn.refusals <= limits.closed_tries {
-        return Some(Next::Hold {
-            delay_ms: limits.backoff(turn.refusals),
-            why: seen,
-        });
+        return Some(Next::Hold { delay_ms: limits.backoff(turn.refusals), why: seen });
     }
     session.observed.closed = Some(seen);
     None
@@ -103,13 +100,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     let is_joined = matches!(of_steered, Outcome::Joined { .. });
     for one in &turn.steered {
         if !(is_joined && one.shown) && !aside::is_over(session, &aside::of(one)) {
-            let said = card(
-                &one.card,
-                &of_steered,
-                Usage::default(),
-                "",
-                one.accepted_at_ms,
-            );
+            let said = card(&one.card, &of_steered, Usage::default(), "", one.accepted_at_ms);
             kept.push(untold(&one.turn, PostKind::Card, said, context));
         }
     }
@@ -153,10 +144,8 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
         bytes += text.len();
         bytes <= most
     };
-    let mut kept: Vec<(usize, String)> = missing
-        .take_while(fits)
-        .map(|(at, text)| (at, text.clone()))
-        .collect();
+    let mut kept: Vec<(usize, String)> =
+        missing.take_while(fits).map(|(at, text)| (at, text.clone())).collect();
     let is_cut = file.is_some() || kept.last().is_some_and(|(at, _)| at + 1 < parts.len());
     if is_cut && let Some((_, text)) = kept.last_mut() {
         *text = format!("{text}\n\n{}", words::REST_NOT_KEPT);
@@ -165,15 +154,8 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let one = |(nth, (at, text)): (usize, (usize, String))| {
         let last = nth + 1 == count;
         let kind = PostKind::Chunk(u32::try_from(at).unwrap_or(u32::MAX));
-        let people = if last {
-            aside::people(turn, &Outcome::Answered)
-        } else {
-            Vec::new()
-        };
-        Untold {
-            people,
-            ..untold(&turn.id, kind, Said::Part { text, last }, context)
-        }
+        let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
+        Untold { people, ..untold(&turn.id, kind, Said::Part { text, last }, context) }
     };
     kept.into_iter().enumerate().map(one).collect()
 }
@@ -195,20 +177,12 @@ fn card(
 }
 
 fn untold(turn: &str, kind: PostKind, said: Said, context: &Context<'_>) -> Untold {
-    Untold {
-        turn: turn.into(),
-        kind,
-        since_ms: context.now_ms,
-        people: Vec::new(),
-        said,
-    }
+    Untold { turn: turn.into(), kind, since_ms: context.now_ms, people: Vec::new(), said }
 }
 
 /// A word that somebody is owed.
 fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
-    if let Effect::Chat(ChatEffect::Post {
-        turn, kind, post, ..
-    }) = of
+    if let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of
         && let Post::Notice(text) = post.bare()
     {
         let text = text.clone();
@@ -233,9 +207,7 @@ fn bound(session: &mut Session, context: &Context<'_>) {
 /// When what is kept is tried again by itself: after a part of the time for which it is kept already.
 pub(super) fn due(session: &Session, context: &Context<'_>) -> Option<Ms> {
     let limits = context.delivery.limits;
-    let kept_ms = context
-        .now_ms
-        .saturating_sub(session.untold.first()?.since_ms);
+    let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
     Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
 }
 

@@ -15,21 +15,12 @@ use crate::sandbox::SandboxState;
 use crate::settings::AgentOptions;
 use crate::usage::Usage;
 
-const NOW: Now = Now {
-    ms: 1_000_000,
-    visible_until_ms: 1_060_000,
-};
-const LAPSED: Now = Now {
-    visible_until_ms: NOW.ms,
-    ..NOW
-};
+const NOW: Now = Now { ms: 1_000_000, visible_until_ms: 1_060_000 };
+const LAPSED: Now = Now { visible_until_ms: NOW.ms, ..NOW };
 const RECEIVE: u32 = 3;
 
 fn ann() -> Person {
-    Person {
-        id: "ann".to_owned(),
-        name: "ann".to_owned(),
-    }
+    Person { id: "ann".to_owned(), name: "ann".to_owned() }
 }
 
 fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
@@ -37,11 +28,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
         id: "m1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
         accepted_at_ms: NOW.ms - 600_000,
-        work: Work::Prompt(Prompt {
-            text: "do it".to_owned(),
-            by: ann(),
-            ..Prompt::default()
-        }),
+        work: Work::Prompt(Prompt { text: "do it".to_owned(), by: ann(), ..Prompt::default() }),
     };
     check(&Delivery {
         message: &message,
@@ -86,10 +73,9 @@ fn answer(effect: &Effect) -> Event {
         Effect::EndTools { .. } => Event::ToolsEnded,
         Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
         Effect::Wake { .. } => Event::Woken,
-        Effect::Chat(ChatEffect::Post { turn, kind, .. }) => Event::Posted(PostRef {
-            channel: "c".to_owned(),
-            id: format!("{turn} {kind:?}"),
-        }),
+        Effect::Chat(ChatEffect::Post { turn, kind, .. }) => {
+            Event::Posted(PostRef { channel: "c".to_owned(), id: format!("{turn} {kind:?}") })
+        }
         other => panic!("a first message does not need {other:?}"),
     }
 }
@@ -124,16 +110,11 @@ const fn performs(step: &Step<'_>) -> bool {
 }
 
 fn outage(after_ms: u64) -> Failure {
-    Failure::Outage {
-        after_ms,
-        seen: "the table does not answer".to_owned(),
-    }
+    Failure::Outage { after_ms, seen: "the table does not answer".to_owned() }
 }
 
 fn newer_shape() -> Failure {
-    Failure::Newer {
-        seen: "the record is of shape 2".to_owned(),
-    }
+    Failure::Newer { seen: "the record is of shape 2".to_owned() }
 }
 
 /// How the delivery is over, if it is.
@@ -154,9 +135,7 @@ fn delay_ms(machine: &Machine, delivery: &Delivery<'_>) -> u64 {
 /// Before the effect that `wanted` picks.
 fn before(delivery: &Delivery<'_>, wanted: fn(&Step<'_>) -> bool) -> Machine {
     let mut places = places(delivery).into_iter();
-    places
-        .find(|machine| wanted(&machine.step(NOW, delivery)))
-        .unwrap()
+    places.find(|machine| wanted(&machine.step(NOW, delivery))).unwrap()
 }
 
 #[test]
@@ -177,9 +156,7 @@ fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
         let (mut writes, mut effects) = (0, 0);
         for machine in places(delivery) {
             match machine.step(NOW, delivery) {
-                Step::Write {
-                    session, expected, ..
-                } => {
+                Step::Write { session, expected, .. } => {
                     writes += 1;
                     assert_eq!(expected.thread, Some(session.version));
                     stored = Some(expected.followed_by(session.clone()));
@@ -197,9 +174,7 @@ fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
                 }
                 step if performs(&step) => {
                     effects += 1;
-                    let Machine::Act { known, .. } = &machine else {
-                        panic!("{machine:?}")
-                    };
+                    let Machine::Act { known, .. } = &machine else { panic!("{machine:?}") };
                     let stored = stored.as_ref().unwrap();
                     assert!(known.session.same_record(stored), "before {step:?}");
                 }
@@ -240,10 +215,7 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
         flags.cancelled.insert("m2".into(), ann());
         let mut written = 0;
         for machine in places(delivery) {
-            let Step::Write {
-                expected, entries, ..
-            } = machine.step(NOW, delivery)
-            else {
+            let Step::Write { expected, entries, .. } = machine.step(NOW, delivery) else {
                 continue;
             };
             written += entries.len();
@@ -251,10 +223,7 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
             let Machine::Act { known, .. } = machine.clone().after(saved, NOW, delivery) else {
                 panic!("{machine:?}")
             };
-            assert_eq!(
-                Some(known.session.version),
-                expected.thread.map(|at| at + 1)
-            );
+            assert_eq!(Some(known.session.version), expected.thread.map(|at| at + 1));
             assert_eq!(known.flags, flags);
             assert!(known.session.observed.entries.is_empty());
         }
@@ -285,25 +254,16 @@ fn a_conflict_over_the_threads_record_ends_the_delivery_with_a_delay() {
 fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it() {
     with(|delivery| {
         let write = before_write(delivery, |expected| expected.sandbox.is_some());
-        let Machine::Write { known, .. } = &write else {
-            panic!("{write:?}")
-        };
+        let Machine::Write { known, .. } = &write else { panic!("{write:?}") };
         let mut stored = known.session.clone();
         stored.sandbox.version += 7;
         let loaded = |session: Session| {
-            Outcome::Loaded(Ok(Loaded {
-                session: Some(session),
-                ..Loaded::default()
-            }))
+            Outcome::Loaded(Ok(Loaded { session: Some(session), ..Loaded::default() }))
         };
         let overtaken = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(overtaken.step(NOW, delivery), Step::Read);
-        let again = overtaken
-            .clone()
-            .after(loaded(stored.clone()), NOW, delivery);
-        let Step::Write { expected, .. } = again.step(NOW, delivery) else {
-            panic!("{again:?}")
-        };
+        let again = overtaken.clone().after(loaded(stored.clone()), NOW, delivery);
+        let Step::Write { expected, .. } = again.step(NOW, delivery) else { panic!("{again:?}") };
         assert_eq!(expected.sandbox, Some(stored.sandbox.version));
 
         // Whose thread's record was written meanwhile has lost its place; of another generation nothing was seen.
@@ -322,17 +282,14 @@ fn nobody_is_overtaken_without_end() {
     with(|delivery| {
         let mut machine = before_write(delivery, |expected| expected.sandbox.is_some());
         for _ in 0..CONFLICTS_MAX {
-            let Machine::Write { known, .. } = &machine else {
-                panic!("{machine:?}")
-            };
+            let Machine::Write { known, .. } = &machine else { panic!("{machine:?}") };
             let stored = known.session.clone();
-            let found = Loaded {
-                session: Some(stored),
-                ..Loaded::default()
-            };
-            machine = machine
-                .after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery)
-                .after(Outcome::Loaded(Ok(found)), NOW, delivery);
+            let found = Loaded { session: Some(stored), ..Loaded::default() };
+            machine = machine.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery).after(
+                Outcome::Loaded(Ok(found)),
+                NOW,
+                delivery,
+            );
         }
         let lost = machine.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.backoff_ms);
@@ -378,10 +335,7 @@ fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
             let verdict = verdict(&machine.after(outcome, NOW, delivery), delivery);
             matches!(verdict, Some(Verdict::Newer { .. }))
         };
-        assert!(is_newer(
-            Machine::Start,
-            Outcome::Loaded(Err(newer_shape()))
-        ));
+        assert!(is_newer(Machine::Start, Outcome::Loaded(Err(newer_shape()))));
         let write = before(delivery, |step| matches!(step, Step::Write { .. }));
         assert!(is_newer(write, Outcome::Saved(Err(newer_shape()))));
         let act = before(delivery, |step| matches!(step, Step::Perform(_)));
@@ -401,21 +355,17 @@ fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_ove
         let follow = before(delivery, |step| {
             matches!(step, Step::Perform(Effect::Agent(AgentEffect::Follow(_))))
         });
-        let look = follow
-            .clone()
-            .after(Outcome::Done(finished(RunEnd::Aborted)), NOW, delivery);
+        let look = follow.clone().after(Outcome::Done(finished(RunEnd::Aborted)), NOW, delivery);
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
         found.flags.cancelled.insert("m1".into(), ann());
         // Only the control flags count: what else was read is not what the delivery stands on.
-        let stopped = look
-            .clone()
-            .after(Outcome::Loaded(Ok(found)), NOW, delivery);
+        let stopped = look.clone().after(Outcome::Loaded(Ok(found)), NOW, delivery);
         let unread = look.after(Outcome::Loaded(Err(outage(0))), NOW, delivery);
         let written = |machine: &Machine| match machine {
-            Machine::Write {
-                known, decision, ..
-            } => (known.session.version, decision.session.turn.clone()),
+            Machine::Write { known, decision, .. } => {
+                (known.session.version, decision.session.turn.clone())
+            }
             other => panic!("{other:?}"),
         };
         let ((version, stopped), (same, unread)) = (written(&stopped), written(&unread));
@@ -457,18 +407,14 @@ fn an_outcome_of_what_was_not_asked_for_changes_nothing() {
                 Outcome::Loaded(Ok(Loaded::default())),
                 Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
                 Outcome::Done(Event::Woken),
-                Outcome::BothDone {
-                    work: Event::Woken,
-                    card: Event::Woken,
-                },
+                Outcome::BothDone { work: Event::Woken, card: Event::Woken },
             ]
         };
         for machine in places(delivery) {
             let asked = outcome(&machine.step(NOW, delivery));
             let kind = |outcome: &Outcome| std::mem::discriminant(outcome);
-            let others = all()
-                .into_iter()
-                .filter(|other| asked.as_ref().map(kind) != Some(kind(other)));
+            let others =
+                all().into_iter().filter(|other| asked.as_ref().map(kind) != Some(kind(other)));
             for other in others {
                 let after = machine.clone().after(other, NOW, delivery);
                 assert_eq!(after, machine);

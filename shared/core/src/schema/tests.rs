@@ -39,10 +39,7 @@ fn written(thing: &Thing, unknown: &UnknownFields) -> Value {
 fn what_bears_no_number_is_of_the_first_shape_and_gets_its_number_when_written() {
     let (thing, unknown) = thing(r#"{"name":"a"}"#);
     assert_eq!(unknown, UnknownFields::default());
-    assert_eq!(
-        written(&thing, &unknown),
-        json!({"schema": 1, "name": "a", "list": []})
-    );
+    assert_eq!(written(&thing, &unknown), json!({"schema": 1, "name": "a", "list": []}));
 }
 
 #[test]
@@ -51,13 +48,7 @@ fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
     // Neither the missing name nor the list that is none is looked at.
     let text = json!({"schema": newer, "list": "a list no more"}).to_string();
     let refused = read::<Thing>(Shape::Entry, &text).expect_err("it is too new");
-    assert_eq!(
-        refused,
-        Unreadable::Newer {
-            shape: Shape::Entry,
-            schema: newer
-        }
-    );
+    assert_eq!(refused, Unreadable::Newer { shape: Shape::Entry, schema: newer });
     assert_eq!(
         refused.to_string(),
         format!(
@@ -112,15 +103,9 @@ fn a_field_goes_with_what_it_was_a_field_of() {
     let text = json!({"name": "a", "turn": {"id": "t", "done": false, "colour": "red"}});
     let (mut thing, unknown) = thing(&text.to_string());
     thing.turn = Some(part("another", false));
-    assert_eq!(
-        written(&thing, &unknown)["turn"],
-        json!({"id": "another", "done": false})
-    );
+    assert_eq!(written(&thing, &unknown)["turn"], json!({"id": "another", "done": false}));
     thing.turn = None;
-    assert_eq!(
-        written(&thing, &unknown),
-        json!({"schema": 1, "name": "a", "list": []})
-    );
+    assert_eq!(written(&thing, &unknown), json!({"schema": 1, "name": "a", "list": []}));
 }
 
 #[test]

@@ -11,9 +11,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// Fields that say which object an object is: ids, and the tags of variants.
-const IDENTITY: [&str; 8] = [
-    "id", "turn", "message", "holder", "stage", "outcome", "about", "change",
-];
+const IDENTITY: [&str; 8] =
+    ["id", "turn", "message", "holder", "stage", "outcome", "about", "change"];
 
 /// The unknown rest of a stored thing. The default is that of something made here: nothing.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -34,10 +33,7 @@ enum Rest {
     /// The reader knows nothing of this value.
     Whole(Value),
     /// Unknown fields of the object with this identity.
-    Fields {
-        of: Vec<(&'static str, String)>,
-        fields: BTreeMap<String, Rest>,
-    },
+    Fields { of: Vec<(&'static str, String)>, fields: BTreeMap<String, Rest> },
     /// Unknown fields of these elements, each as it was known.
     Elements(Vec<(Value, Rest)>),
 }
@@ -45,10 +41,7 @@ enum Rest {
 impl UnknownFields {
     /// What `raw` holds that `known`, the reader's own form of it, does not.
     pub(super) fn of(schema: u32, raw: &Value, known: &Value) -> Self {
-        Self {
-            schema,
-            rest: less(raw, known).map(Box::new),
-        }
+        Self { schema, rest: less(raw, known).map(Box::new) }
     }
 
     /// The shape that the thing was read in, where it is beyond the one that this build writes; 0 otherwise.

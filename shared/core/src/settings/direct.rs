@@ -80,14 +80,9 @@ mod tests {
     const SWITCH_MS: u64 = 20;
 
     fn switch(settings: &Settings, id: &str, one_thread: bool, now_ms: Ms) -> Settings {
-        let manager = Membership {
-            manages: true,
-            ..Membership::default()
-        };
+        let manager = Membership { manages: true, ..Membership::default() };
         let change = Change::Direct { one_thread };
-        settings
-            .changed(id, &change, &Person::default(), &manager, now_ms, SWITCH_MS)
-            .expect("may")
+        settings.changed(id, &change, &Person::default(), &manager, now_ms, SWITCH_MS).expect("may")
     }
 
     #[test]
@@ -118,11 +113,7 @@ mod tests {
             let oldest = settings.direct.first().map_or(0, |first| first.since_ms);
             seen.retain(|(sent_ms, _)| settings.direct.len() < SWITCHES_MAX || *sent_ms >= oldest);
             for (sent_ms, was) in &seen {
-                assert_eq!(
-                    settings.is_one_thread(*sent_ms),
-                    *was,
-                    "{sent_ms} at {now_ms}"
-                );
+                assert_eq!(settings.is_one_thread(*sent_ms), *was, "{sent_ms} at {now_ms}");
             }
             // Whoever has read the settings knows it of everything that is sent until a later switch can count.
             for sent_ms in [now_ms, now_ms + SWITCH_MS - 1] {
@@ -131,10 +122,7 @@ mod tests {
         }
         assert_eq!(settings.direct.len(), SWITCHES_MAX);
         let first = settings.direct[0].since_ms;
-        assert_ne!(
-            settings.is_one_thread(first - 1),
-            settings.is_one_thread(first)
-        );
+        assert_ne!(settings.is_one_thread(first - 1), settings.is_one_thread(first));
     }
 
     #[test]

@@ -24,11 +24,7 @@ pub fn listing(
         if ids.is_empty() {
             return all.to_owned();
         }
-        let shown: Vec<String> = ids
-            .iter()
-            .take(IDS_SHOWN)
-            .map(|id| name(list, id))
-            .collect();
+        let shown: Vec<String> = ids.iter().take(IDS_SHOWN).map(|id| name(list, id)).collect();
         match ids.len().saturating_sub(IDS_SHOWN) {
             0 => shown.join(", "),
             more => format!("{} and {more} more", shown.join(", ")),
@@ -37,19 +33,11 @@ pub fn listing(
     let mut lines = vec![
         format!(
             "Channels: {}",
-            list(
-                List::Channels,
-                &settings.open_channels,
-                "all that the operator allows"
-            )
+            list(List::Channels, &settings.open_channels, "all that the operator allows")
         ),
         format!(
             "People: {}",
-            list(
-                List::People,
-                &settings.open_to,
-                "all whom the operator allows"
-            )
+            list(List::People, &settings.open_to, "all whom the operator allows")
         ),
         format!("Defaults: {}", selection(&settings.defaults)),
     ];
@@ -60,9 +48,7 @@ pub fn listing(
     ));
     let others = settings.channels.keys().filter(|id| *id != here).count();
     if others > 0 {
-        lines.push(format!(
-            "Other channels with defaults of their own: {others}"
-        ));
+        lines.push(format!("Other channels with defaults of their own: {others}"));
     }
     lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
     for key in Key::OF_TENANTS {
@@ -119,10 +105,7 @@ fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
     let ago = span(now_ms.saturating_sub(last.at_ms));
     let soon = match last.since_ms.saturating_sub(now_ms) {
         0 => String::new(),
-        wait_ms => format!(
-            "; this holds for what is sent {} from now on",
-            span(wait_ms)
-        ),
+        wait_ms => format!("; this holds for what is sent {} from now on", span(wait_ms)),
     };
     let (words, by) = (direct(last.one_thread), &last.by.name);
     format!("Direct messages: {words} ({ago} ago, {by}{soon})")
@@ -169,11 +152,7 @@ fn selection(selection: &Selection) -> String {
         .into_iter()
         .filter_map(|kind| Some(format!("{} {}", noun(kind), kind.of(selection).as_ref()?)))
         .collect();
-    if parts.is_empty() {
-        "none".to_owned()
-    } else {
-        parts.join(", ")
-    }
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
 #[cfg(test)]
@@ -210,10 +189,7 @@ mod tests {
             told(&settings),
             format!("New sandboxes are made at ssh, the default here.\n{all}")
         );
-        let own = Selection {
-            provider: Some("vercel".to_owned()),
-            ..Selection::default()
-        };
+        let own = Selection { provider: Some("vercel".to_owned()), ..Selection::default() };
         settings.channels.insert("10".to_owned(), own);
         assert_eq!(
             told(&settings),
@@ -228,18 +204,11 @@ mod tests {
 
     #[test]
     fn how_direct_messages_are_taken_is_told_once_somebody_has_said_it() {
-        let manager = Membership {
-            manages: true,
-            ..Membership::default()
-        };
-        let ada = Person {
-            id: "1".to_owned(),
-            name: "Ada".to_owned(),
-        };
+        let manager = Membership { manages: true, ..Membership::default() };
+        let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
         let change = Change::Direct { one_thread: true };
-        let settings = Settings::default()
-            .changed("c1", &change, &ada, &manager, 1_000, 20_000)
-            .expect("may");
+        let settings =
+            Settings::default().changed("c1", &change, &ada, &manager, 1_000, 20_000).expect("may");
         let line = |now_ms| {
             let all = listing(&settings, "10", now_ms, plain);
             all.lines().last().unwrap_or_default().to_owned()
@@ -256,20 +225,11 @@ mod tests {
 
     #[test]
     fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
-        let manager = Membership {
-            manages: true,
-            ..Membership::default()
-        };
-        let ada = Person {
-            id: "1".to_owned(),
-            name: "Ada".to_owned(),
-        };
+        let manager = Membership { manages: true, ..Membership::default() };
+        let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
         let mut settings = Settings::default();
         for (n, change) in [
-            Change::Allow {
-                list: List::Channels,
-                id: "10".to_owned(),
-            },
+            Change::Allow { list: List::Channels, id: "10".to_owned() },
             Change::Default {
                 channel: None,
                 of: Kind::Model,

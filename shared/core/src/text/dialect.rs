@@ -53,21 +53,14 @@ pub fn parts(markdown: &str, dialect: Dialect, units_max: usize) -> Vec<String> 
 pub fn fit(markdown: &str, dialect: Dialect) -> String {
     let text = without_controls(markdown);
     let parser = Parser::new_ext(&text, options());
-    let defined: Vec<Range<usize>> = parser
-        .reference_definitions()
-        .iter()
-        .map(|(_, link)| link.span.clone())
-        .collect();
+    let defined: Vec<Range<usize>> =
+        parser.reference_definitions().iter().map(|(_, link)| link.span.clone()).collect();
     let code = code(&text);
     let in_code = |mark: &char| code.iter().any(|range| text[range.clone()].contains(*mark));
     let mut fitting = Fitting {
         text: &text,
         backticks: dialect == Dialect::Backticks,
-        marks: ['*', '_', '~']
-            .into_iter()
-            .filter(in_code)
-            .chain(['`'])
-            .collect(),
+        marks: ['*', '_', '~'].into_iter().filter(in_code).chain(['`']).collect(),
         code,
         edits: Vec::new(),
         quotes: 0,
@@ -199,10 +192,7 @@ impl<'t> Fitting<'t> {
             }
             Tag::Heading { level, .. } if self.backticks => {
                 self.inline_end = range.start;
-                let marks = self.text[range.clone()]
-                    .bytes()
-                    .take_while(|b| *b == b'#')
-                    .count();
+                let marks = self.text[range.clone()].bytes().take_while(|b| *b == b'#').count();
                 let hashes = "#".repeat(depth(level));
                 match marks {
                     0 => self.edit(range.start..range.start, format!("{hashes} ")),
@@ -214,11 +204,7 @@ impl<'t> Fitting<'t> {
                     }
                 }
             }
-            Tag::Link {
-                link_type,
-                dest_url,
-                ..
-            } => {
+            Tag::Link { link_type, dest_url, .. } => {
                 if is_bare(link_type) && !self.backticks {
                     self.edit(range.start..range.start + 1, "");
                     self.edit(range.end - 1..range.end, "");
@@ -277,18 +263,13 @@ impl<'t> Fitting<'t> {
         }
         let raw = &self.text[range.clone()];
         if raw != words {
-            let escaped = words.chars().flat_map(|c| {
-                c.is_ascii_punctuation()
-                    .then_some('\\')
-                    .into_iter()
-                    .chain([c])
-            });
+            let escaped = words
+                .chars()
+                .flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c]));
             self.edit(range.clone(), escaped.collect::<String>());
             return;
         }
-        let marks = raw
-            .match_indices(&self.marks[..])
-            .chain(raw.match_indices("||"));
+        let marks = raw.match_indices(&self.marks[..]).chain(raw.match_indices("||"));
         let places = marks.flat_map(|(at, mark)| (at..at + mark.len()).map(|at| range.start + at));
         let free = |at: &usize| !is_escaped(self.text, *at);
         for at in places.filter(free).collect::<Vec<_>>() {
@@ -388,20 +369,14 @@ impl<'t> Fitting<'t> {
     fn fenced(&mut self, range: &Range<usize>, language: &str, code: &str) {
         let range = self.trimmed(range);
         let line = self.line_start(range.start);
-        let alone = self.text[line..range.start]
-            .chars()
-            .all(|c| matches!(c, ' ' | '\t' | '>'));
+        let alone = self.text[line..range.start].chars().all(|c| matches!(c, ' ' | '\t' | '>'));
         if code.trim().is_empty() {
             self.edit(range, "");
             return;
         }
         let quote = if self.quotes > 0 { "> " } else { "" };
         let code = apart_fences(code.strip_suffix('\n').unwrap_or(code));
-        let mut with = if alone {
-            String::new()
-        } else {
-            "\n".to_owned()
-        };
+        let mut with = if alone { String::new() } else { "\n".to_owned() };
         with.push_str(&format!("{quote}```{language}\n"));
         for one in code.split('\n') {
             with.push_str(&format!("{quote}{one}\n"));
@@ -420,12 +395,10 @@ impl<'t> Fitting<'t> {
                 _ => {}
             }
         }
-        let escaped = words.trim().chars().flat_map(|c| {
-            c.is_ascii_punctuation()
-                .then_some('\\')
-                .into_iter()
-                .chain([c])
-        });
+        let escaped = words
+            .trim()
+            .chars()
+            .flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c]));
         let words: String = escaped.collect();
         let with = match (self.links.is_empty(), words.is_empty()) {
             (true, false) if self.backticks => format!("[{words}]({})", address(dest)),
@@ -518,10 +491,7 @@ const fn depth(level: HeadingLevel) -> usize {
 }
 
 const fn is_elsewhere(kind: LinkType) -> bool {
-    matches!(
-        kind,
-        LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut
-    )
+    matches!(kind, LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut)
 }
 
 const fn is_bare(kind: LinkType) -> bool {
@@ -557,11 +527,8 @@ fn entities_kept(code: &str) -> String {
 /// What follows a `&` makes a character of it.
 fn is_entity(rest: &str) -> bool {
     let name = rest.strip_prefix('#').unwrap_or(rest).as_bytes();
-    let length = name
-        .iter()
-        .take(ENTITY_BYTES_MAX)
-        .take_while(|b| b.is_ascii_alphanumeric())
-        .count();
+    let length =
+        name.iter().take(ENTITY_BYTES_MAX).take_while(|b| b.is_ascii_alphanumeric()).count();
     length > 0 && name.get(length) == Some(&b';')
 }
 

@@ -7,14 +7,8 @@ use super::plain::units;
 use super::split::split;
 
 /// Headings under which an answer says what it comes to, in lower case.
-const GIST_HEADINGS: [&str; 6] = [
-    "summary",
-    "in short",
-    "conclusion",
-    "tl;dr",
-    "result",
-    "outcome",
-];
+const GIST_HEADINGS: [&str; 6] =
+    ["summary", "in short", "conclusion", "tl;dr", "result", "outcome"];
 
 /// What stands for a long text where only so many UTF-16 units fit: its last section that sums it up, if it has one that
 /// fits, else its beginning, cut as [`split`] cuts.
@@ -30,10 +24,7 @@ pub fn gist(markdown: &str, units_max: usize) -> String {
     });
     match section {
         Some((_, body)) => body.trim().to_owned(),
-        None => split(markdown, units_max)
-            .into_iter()
-            .next()
-            .unwrap_or_default(),
+        None => split(markdown, units_max).into_iter().next().unwrap_or_default(),
     }
 }
 
@@ -67,7 +58,5 @@ fn sections(markdown: &str) -> Vec<(String, &str)> {
         let next = heads[at + 1..].iter().find(|(_, other, _)| other <= level);
         next.map_or(markdown.len(), |(start, _, _)| *start)
     };
-    (0..heads.len())
-        .map(|at| (heads[at].2.clone(), &markdown[heads[at].0..end(at)]))
-        .collect()
+    (0..heads.len()).map(|at| (heads[at].2.clone(), &markdown[heads[at].0..end(at)])).collect()
 }

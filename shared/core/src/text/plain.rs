@@ -19,9 +19,7 @@ pub fn shorten(text: &str, chars: usize) -> String {
         return String::new();
     };
     let end = prefix_within(text, room);
-    let word = text[..end]
-        .rfind(char::is_whitespace)
-        .filter(|at| *at >= end - end / 3);
+    let word = text[..end].rfind(char::is_whitespace).filter(|at| *at >= end - end / 3);
     format!("{}…", text[..word.unwrap_or(end)].trim_end())
 }
 
@@ -37,14 +35,13 @@ pub fn one_line(text: &str) -> String {
 /// What a reader sees as one character each (UAX #29), with its place; what is longer than so many units by itself comes
 /// in characters.
 pub fn clusters(text: &str, units_max: usize) -> impl Iterator<Item = (usize, &str)> {
-    text.grapheme_indices(true)
-        .flat_map(move |(start, cluster)| {
-            let fits = units(cluster) <= units_max;
-            let whole = fits.then_some((start, cluster));
-            let chars = cluster.char_indices().filter(move |_| !fits);
-            let chars = chars.map(move |(at, c)| (start + at, &cluster[at..at + c.len_utf8()]));
-            whole.into_iter().chain(chars)
-        })
+    text.grapheme_indices(true).flat_map(move |(start, cluster)| {
+        let fits = units(cluster) <= units_max;
+        let whole = fits.then_some((start, cluster));
+        let chars = cluster.char_indices().filter(move |_| !fits);
+        let chars = chars.map(move |(at, c)| (start + at, &cluster[at..at + c.len_utf8()]));
+        whole.into_iter().chain(chars)
+    })
 }
 
 /// The longest prefix with at most this many units that cuts no cluster which fits, as a byte index.

@@ -64,24 +64,16 @@ struct Block {
 impl Block {
     fn opening(&self) -> String {
         let lines = self.head.iter();
-        lines
-            .map(|line| format!("{}{line}\n", self.quote()))
-            .collect()
+        lines.map(|line| format!("{}{line}\n", self.quote())).collect()
     }
 
     fn closing(&self) -> String {
-        format!(
-            "{}{}",
-            self.indent,
-            self.tail.as_deref().unwrap_or_default()
-        )
+        format!("{}{}", self.indent, self.tail.as_deref().unwrap_or_default())
     }
 
     /// The indent as far as it is a quote: list items are not opened again, so their indent is dropped.
     fn quote(&self) -> &str {
-        self.indent
-            .rfind('>')
-            .map_or("", |at| &self.indent[..(at + 2).min(self.indent.len())])
+        self.indent.rfind('>').map_or("", |at| &self.indent[..(at + 2).min(self.indent.len())])
     }
 }
 
@@ -137,17 +129,13 @@ impl<'a> Map<'a> {
 
     fn block_at(&self, at: usize) -> Option<&Block> {
         let index = self.blocks.partition_point(|block| block.inside.end <= at);
-        self.blocks
-            .get(index)
-            .filter(|block| block.inside.contains(&at))
+        self.blocks.get(index).filter(|block| block.inside.contains(&at))
     }
 
     /// The block that a part ending here has to close; `open` is the one that it opened again.
     fn closes<'f>(&'f self, open: Option<&'f Block>, at: usize) -> Option<&'f Block> {
         let ended = || open.filter(|block| !block.closed && at >= block.inside.end);
-        self.block_at(at)
-            .or_else(ended)
-            .filter(|block| block.tail.is_some())
+        self.block_at(at).or_else(ended).filter(|block| block.tail.is_some())
     }
 
     /// The part between two places, with what its blocks need.
@@ -182,16 +170,12 @@ impl<'a> Map<'a> {
     fn next_cut(&self, from: usize, max: usize) -> usize {
         let open = self.block_at(from);
         let opening = open.map_or(0, |block| units(&block.opening()));
-        let closing = |at: usize| {
-            self.closes(open, at)
-                .map_or(0, |block| units(&block.closing()) + 1)
-        };
+        let closing =
+            |at: usize| self.closes(open, at).map_or(0, |block| units(&block.closing()) + 1);
         // What comes after a block that has no closing line must not be drawn into it.
         let end = open
             .filter(|block| !block.closed)
-            .map_or(self.text.len(), |block| {
-                block.inside.end.min(self.text.len())
-            });
+            .map_or(self.text.len(), |block| block.inside.end.min(self.text.len()));
         let rest = &self.text[from..end];
         let within = prefix_within(rest, max);
         if within == rest.len() && opening + units(rest) + closing(end) <= max {
@@ -202,22 +186,15 @@ impl<'a> Map<'a> {
         let before = units_before(&self.cuts, first, self.text, from);
         let fits = |cut: &&Cut| opening + (cut.units - before) + closing(cut.at) <= max;
         for rank in [Rank::Block, Rank::Item, Rank::Line, Rank::Word] {
-            let Some(best) = self.cuts[first..reach]
-                .iter()
-                .rev()
-                .filter(|cut| cut.rank <= rank)
-                .find(fits)
+            let Some(best) =
+                self.cuts[first..reach].iter().rev().filter(|cut| cut.rank <= rank).find(fits)
             else {
                 continue;
             };
             // A small part is worth it when what follows then stays whole.
-            let next = self.cuts[first..]
-                .iter()
-                .find(|cut| cut.rank <= rank && cut.at > best.at);
-            let following = next.map_or_else(
-                || units(&self.text[best.at..]),
-                |next| next.units - best.units,
-            );
+            let next = self.cuts[first..].iter().find(|cut| cut.rank <= rank && cut.at > best.at);
+            let following =
+                next.map_or_else(|| units(&self.text[best.at..]), |next| next.units - best.units);
             if best.units - before >= max / 3 || following <= max || rank == Rank::Word {
                 return best.at;
             }
@@ -260,14 +237,7 @@ fn would_open_block(rest: &str) -> bool {
 /// The start of the line, if only blanks and quote marks lie between; else the place itself.
 fn line_start(text: &str, at: usize) -> usize {
     let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
-    if text[start..at]
-        .chars()
-        .all(|c| matches!(c, ' ' | '\t' | '>'))
-    {
-        start
-    } else {
-        at
-    }
+    if text[start..at].chars().all(|c| matches!(c, ' ' | '\t' | '>')) { start } else { at }
 }
 
 fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
@@ -280,11 +250,7 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
         return None;
     }
     let info = first_line[marks.len()..].trim();
-    let info = if units(info) <= max / FENCE_SHARE {
-        info
-    } else {
-        ""
-    };
+    let info = if units(info) <= max / FENCE_SHARE { info } else { "" };
     let content = range.start + first_line.len() + 1;
     // The last line is the closing fence, unless the block never was closed: then the end of the text lies inside.
     let trimmed = body.trim_end();
@@ -294,11 +260,7 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
         line.len() >= marks.len() && line.chars().all(|c| c == mark)
     });
     let end = closed.map_or(
-        if range.end >= text.trim_end().len() {
-            text.len() + 1
-        } else {
-            range.end
-        },
+        if range.end >= text.trim_end().len() { text.len() + 1 } else { range.end },
         |at| range.start + at,
     );
     (content < end).then(|| Block {
@@ -332,19 +294,12 @@ fn table(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
 /// What comes before a block on its line; marks of a list count as blanks.
 fn indent(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
-    text[start..at]
-        .chars()
-        .map(|c| if matches!(c, '>' | '\t') { c } else { ' ' })
-        .collect()
+    text[start..at].chars().map(|c| if matches!(c, '>' | '\t') { c } else { ' ' }).collect()
 }
 
 /// A block that is opened again without its list's indent holds lines without that indent; quotes keep theirs.
 fn dedented(body: &str, block: &Block, from: usize) -> String {
-    let blanks = if block.quote().is_empty() {
-        block.indent.len()
-    } else {
-        0
-    };
+    let blanks = if block.quote().is_empty() { block.indent.len() } else { 0 };
     if blanks == 0 {
         return body.to_owned();
     }
@@ -353,11 +308,8 @@ fn dedented(body: &str, block: &Block, from: usize) -> String {
     for line in body.split_inclusive('\n') {
         // The closing line belongs to the block; what comes after it does not.
         let belongs = at <= block.inside.end;
-        let cut = if belongs {
-            line.bytes().take(blanks).take_while(|b| *b == b' ').count()
-        } else {
-            0
-        };
+        let cut =
+            if belongs { line.bytes().take(blanks).take_while(|b| *b == b' ').count() } else { 0 };
         out.push_str(&line[cut..]);
         at += line.len();
     }
@@ -380,10 +332,7 @@ fn cuts(
         while whole.get(next_whole).is_some_and(|range| range.end <= at) {
             next_whole += 1;
         }
-        while blocks
-            .get(next_block)
-            .is_some_and(|block| block.inside.end < at)
-        {
+        while blocks.get(next_block).is_some_and(|block| block.inside.end < at) {
             next_block += 1;
         }
         while starts.get(next_start).is_some_and(|(start, _)| *start < at) {
@@ -394,10 +343,7 @@ fn cuts(
         let edge = blocks
             .get(next_block)
             .is_some_and(|block| at == block.inside.start || at == block.inside.end);
-        let block = starts
-            .get(next_start)
-            .filter(|(start, _)| *start == at)
-            .map(|(_, rank)| *rank);
+        let block = starts.get(next_start).filter(|(start, _)| *start == at).map(|(_, rank)| *rank);
         let rank = block.or(match previous {
             Some('\n') => Some(Rank::Line),
             Some(p)

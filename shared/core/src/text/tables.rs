@@ -9,18 +9,12 @@ const COLUMN_CHARS_MAX: usize = 40;
 
 /// Rows of cells, the first of them the header, as aligned lines.
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| one_line(cell)).collect())
-        .collect();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells
-            .map(|cell| cell.width())
-            .filter(|w| *w <= COLUMN_CHARS_MAX)
-            .max()
-            .unwrap_or(0)
+        cells.map(|cell| cell.width()).filter(|w| *w <= COLUMN_CHARS_MAX).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut out = String::new();

@@ -41,8 +41,7 @@ fn behind_escape(rest: &str) -> &str {
         Some(']' | 'P' | 'X' | '^' | '_') => behind_string(chars.as_str()),
         Some(' '..='/') => {
             let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
-            rest.strip_prefix(|c| matches!(c, '0'..='~'))
-                .unwrap_or(rest)
+            rest.strip_prefix(|c| matches!(c, '0'..='~')).unwrap_or(rest)
         }
         Some('0'..='~') => chars.as_str(),
         _ => rest,
@@ -53,8 +52,7 @@ fn behind_escape(rest: &str) -> &str {
 fn behind_parameters(rest: &str) -> &str {
     let rest = rest.trim_start_matches(|c| matches!(c, '0'..='?'));
     let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
-    rest.strip_prefix(|c| matches!(c, '@'..='~'))
-        .unwrap_or(rest)
+    rest.strip_prefix(|c| matches!(c, '@'..='~')).unwrap_or(rest)
 }
 
 /// A title or a link up to its end, if that is on the same line and near.

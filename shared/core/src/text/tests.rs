@@ -32,10 +32,7 @@ fn fenced_code(markdown: &str) -> String {
 
 #[test]
 fn what_hides_is_written_out_and_what_shapes_stays() {
-    assert_eq!(
-        visible("rm\u{202e} x\u{7}\n\ty"),
-        "rm\\u{202e} x\\u{7}\n\ty"
-    );
+    assert_eq!(visible("rm\u{202e} x\u{7}\n\ty"), "rm\\u{202e} x\\u{7}\n\ty");
     for plain in ["❤️ 👩‍👩‍👧 👍🏽 ©️", "ശ്‍", "a\tb\nc", "漢字 é"] {
         assert_eq!(visible(plain), plain);
     }
@@ -55,17 +52,10 @@ fn what_hides_is_written_out_and_what_shapes_stays() {
 
 #[test]
 fn marks_of_a_block_within_a_line_never_begin_a_part() {
-    let text = format!(
-        "{} ```no block``` {}",
-        "word ".repeat(20),
-        "word ".repeat(20)
-    );
+    let text = format!("{} ```no block``` {}", "word ".repeat(20), "word ".repeat(20));
     for max in 20..140 {
         let parts = split(&text, max);
-        assert!(
-            parts.iter().all(|part| !part.starts_with("```")),
-            "{max}: {parts:?}"
-        );
+        assert!(parts.iter().all(|part| !part.starts_with("```")), "{max}: {parts:?}");
     }
 }
 
@@ -75,16 +65,10 @@ fn a_long_text_is_stood_for_by_its_summary_else_by_its_beginning() {
     let with = format!(
         "# Report\n\n{long}\n\n## Summary of all\n\nIt **works**.\n\n### More\n\nA detail.\n\n## Appendix\n\n{long}"
     );
-    assert_eq!(
-        gist(&with, 200),
-        "## Summary of all\n\nIt **works**.\n\n### More\n\nA detail."
-    );
+    assert_eq!(gist(&with, 200), "## Summary of all\n\nIt **works**.\n\n### More\n\nA detail.");
     let without = format!("# Report\n\nFirst.\n\n```\n# Summary\n```\n\n{long}");
     let begins = gist(&without, 60);
-    assert!(
-        begins.starts_with("# Report\n\nFirst.") && units(&begins) <= 60,
-        "{begins}"
-    );
+    assert!(begins.starts_with("# Report\n\nFirst.") && units(&begins) <= 60, "{begins}");
     let too_long = format!("# A\n\n{long}\n\n# Summary\n\n{long}");
     assert!(gist(&too_long, 100).starts_with("# A"));
     assert_eq!(gist("short", 100), "short");
@@ -99,9 +83,7 @@ fn a_short_answer_stays_as_it_is_and_a_blank_one_has_no_parts() {
 
 #[test]
 fn a_long_code_block_is_closed_and_opened_again_with_its_language() {
-    let code: String = (0..200)
-        .map(|n| format!("    let value_{n} = {n};\n"))
-        .collect();
+    let code: String = (0..200).map(|n| format!("    let value_{n} = {n};\n")).collect();
     let answer = format!("Here it is:\n\n```rust\n{code}```\n\nThat was it.");
     let parts = split(&answer, 500);
     assert!(parts.len() > 5);
@@ -111,11 +93,8 @@ fn a_long_code_block_is_closed_and_opened_again_with_its_language() {
     }
     assert!(parts[1].starts_with("```rust\n    let value_"));
     assert!(parts.last().expect("parts").ends_with("That was it."));
-    let lines: Vec<&str> = parts
-        .iter()
-        .flat_map(|p| p.lines())
-        .filter(|l| l.contains("value_"))
-        .collect();
+    let lines: Vec<&str> =
+        parts.iter().flat_map(|p| p.lines()).filter(|l| l.contains("value_")).collect();
     assert_eq!(lines.len(), 200, "a line was cut or lost");
 }
 
@@ -126,13 +105,7 @@ fn a_code_block_in_a_nested_list_is_code_in_every_part() {
     let original: String = (0..80).map(|n| format!("step_{n}();")).collect();
     let parts = split(&answer, 300);
     assert!(parts.len() > 3);
-    assert_eq!(
-        parts
-            .iter()
-            .map(|p| super::tests::fenced_code(p))
-            .collect::<String>(),
-        original
-    );
+    assert_eq!(parts.iter().map(|p| super::tests::fenced_code(p)).collect::<String>(), original);
 }
 
 #[test]
@@ -142,23 +115,14 @@ fn a_code_block_in_a_quote_is_quoted_in_every_part() {
     let parts = split(&answer, 300);
     assert!(parts.iter().all(|p| p.lines().all(|l| l.starts_with('>'))));
     let original: String = (0..80).map(|n| format!("step_{n}();")).collect();
-    assert_eq!(
-        parts
-            .iter()
-            .map(|p| super::tests::fenced_code(p))
-            .collect::<String>(),
-        original
-    );
+    assert_eq!(parts.iter().map(|p| super::tests::fenced_code(p)).collect::<String>(), original);
 }
 
 #[test]
 fn a_code_block_that_was_never_closed_is_closed_in_every_part() {
     let answer = format!("```sh\n{}", "echo one two three\n".repeat(40));
     for part in split(&answer, 200) {
-        assert!(
-            part.starts_with("```sh\n") && part.ends_with("\n```"),
-            "{part}"
-        );
+        assert!(part.starts_with("```sh\n") && part.ends_with("\n```"), "{part}");
     }
 }
 
@@ -229,10 +193,7 @@ fn a_table_that_fits_is_not_cut() {
     let table = format!("| a | b |\n|---|---|\n{}", "| one | two |\n".repeat(20));
     let answer = format!("{}\n\n{table}\nAfterwards.", "Words before. ".repeat(5));
     let parts = split(&answer, units(&table) + 10);
-    assert!(
-        parts.iter().any(|part| part.contains(table.trim())),
-        "{parts:#?}"
-    );
+    assert!(parts.iter().any(|part| part.contains(table.trim())), "{parts:#?}");
 }
 
 #[test]
@@ -241,11 +202,7 @@ fn links_and_words_stay_whole_where_they_fit() {
     let answer = format!("{} {link} {}", "word ".repeat(12), "word ".repeat(30));
     for part in split(&answer, 100) {
         assert_eq!(part.contains("[the"), part.contains(link), "{part}");
-        assert!(
-            part.split_whitespace()
-                .all(|w| w == "word" || link.contains(w)),
-            "{part}"
-        );
+        assert!(part.split_whitespace().all(|w| w == "word" || link.contains(w)), "{part}");
     }
 }
 

@@ -45,16 +45,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
             ("cancelled", stored(shape, &anna())),
             ("now", stored(shape, &anna())),
             ("queued", stored(shape, &queued())),
-            (
-                "stopped-all",
-                stored(
-                    shape,
-                    &StoppedAll {
-                        by: anna(),
-                        until_ms: 1_790_000_000_000,
-                    },
-                ),
-            ),
+            ("stopped-all", stored(shape, &StoppedAll { by: anna(), until_ms: 1_790_000_000_000 })),
             ("settled-once", stored(shape, &settled(Choice::Once))),
             ("settled-always", stored(shape, &settled(Choice::Always))),
             ("settled-reject", stored(shape, &settled(Choice::Reject))),
@@ -63,10 +54,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         ],
         Shape::Entry => vec![
             ("answered", stored(shape, &entry(Outcome::Answered))),
-            (
-                "joined",
-                stored(shape, &entry(Outcome::Joined { turn: "t-0".into() })),
-            ),
+            ("joined", stored(shape, &entry(Outcome::Joined { turn: "t-0".into() }))),
             ("failed", stored(shape, &entry(failed()))),
             ("cancelled", stored(shape, &entry(cancelled()))),
             ("lost", stored(shape, &entry(Outcome::Lost))),
@@ -74,14 +62,8 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Patch => vec![("patch", PATCH.to_owned())],
         Shape::Settings => vec![
             ("settings", settings().encode().unwrap()),
-            (
-                "settings-provider",
-                changed(provider_change()).encode().unwrap(),
-            ),
-            (
-                "settings-runtime",
-                changed(runtime_change()).encode().unwrap(),
-            ),
+            ("settings-provider", changed(provider_change()).encode().unwrap()),
+            ("settings-runtime", changed(runtime_change()).encode().unwrap()),
         ],
         Shape::Catalogue => vec![("catalogue", stored(shape, &catalogue()))],
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
@@ -100,10 +82,7 @@ fn stored(shape: Shape, item: &impl Serialize) -> String {
 }
 
 fn anna() -> Person {
-    Person {
-        id: "U0ANNA00001".to_owned(),
-        name: "Anna".to_owned(),
-    }
+    Person { id: "U0ANNA00001".to_owned(), name: "Anna".to_owned() }
 }
 
 fn thread() -> ThreadKey {
@@ -152,10 +131,7 @@ fn prompt() -> Prompt {
             size: 12,
             media_type: Some("text/markdown".to_owned()),
         }],
-        quotes: vec![Quote {
-            by: "Sam".to_owned(),
-            text: "it is down again".to_owned(),
-        }],
+        quotes: vec![Quote { by: "Sam".to_owned(), text: "it is down again".to_owned() }],
         wants: selection(),
         membership: membership(),
         now: true,
@@ -163,10 +139,7 @@ fn prompt() -> Prompt {
 }
 
 fn post(id: &str) -> PostRef {
-    PostRef {
-        channel: "C0BUILD0001".to_owned(),
-        id: id.to_owned(),
-    }
+    PostRef { channel: "C0BUILD0001".to_owned(), id: id.to_owned() }
 }
 
 fn usage() -> Usage {
@@ -181,15 +154,11 @@ fn usage() -> Usage {
 }
 
 fn failed() -> Outcome {
-    Outcome::Failed {
-        reason: "The model refused.".to_owned(),
-    }
+    Outcome::Failed { reason: "The model refused.".to_owned() }
 }
 
 fn cancelled() -> Outcome {
-    Outcome::Cancelled {
-        by: "Anna".to_owned(),
-    }
+    Outcome::Cancelled { by: "Anna".to_owned() }
 }
 
 fn ids(turn: &TurnId) -> PromptIds {
@@ -289,14 +258,11 @@ fn session(stage: Stage) -> Session {
         cancelled(),
         Outcome::Lost,
     ];
-    let ended = outcomes
-        .into_iter()
-        .enumerate()
-        .map(|(n, outcome)| EndedTurn {
-            id: format!("e-{n}").into(),
-            outcome,
-            at_ms: T - 1_000,
-        });
+    let ended = outcomes.into_iter().enumerate().map(|(n, outcome)| EndedTurn {
+        id: format!("e-{n}").into(),
+        outcome,
+        at_ms: T - 1_000,
+    });
     Session {
         thread: thread(),
         version: 7,
@@ -312,10 +278,7 @@ fn session(stage: Stage) -> Session {
         agent: Some("claude:plan".to_owned()),
         briefed: Some("ses_1".into()),
         fresh_since_ms: T - 5_000,
-        checked_options: Some(CheckedOptions {
-            generation: 2,
-            selection: selection(),
-        }),
+        checked_options: Some(CheckedOptions { generation: 2, selection: selection() }),
         shown: vec!["0123456789abcdef".to_owned()],
         untold: untold(),
         link: None,
@@ -339,14 +302,7 @@ fn untold() -> Vec<Untold> {
     };
     let (part, word) = ("It is done.".to_owned(), "This did not work.".to_owned());
     vec![
-        one(
-            PostKind::Chunk(1),
-            &["U0ANNA00001"],
-            Said::Part {
-                text: part,
-                last: true,
-            },
-        ),
+        one(PostKind::Chunk(1), &["U0ANNA00001"], Said::Part { text: part, last: true }),
         one(
             PostKind::Rolled(1),
             &[],
@@ -369,9 +325,7 @@ fn untold() -> Vec<Untold> {
 fn linked() -> Session {
     Session {
         link: Some(
-            ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000900")
-                .unwrap()
-                .sandbox(),
+            ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000900").unwrap().sandbox(),
         ),
         in_common: true,
         workspace: Some(OwnWorkspace {
@@ -395,11 +349,7 @@ fn shared() -> SandboxRecord {
             by: anna(),
         }],
         threads: [thread()].into(),
-        waiting: vec![Waiting {
-            thread: thread(),
-            turn: "t-2".into(),
-            until_ms: T + 180_000,
-        }],
+        waiting: vec![Waiting { thread: thread(), turn: "t-2".into(), until_ms: T + 180_000 }],
         closing: Some(anna()),
         ..sandbox(Phase::Active)
     }
@@ -430,10 +380,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         waiting: Vec::new(),
         closing: None,
         credentials: Some("0123456789ab".to_owned()),
-        lease: Some(Lease {
-            holder: "sweep-1#1".to_owned(),
-            until_ms: T + 120_000,
-        }),
+        lease: Some(Lease { holder: "sweep-1#1".to_owned(), until_ms: T + 120_000 }),
         due_at_ms: Some(T + 1_800_000),
         last_activity_ms: T,
         wake_at_ms: Some(T + 1_800_000),
@@ -441,11 +388,7 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         repo: Some("https://github.com/acme/shop".to_owned()),
         left_out: Some("submodules (lib)".to_owned()),
         without_secrets: 1,
-        timeline: vec![TimelineEntry {
-            at_ms: T,
-            phase,
-            note: "a prompt came".to_owned(),
-        }],
+        timeline: vec![TimelineEntry { at_ms: T, phase, note: "a prompt came".to_owned() }],
         operated: vec![Operated {
             id: "op-1".into(),
             want: Operation::Pause,
@@ -458,22 +401,12 @@ fn sandbox(phase: Phase) -> SandboxRecord {
 }
 
 fn prompted() -> Prompted {
-    Prompted {
-        ids: ids(&"t-1".into()),
-        generation: 2,
-        at_ms: T + 5_000,
-    }
+    Prompted { ids: ids(&"t-1".into()), generation: 2, at_ms: T + 5_000 }
 }
 
 fn records() -> Vec<(&'static str, String)> {
-    let ending = Stage::Ending {
-        outcome: failed(),
-        usage: usage(),
-        prompted: Some(prompted()),
-    };
-    let received = Stage::Received {
-        ids: Some(ids(&"t-1".into())),
-    };
+    let ending = Stage::Ending { outcome: failed(), usage: usage(), prompted: Some(prompted()) };
+    let received = Stage::Received { ids: Some(ids(&"t-1".into())) };
     [
         ("received", received),
         ("prompting", Stage::Prompting(prompted())),
@@ -482,10 +415,7 @@ fn records() -> Vec<(&'static str, String)> {
     ]
     .into_iter()
     .map(|(name, stage)| (name, session(stage).encode()))
-    .chain([
-        ("linked", linked().encode()),
-        ("new", Session::new(thread(), T).encode()),
-    ])
+    .chain([("linked", linked().encode()), ("new", Session::new(thread(), T).encode())])
     .collect()
 }
 
@@ -493,26 +423,16 @@ fn sandboxes() -> Vec<(&'static str, String)> {
     let of = |phase: Phase| (phase.word(), sandbox(phase).encode());
     let new = ("new", SandboxRecord::new(T).encode());
     let shared = ("shared", shared().encode());
-    let native = SandboxRecord {
-        runtime: Some("native".to_owned()),
-        ..sandbox(Phase::Active)
-    };
+    let native = SandboxRecord { runtime: Some("native".to_owned()), ..sandbox(Phase::Active) };
     let native = ("native", native.encode());
     let outside = SandboxRecord {
         runtime: Some("outside".to_owned()),
         tools_provider: Some("vercel".to_owned()),
-        tools: Some(Tools {
-            since: 1,
-            ends_with: Some(2),
-        }),
+        tools: Some(Tools { since: 1, ends_with: Some(2) }),
         ..sandbox(Phase::Active)
     };
     let outside = ("outside", outside.encode());
-    Phase::ALL
-        .into_iter()
-        .map(of)
-        .chain([shared, native, outside, new])
-        .collect()
+    Phase::ALL.into_iter().map(of).chain([shared, native, outside, new]).collect()
 }
 
 fn queued() -> Queued {
@@ -528,18 +448,9 @@ fn queued() -> Queued {
 fn form() -> Choice {
     let text = "9090".to_owned();
     Choice::Form(vec![
-        Field::Picked {
-            question: 0,
-            options: vec![0, 1],
-        },
-        Field::Words {
-            question: 1,
-            text: text.clone(),
-        },
-        Field::Typed {
-            question: 2,
-            text: text.clone(),
-        },
+        Field::Picked { question: 0, options: vec![0, 1] },
+        Field::Words { question: 1, text: text.clone() },
+        Field::Typed { question: 2, text: text.clone() },
         Field::Lines { text },
     ])
 }
@@ -582,20 +493,8 @@ fn changes() -> [(&'static str, Change); 4] {
                 value: Some("anthropic/claude".to_owned()),
             },
         ),
-        (
-            "allow",
-            Change::Allow {
-                list: List::Channels,
-                id: "C0BUILD0001".to_owned(),
-            },
-        ),
-        (
-            "disallow",
-            Change::Disallow {
-                list: List::People,
-                id: "U0ANNA00001".to_owned(),
-            },
-        ),
+        ("allow", Change::Allow { list: List::Channels, id: "C0BUILD0001".to_owned() }),
+        ("disallow", Change::Disallow { list: List::People, id: "U0ANNA00001".to_owned() }),
     ]
 }
 
@@ -608,12 +507,7 @@ fn settings() -> Settings {
         channels: BTreeMap::from([("C0BUILD0001".to_owned(), selection())]),
         audit: changes()
             .into_iter()
-            .map(|(id, change)| Changed {
-                id: id.to_owned(),
-                at_ms: T,
-                by: anna(),
-                change,
-            })
+            .map(|(id, change)| Changed { id: id.to_owned(), at_ms: T, by: anna(), change })
             .collect(),
         direct: vec![DirectSwitch {
             id: "c-1".to_owned(),
@@ -630,12 +524,7 @@ fn settings() -> Settings {
 /// Somebody has changed this of where and how new sandboxes are made.
 fn changed(change: Change) -> Settings {
     let mut settings = settings();
-    settings.audit = vec![Changed {
-        id: "c-9".to_owned(),
-        at_ms: T,
-        by: anna(),
-        change,
-    }];
+    settings.audit = vec![Changed { id: "c-9".to_owned(), at_ms: T, by: anna(), change }];
     settings
 }
 
@@ -648,19 +537,12 @@ fn provider_change() -> Change {
 }
 
 fn runtime_change() -> Change {
-    Change::Default {
-        channel: None,
-        of: Kind::Runtime,
-        value: Some("native".to_owned()),
-    }
+    Change::Default { channel: None, of: Kind::Runtime, value: Some("native".to_owned()) }
 }
 
 /// What says how agents are run: of the shape after.
 fn of_a_runtime() -> Selection {
-    Selection {
-        runtime: Some("native".to_owned()),
-        ..of_a_sandbox()
-    }
+    Selection { runtime: Some("native".to_owned()), ..of_a_sandbox() }
 }
 
 fn own_key() -> OwnKey {
@@ -694,10 +576,7 @@ fn parked() -> Parked {
         until_ms: T + 10_000,
         seen: Seen {
             card: Some("0123456789abcdef".to_owned()),
-            doubt: Some(Doubt {
-                about: Doubtful::Pending,
-                since_ms: T - 5_000,
-            }),
+            doubt: Some(Doubt { about: Doubtful::Pending, since_ms: T - 5_000 }),
         },
     }
 }
@@ -736,12 +615,8 @@ fn account() -> AccountRecord {
 }
 
 fn message(name: &'static str, work: Work) -> (&'static str, String) {
-    let body = Body::Message(Message {
-        id: "m-1".into(),
-        thread: thread(),
-        accepted_at_ms: T,
-        work,
-    });
+    let body =
+        Body::Message(Message { id: "m-1".into(), thread: thread(), accepted_at_ms: T, work });
     (name, body.encode())
 }
 
@@ -773,10 +648,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     let turn = || "t-1".to_owned();
     let text = || "words".to_owned();
     let ask = || "per_1".to_owned();
-    let settle = |choice| Want::Settle {
-        ask: ask().into(),
-        choice,
-    };
+    let settle = |choice| Want::Settle { ask: ask().into(), choice };
     let reply = || Reply::Discord {
         application: "1240000000000000001".to_owned(),
         token: "a-token".to_owned(),
@@ -798,58 +670,31 @@ fn bodies() -> Vec<(&'static str, String)> {
         message("message-look", Work::Reconcile),
         message(
             "message-reset",
-            Work::Reset {
-                by: anna(),
-                membership: membership(),
-                keeps_files: false,
-            },
+            Work::Reset { by: anna(), membership: membership(), keeps_files: false },
         ),
         message(
             "message-bury",
             Work::DeadLetter {
                 turn: turn().into(),
-                prompt: Some(Box::new(DeadPrompt {
-                    accepted_at_ms: T,
-                    prompt: prompt(),
-                })),
+                prompt: Some(Box::new(DeadPrompt { accepted_at_ms: T, prompt: prompt() })),
             },
         ),
-        message(
-            "message-operate",
-            Work::Operate {
-                want: Operation::Destroy,
-                by: None,
-            },
-        ),
+        message("message-operate", Work::Operate { want: Operation::Destroy, by: None }),
         message(
             "message-operate-by",
-            Work::Operate {
-                want: Operation::Snapshot,
-                by: Some(anna()),
-            },
+            Work::Operate { want: Operation::Snapshot, by: Some(anna()) },
         ),
         message(
             "message-prompt-sandbox",
-            Work::Prompt(Prompt {
-                wants: of_a_sandbox(),
-                ..prompt()
-            }),
+            Work::Prompt(Prompt { wants: of_a_sandbox(), ..prompt() }),
         ),
         message(
             "message-name",
-            Work::Name {
-                name: "frontend".parse().unwrap(),
-                by: anna(),
-                membership: membership(),
-            },
+            Work::Name { name: "frontend".parse().unwrap(), by: anna(), membership: membership() },
         ),
         message(
             "message-connect",
-            Work::Connect {
-                to: Some(thread().sandbox()),
-                by: anna(),
-                membership: membership(),
-            },
+            Work::Connect { to: Some(thread().sandbox()), by: anna(), membership: membership() },
         ),
         message(
             "message-create",
@@ -875,10 +720,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         ),
         message(
             "message-prompt-runtime",
-            Work::Prompt(Prompt {
-                wants: of_a_runtime(),
-                ..prompt()
-            }),
+            Work::Prompt(Prompt { wants: of_a_runtime(), ..prompt() }),
         ),
         (
             "open-runtime",
@@ -887,10 +729,7 @@ fn bodies() -> Vec<(&'static str, String)> {
                 guild: "1240000000000000100".to_owned(),
                 channel: "1240000000000000200".to_owned(),
                 accepted_at_ms: T,
-                prompt: Prompt {
-                    wants: of_a_runtime(),
-                    ..prompt()
-                },
+                prompt: Prompt { wants: of_a_runtime(), ..prompt() },
                 reply: reply(),
             })
             .encode(),
@@ -921,61 +760,20 @@ fn bodies() -> Vec<(&'static str, String)> {
         ("overview-home", overview(Surface::Home)),
         (
             "overview-answer",
-            overview(Surface::Answer {
-                reply: reply(),
-                channel: "C0BUILD0001".to_owned(),
-            }),
+            overview(Surface::Answer { reply: reply(), channel: "C0BUILD0001".to_owned() }),
         ),
-        control(
-            "control-stop",
-            Want::Stop {
-                turn: Some(turn().into()),
-            },
-        ),
+        control("control-stop", Want::Stop { turn: Some(turn().into()) }),
         control("control-stop-all", Want::StopAll),
-        control(
-            "control-halt",
-            Want::Halt {
-                turn: turn().into(),
-            },
-        ),
-        control(
-            "control-now",
-            Want::Now {
-                turn: turn().into(),
-            },
-        ),
-        control(
-            "control-withdraw",
-            Want::Withdraw {
-                turn: turn().into(),
-            },
-        ),
-        control(
-            "control-diff",
-            Want::Diff {
-                turn: Some(turn().into()),
-            },
-        ),
-        control(
-            "control-sandboxes",
-            Want::Sandboxes {
-                page: 1,
-                in_thread: true,
-            },
-        ),
+        control("control-halt", Want::Halt { turn: turn().into() }),
+        control("control-now", Want::Now { turn: turn().into() }),
+        control("control-withdraw", Want::Withdraw { turn: turn().into() }),
+        control("control-diff", Want::Diff { turn: Some(turn().into()) }),
+        control("control-sandboxes", Want::Sandboxes { page: 1, in_thread: true }),
         control(
             "control-connect",
-            Want::Connect {
-                to: Some(Which::Named("frontend".parse().unwrap())),
-            },
+            Want::Connect { to: Some(Which::Named("frontend".parse().unwrap())) },
         ),
-        control(
-            "control-ask-destroy",
-            Want::AskDestroy {
-                sandbox: Which::Here,
-            },
-        ),
+        control("control-ask-destroy", Want::AskDestroy { sandbox: Which::Here }),
         control(
             "control-operate",
             Want::Operate {
@@ -984,43 +782,16 @@ fn bodies() -> Vec<(&'static str, String)> {
             },
         ),
         control("control-own-key-show", Want::OwnKey { key: KeyWish::Show }),
-        control(
-            "control-own-key-enter",
-            Want::OwnKey {
-                key: KeyWish::Enter { provider: text() },
-            },
-        ),
+        control("control-own-key-enter", Want::OwnKey { key: KeyWish::Enter { provider: text() } }),
         control(
             "control-own-key-remove",
-            Want::OwnKey {
-                key: KeyWish::Remove { provider: text() },
-            },
+            Want::OwnKey { key: KeyWish::Remove { provider: text() } },
         ),
-        control(
-            "control-own-key-check",
-            Want::OwnKey {
-                key: KeyWish::Check { link: text() },
-            },
-        ),
-        control(
-            "control-configure-provider",
-            Want::Configure {
-                change: provider_change(),
-            },
-        ),
-        control(
-            "control-configure-runtime",
-            Want::Configure {
-                change: runtime_change(),
-            },
-        ),
+        control("control-own-key-check", Want::OwnKey { key: KeyWish::Check { link: text() } }),
+        control("control-configure-provider", Want::Configure { change: provider_change() }),
+        control("control-configure-runtime", Want::Configure { change: runtime_change() }),
         control("control-status", Want::Status),
-        control(
-            "control-again",
-            Want::Again {
-                turn: turn().into(),
-            },
-        ),
+        control("control-again", Want::Again { turn: turn().into() }),
         control("control-help", Want::Help { text: text() }),
         control("control-say", Want::Say { text: text() }),
         control("control-settle-once", settle(Choice::Once)),
@@ -1039,10 +810,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         bodies.push(control(name, Want::Configure { change }));
     }
     let change = Change::Direct { one_thread: true };
-    bodies.push(control(
-        "control-configure-direct",
-        Want::Configure { change },
-    ));
+    bodies.push(control("control-configure-direct", Want::Configure { change }));
     let said = Body::Message(Message {
         id: "m-1".into(),
         thread: ThreadKey::slack_direct("T0BOBBIN01", "U0ANNA00001").unwrap(),
@@ -1050,15 +818,10 @@ fn bodies() -> Vec<(&'static str, String)> {
         work: Work::Prompt(prompt()),
     });
     bodies.push(("message-direct", said.encode()));
-    let candidate = Body::Candidate(Candidate {
-        sent_ms: T,
-        one_thread: true,
-        said: Box::new(said),
-    });
+    let candidate =
+        Body::Candidate(Candidate { sent_ms: T, one_thread: true, said: Box::new(said) });
     bodies.push(("candidate", candidate.encode()));
-    let dead = Body::DeadLetters(DeadLetters {
-        id: "dead-letters-1".to_owned(),
-    });
+    let dead = Body::DeadLetters(DeadLetters { id: "dead-letters-1".to_owned() });
     bodies.push(("dead-letters", dead.encode()));
     bodies
 }

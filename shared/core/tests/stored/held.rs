@@ -35,9 +35,7 @@ struct Scene {
 }
 
 fn newer() -> Failure {
-    Failure::Newer {
-        seen: "the record is of shape 2".to_owned(),
-    }
+    Failure::Newer { seen: "the record is of shape 2".to_owned() }
 }
 
 impl World for Scene {
@@ -80,19 +78,12 @@ impl World for Scene {
 
 /// The verdict on a prompt, what was saved and what was done.
 fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
-    let place = Scene {
-        met,
-        saved: Mutex::new(0),
-        performed: Mutex::new(0),
-    };
+    let place = Scene { met, saved: Mutex::new(0), performed: Mutex::new(0) };
     let message = Message {
         id: "m-1".into(),
         thread: ThreadKey::discord("1", "2").unwrap(),
         accepted_at_ms: 1,
-        work: Work::Prompt(Prompt {
-            text: "hello".to_owned(),
-            ..Prompt::default()
-        }),
+        work: Work::Prompt(Prompt { text: "hello".to_owned(), ..Prompt::default() }),
     };
     let delivery = Delivery {
         message: &message,
@@ -110,10 +101,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
     let Poll::Ready(verdict) = driving.as_mut().poll(&mut context) else {
         panic!("nothing is waited for here")
     };
-    let (saved, performed) = (
-        *place.saved.lock().unwrap(),
-        *place.performed.lock().unwrap(),
-    );
+    let (saved, performed) = (*place.saved.lock().unwrap(), *place.performed.lock().unwrap());
     (verdict, saved, performed)
 }
 
@@ -123,10 +111,7 @@ fn a_message_of_a_newer_record_is_given_back_with_nothing_written_and_nothing_do
         let (verdict, saved, performed) = delivered(Met::Loading, receive);
         assert_eq!(
             verdict,
-            Verdict::Newer {
-                delay_ms,
-                seen: "the record is of shape 2".to_owned()
-            }
+            Verdict::Newer { delay_ms, seen: "the record is of shape 2".to_owned() }
         );
         assert_eq!((saved, performed), (0, 0), "delivery {receive}");
     }

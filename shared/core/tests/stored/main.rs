@@ -111,8 +111,7 @@ fn written(shape: Shape) -> BTreeMap<String, String> {
         Err(_) => text,
     };
     let all = examples::of(shape).into_iter();
-    all.map(|(name, text)| (name.to_owned(), pretty(text)))
-        .collect()
+    all.map(|(name, text)| (name.to_owned(), pretty(text))).collect()
 }
 
 /// Where each value stands and of what kind it is; of a list every element counts.
@@ -140,18 +139,15 @@ fn paths(value: &Value, at: &str, found: &mut BTreeMap<String, &'static str>) {
 
 /// What stands in `before` and not in `after`, or is of another kind there.
 fn lost(before: &str, after: &str) -> Vec<String> {
-    let (Ok(before), Ok(after)) = (
-        serde_json::from_str::<Value>(before),
-        serde_json::from_str::<Value>(after),
-    ) else {
+    let (Ok(before), Ok(after)) =
+        (serde_json::from_str::<Value>(before), serde_json::from_str::<Value>(after))
+    else {
         return Vec::new();
     };
     let (mut was, mut is) = (BTreeMap::new(), BTreeMap::new());
     paths(&before, "", &mut was);
     paths(&after, "", &mut is);
-    let gone = was
-        .into_iter()
-        .filter(|(path, kind)| is.get(path) != Some(kind));
+    let gone = was.into_iter().filter(|(path, kind)| is.get(path) != Some(kind));
     gone.map(|(path, _)| path).collect()
 }
 
@@ -221,24 +217,11 @@ fn every_variant_that_is_stored_has_an_example() {
         assert!(missing.is_empty(), "{shape:?}, {tag}: {missing:?}");
     };
     let body = Shape::Body;
-    said(
-        body,
-        "kind",
-        &[
-            "message",
-            "open",
-            "control",
-            "announce",
-            "overview",
-            "candidate",
-        ],
-    );
+    said(body, "kind", &["message", "open", "control", "announce", "overview", "candidate"]);
     said(
         body,
         "work",
-        &[
-            "prompt", "sweep", "look", "reset", "bury", "operate", "name", "connect", "create",
-        ],
+        &["prompt", "sweep", "look", "reset", "bury", "operate", "name", "connect", "create"],
     );
     said(
         body,
@@ -266,33 +249,13 @@ fn every_variant_that_is_stored_has_an_example() {
     said(body, "wish", &["show", "enter", "remove", "check"]);
     said(body, "place", &["home", "answer"]);
     said(body, "platform", &["discord", "slack", "nobody"]);
-    said(
-        body,
-        "change",
-        &["show", "default", "allow", "disallow", "direct"],
-    );
-    said(
-        body,
-        "choice",
-        &["once", "always", "reject", "form", "answers"],
-    );
+    said(body, "change", &["show", "default", "allow", "disallow", "direct"]);
+    said(body, "choice", &["once", "always", "reject", "form", "answers"]);
     let record = Shape::Record;
-    said(
-        record,
-        "stage",
-        &["received", "prompting", "running", "ending"],
-    );
-    said(
-        record,
-        "outcome",
-        &["answered", "failed", "cancelled", "lost"],
-    );
+    said(record, "stage", &["received", "prompting", "running", "ending"]);
+    said(record, "outcome", &["answered", "failed", "cancelled", "lost"]);
     said(record, "about", &["permission", "question"]);
-    said(
-        Shape::Sandbox,
-        "phase",
-        &Phase::ALL.map(|phase| phase.word()),
-    );
+    said(Shape::Sandbox, "phase", &Phase::ALL.map(|phase| phase.word()));
 }
 
 #[test]
@@ -334,13 +297,7 @@ fn settings_that_an_older_worker_writes_back_keep_what_it_does_not_know() {
     settings.defaults.model = Some("c/d".to_owned());
     let written = schema::write(Shape::Settings, &settings, &unknown).unwrap();
     let written: Value = serde_json::from_str(&written).unwrap();
-    assert_eq!(
-        (&written["retention_days"], &written["version"]),
-        (&json!(7), &json!(4))
-    );
-    assert_eq!(
-        written["defaults"],
-        json!({"model": "c/d", "effort": "high"})
-    );
+    assert_eq!((&written["retention_days"], &written["version"]), (&json!(7), &json!(4)));
+    assert_eq!(written["defaults"], json!({"model": "c/d", "effort": "high"}));
     assert_eq!(written["channels"]["C1"]["effort"], "low");
 }

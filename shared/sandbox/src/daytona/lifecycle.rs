@@ -74,9 +74,7 @@ impl DaytonaSandboxes {
     pub(super) async fn start(&self, name: &str) -> Observed {
         let asked = match self.state(name).await? {
             SandboxState::Stopped => self.client.start(name).await,
-            SandboxState::Broken {
-                recoverable: true, ..
-            } => self.client.recover(name).await,
+            SandboxState::Broken { recoverable: true, .. } => self.client.recover(name).await,
             as_it_is => return Ok(as_it_is),
         };
         self.outcome(name, asked, &STANDING).await
@@ -132,11 +130,7 @@ impl DaytonaSandboxes {
             Err(error @ DaytonaError::Refused { status: 400, .. }) => {
                 let seen = self.state(name).await?;
                 // Refused where it could be done: a quota, which only a person can mend.
-                return if from.contains(&seen) {
-                    Err(error.failure())
-                } else {
-                    Ok(seen)
-                };
+                return if from.contains(&seen) { Err(error.failure()) } else { Ok(seen) };
             }
             Err(error) => return Err(error.failure()),
         }
@@ -145,8 +139,5 @@ impl DaytonaSandboxes {
 }
 
 fn wait(error: &DaytonaError) -> Failure {
-    Failure::Wait {
-        after_ms: 0,
-        seen: error.to_string(),
-    }
+    Failure::Wait { after_ms: 0, seen: error.to_string() }
 }

@@ -52,9 +52,7 @@ impl CreateSnapshot {
     pub fn new(name: &str, dockerfile: &str) -> Self {
         Self {
             name: name.to_owned(),
-            build_info: BuildInfo {
-                dockerfile_content: dockerfile.to_owned(),
-            },
+            build_info: BuildInfo { dockerfile_content: dockerfile.to_owned() },
             cpu: BUILD_CPU,
             memory: BUILD_MEMORY_GIB,
             disk: BUILD_DISK_GIB,
@@ -229,26 +227,9 @@ impl RegionUsage {
             ((total - used) / f64::from(each)).max(0.0) as u64
         };
         let each = [
-            (
-                fits(self.total_cpu_quota, self.current_cpu_usage, BUILD_CPU),
-                "vCPU",
-            ),
-            (
-                fits(
-                    self.total_memory_quota,
-                    self.current_memory_usage,
-                    BUILD_MEMORY_GIB,
-                ),
-                "memory",
-            ),
-            (
-                fits(
-                    self.total_disk_quota,
-                    self.current_disk_usage,
-                    BUILD_DISK_GIB,
-                ),
-                "disk",
-            ),
+            (fits(self.total_cpu_quota, self.current_cpu_usage, BUILD_CPU), "vCPU"),
+            (fits(self.total_memory_quota, self.current_memory_usage, BUILD_MEMORY_GIB), "memory"),
+            (fits(self.total_disk_quota, self.current_disk_usage, BUILD_DISK_GIB), "disk"),
         ];
         each.into_iter().min().unwrap_or((0, "vCPU"))
     }
@@ -273,9 +254,7 @@ mod tests {
     fn every_state_of_a_snapshot_has_its_meaning() {
         let of = |state: &str, reason: Option<&str>| {
             let read = json!({"id": "i", "name": "n", "state": state, "errorReason": reason});
-            serde_json::from_value::<Snapshot>(read)
-                .unwrap()
-                .readiness()
+            serde_json::from_value::<Snapshot>(read).unwrap().readiness()
         };
         assert_eq!(of("active", None), Readiness::Ready);
         assert_eq!(of("inactive", None), Readiness::Asleep);
@@ -283,10 +262,7 @@ mod tests {
         for state in ["building", "pending", "pulling", "snapshotting", "hatching"] {
             assert_eq!(of(state, None), Readiness::Underway, "{state}");
         }
-        assert_eq!(
-            of("error", Some("no disk")),
-            Readiness::Failed("no disk".to_owned())
-        );
+        assert_eq!(of("error", Some("no disk")), Readiness::Failed("no disk".to_owned()));
         assert_eq!(
             of("build_failed", None),
             Readiness::Failed("Daytona reports build_failed".to_owned())
@@ -301,10 +277,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             key.missing(),
-            [
-                ("delete:sandboxes", "deletes them"),
-                ("delete:snapshots", "removes it again")
-            ]
+            [("delete:sandboxes", "deletes them"), ("delete:snapshots", "removes it again")]
         );
         let region: RegionUsage = serde_json::from_value(json!({
             "totalCpuQuota": 10, "currentCpuUsage": 2.5, "totalMemoryQuota": 20, "currentMemoryUsage": 4,
@@ -312,10 +285,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(region.room(), (2, "disk"));
-        let over = RegionUsage {
-            current_cpu_usage: 11.0,
-            ..region
-        };
+        let over = RegionUsage { current_cpu_usage: 11.0, ..region };
         assert_eq!(over.room(), (0, "vCPU"));
     }
 }

@@ -43,10 +43,7 @@ pub struct DaytonaSettings {
 
 impl DaytonaSettings {
     pub(super) fn stack(&self) -> Stack<'_> {
-        Stack {
-            name: &self.stack,
-            id: &self.stack_id,
-        }
+        Stack { name: &self.stack, id: &self.stack_id }
     }
 }
 
@@ -88,9 +85,9 @@ impl DaytonaSandboxes {
             Some(found) if body.is(found) => Ok(found.clone()),
             Some(found) => match self.client.update_secret(&found.id, &body).await {
                 // Deleted since the list was read: the next try makes it.
-                Err(DaytonaError::NotFound) => Err(DaytonaError::Conflict {
-                    message: format!("the secret {name} is gone"),
-                }),
+                Err(DaytonaError::NotFound) => {
+                    Err(DaytonaError::Conflict { message: format!("the secret {name} is gone") })
+                }
                 other => other,
             },
             None => {
@@ -113,10 +110,7 @@ impl DaytonaSandboxes {
             let owner = secret.owner.as_ref();
             let name = secret_name(self.settings.stack(), owner, secret.variable);
             let written = self.written(secret, &name, &there).await?;
-            let placeholder = Placeholder {
-                secret: name,
-                text: written.placeholder,
-            };
+            let placeholder = Placeholder { secret: name, text: written.placeholder };
             kept.insert(secret.variable.to_owned(), placeholder);
         }
         Ok(kept)
@@ -151,12 +145,7 @@ impl Provider for DaytonaSandboxes {
             return Ok(None);
         };
         let account = Account::of(&told);
-        Ok(Some(
-            self.organization
-                .get_or_init(async || account)
-                .await
-                .clone(),
-        ))
+        Ok(Some(self.organization.get_or_init(async || account).await.clone()))
     }
 
     async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed {
@@ -247,10 +236,7 @@ impl Provider for DaytonaSandboxes {
     ) -> ProviderResult<Output> {
         let ran = self.client.execute(sandbox, script, env, timeout).await;
         let ran = ran.map_err(toolbox)?;
-        Ok(Output {
-            exit_code: ran.exit_code,
-            text: ran.result,
-        })
+        Ok(Output { exit_code: ran.exit_code, text: ran.result })
     }
 
     async fn put_files(
@@ -280,9 +266,7 @@ impl Provider for DaytonaSandboxes {
                 error @ (DaytonaError::Forbidden { .. }
                 | DaytonaError::NotFound
                 | DaytonaError::Unavailable { status: 501, .. }),
-            ) => Ok(Secrets::Nowhere {
-                seen: error.to_string(),
-            }),
+            ) => Ok(Secrets::Nowhere { seen: error.to_string() }),
             Err(error) => Err(error.failure()),
         }
     }

@@ -55,11 +55,7 @@ impl WriteSecret {
 #[must_use]
 pub fn secret_name(stack: Stack<'_>, owner: Option<&Tenant>, variable: &str) -> String {
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c
-        } else {
-            '-'
-        }
+        if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }
     };
     let name: String = stack.name.chars().map(plain).collect();
     let id = match owner {
@@ -82,8 +78,7 @@ impl CreateSandbox {
     pub fn with_secrets(mut self, names: &BTreeMap<String, String>) -> Self {
         if !names.is_empty() {
             self.secrets = mounts(names);
-            self.labels
-                .insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
+            self.labels.insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
         }
         self
     }
@@ -100,17 +95,11 @@ mod tests {
     #[test]
     fn a_name_is_the_stacks_own_and_one_that_daytona_takes() {
         let name = |name, id| secret_name(Stack { name, id }, None, "OPENAI_API_KEY");
-        assert_eq!(
-            name("my.stack", "a"),
-            "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY"
-        );
+        assert_eq!(name("my.stack", "a"), "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY");
         assert_ne!(name("dev", "a"), name("dev", "b"));
         let own = |guild| {
             let tenant = ThreadKey::discord(guild, "2").unwrap().tenant();
-            let dev = Stack {
-                name: "dev",
-                id: "a",
-            };
+            let dev = Stack { name: "dev", id: "a" };
             secret_name(dev, Some(&tenant), "OPENAI_API_KEY")
         };
         assert!(own("1") != own("3") && own("1") != name("dev", "a"));

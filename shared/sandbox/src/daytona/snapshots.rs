@@ -32,10 +32,7 @@ impl DaytonaSandboxes {
         if seen != SnapshotState::Absent {
             return Ok(seen);
         }
-        let asked = self
-            .client
-            .snapshot_sandbox(name.sandbox(), &name.to_string())
-            .await;
+        let asked = self.client.snapshot_sandbox(name.sandbox(), &name.to_string()).await;
         match asked {
             // Whether it is made already or not at all only a later look says.
             Ok(()) => Ok(SnapshotState::Underway),
@@ -107,11 +104,7 @@ impl DaytonaSandboxes {
         let ours = |told: prepared::Snapshot| {
             let state = state_of(&told);
             let name = SnapshotName::parse(stack, &told.name)?;
-            (state != SnapshotState::Absent).then_some(Snapshot {
-                name,
-                state,
-                gib: told.size,
-            })
+            (state != SnapshotState::Absent).then_some(Snapshot { name, state, gib: told.size })
         };
         let mut ours: Vec<Snapshot> = found.into_iter().filter_map(ours).collect();
         ours.sort_by_key(|one| std::cmp::Reverse(one.name.at_ms()));
@@ -142,10 +135,7 @@ impl DaytonaSandboxes {
             Ok(found) => found,
             Err(error) => return error.failure(),
         };
-        let wait = |seen: &str| Failure::Wait {
-            after_ms: 0,
-            seen: format!("{seen} ({refused})"),
-        };
+        let wait = |seen: &str| Failure::Wait { after_ms: 0, seen: format!("{seen} ({refused})") };
         let lost = |what: &str| Failure::TurnFailed {
             reason: format!(
                 "The snapshot that the sandbox was to begin with {what}. Choose another snapshot, or make the sandbox without one."

@@ -171,12 +171,7 @@ impl CreateSandbox {
     ) -> Self {
         let (snapshot, build_info) = match image {
             Image::Snapshot(name) => (Some(name.clone()), None),
-            Image::Dockerfile(text) => (
-                None,
-                Some(BuildInfo {
-                    dockerfile_content: text.clone(),
-                }),
-            ),
+            Image::Dockerfile(text) => (None, Some(BuildInfo { dockerfile_content: text.clone() })),
         };
         let with_build = |value: u32| build_info.is_some().then_some(value);
         Self {
@@ -218,10 +213,7 @@ pub struct PreviewLink {
 
 impl std::fmt::Debug for PreviewLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreviewLink")
-            .field("url", &"…")
-            .field("token", &"…")
-            .finish()
+        f.debug_struct("PreviewLink").field("url", &"…").field("token", &"…").finish()
     }
 }
 
@@ -231,10 +223,7 @@ impl From<PreviewLink> for Endpoint {
         if !link.token.is_empty() {
             headers.push(("x-daytona-preview-token", link.token));
         }
-        Self {
-            url: link.url,
-            headers,
-        }
+        Self { url: link.url, headers }
     }
 }
 
@@ -249,15 +238,9 @@ impl PreviewLink {
             .filter_map(|pair| pair.split_once('='))
             .find(|(name, _)| matches!(*name, "tkn" | "token" | "DAYTONA_SANDBOX_AUTH_KEY"))
             .map(|(_, value)| value.to_owned());
-        let token = if self.token.is_empty() {
-            in_query.unwrap_or_default()
-        } else {
-            self.token.clone()
-        };
-        Self {
-            url: address.trim_end_matches('/').to_owned(),
-            token,
-        }
+        let token =
+            if self.token.is_empty() { in_query.unwrap_or_default() } else { self.token.clone() };
+        Self { url: address.trim_end_matches('/').to_owned(), token }
     }
 }
 

@@ -96,10 +96,7 @@ impl Connection {
             },
             ..client::Config::default()
         };
-        let handler = Pinned {
-            key: pinned,
-            shown: Arc::clone(&shown),
-        };
+        let handler = Pinned { key: pinned, shown: Arc::clone(&shown) };
         let address = (host.address.as_str(), host.port);
         let connected = client::connect(Arc::new(config), address, handler).await;
         let changed = |shown: &str| SshError::HostKeyChanged {
@@ -108,13 +105,9 @@ impl Connection {
         };
         let mut handle = connected.map_err(|error| match (&error, shown.get()) {
             (_, Some(shown)) => changed(shown),
-            (
-                russh::Error::NoCommonAlgo {
-                    kind: russh::AlgorithmKind::Key,
-                    ..
-                },
-                None,
-            ) => changed("none of the pinned one's kind"),
+            (russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. }, None) => {
+                changed("none of the pinned one's kind")
+            }
             _ => unreachable(&host.name, &error.to_string(), true),
         })?;
         let key = PrivateKeyWithHashAlg::new(Arc::clone(key), None);
@@ -125,16 +118,9 @@ impl Connection {
             return Err(unreachable(&host.name, "the connection broke", true));
         }
         if !login.success() {
-            return Err(SshError::KeyRefused {
-                host: host.name.clone(),
-                user: user.to_owned(),
-            });
+            return Err(SshError::KeyRefused { host: host.name.clone(), user: user.to_owned() });
         }
-        Ok(Self {
-            host: host.name.clone(),
-            handle,
-            commands: Semaphore::new(COMMANDS_AT_ONCE),
-        })
+        Ok(Self { host: host.name.clone(), handle, commands: Semaphore::new(COMMANDS_AT_ONCE) })
     }
 
     /// Whether it is known not to stand any more.
@@ -186,11 +172,7 @@ impl Connection {
         };
         tokio::pin!(feed);
         let mut is_fed = false;
-        let mut ran = Ran {
-            code: None,
-            out: Vec::new(),
-            err: Vec::new(),
-        };
+        let mut ran = Ran { code: None, out: Vec::new(), err: Vec::new() };
         let mut has_ended = false;
         let mut drained: Option<Instant> = None;
         loop {
@@ -223,10 +205,7 @@ impl Connection {
             }
             if ran.out.len() + ran.err.len() > bytes_max {
                 let _ = write.close().await;
-                return Err(SshError::TooLarge {
-                    host: self.host.clone(),
-                    bytes_max,
-                });
+                return Err(SshError::TooLarge { host: self.host.clone(), bytes_max });
             }
         }
         let _ = write.close().await;
@@ -242,9 +221,7 @@ impl Connection {
     /// [`SshError::Unreachable`]; unsent where the connection gives no channel, and not where the host refuses the stream:
     /// nobody listens there, or the login may not go there.
     pub(super) async fn stream(&self, port: u16) -> Result<ChannelStream<Msg>, SshError> {
-        let opening = self
-            .handle
-            .channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
+        let opening = self.handle.channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
         match timeout(Duration::from_millis(CHANNEL_MS_MAX), opening).await {
             Ok(Ok(channel)) => Ok(channel.into_stream()),
             Ok(Err(error @ russh::Error::ChannelOpenFailure(_))) => {
@@ -261,9 +238,5 @@ impl Connection {
 }
 
 fn unreachable(host: &str, what: &str, unsent: bool) -> SshError {
-    SshError::Unreachable {
-        host: host.to_owned(),
-        what: what.to_owned(),
-        unsent,
-    }
+    SshError::Unreachable { host: host.to_owned(), what: what.to_owned(), unsent }
 }

@@ -132,9 +132,8 @@ impl SshError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
-        let advice = |what: &str| Failure::NonRecoverable {
-            advice: format!("{}. {what}", capital(&seen)),
-        };
+        let advice =
+            |what: &str| Failure::NonRecoverable { advice: format!("{}. {what}", capital(&seen)) };
         match self {
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey { .. } => advice(
@@ -164,9 +163,9 @@ impl SshError {
             Self::DirectoryGone { .. } => advice(
                 "Somebody has removed it on the host. End this sandbox; the next prompt makes a new one.",
             ),
-            Self::Invalid { .. } => Failure::NonRecoverable {
-                advice: format!("{}.", capital(&seen)),
-            },
+            Self::Invalid { .. } => {
+                Failure::NonRecoverable { advice: format!("{}.", capital(&seen)) }
+            }
             Self::NotFound => Failure::SandboxGone,
             Self::NotRunning | Self::CommandTimeout => Failure::SandboxDown { seen },
             Self::Unreachable { .. } => Failure::Outage { after_ms: 0, seen },
@@ -179,9 +178,9 @@ impl SshError {
     /// What to do about a call into a sandbox: silence is the sandbox's, not every host's.
     fn inside_failure(&self) -> Failure {
         match self {
-            Self::Unreachable { .. } | Self::NotFound => Failure::SandboxDown {
-                seen: self.to_string(),
-            },
+            Self::Unreachable { .. } | Self::NotFound => {
+                Failure::SandboxDown { seen: self.to_string() }
+            }
             _ => self.failure(),
         }
     }
@@ -221,7 +220,5 @@ impl SshError {
 
 fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

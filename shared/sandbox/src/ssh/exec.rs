@@ -60,8 +60,7 @@ impl SshSandboxes {
             slot.name,
             quoted(before)
         );
-        self.as_slot(slot, "exec sh", input.into_bytes(), SCRIPT_MS_MAX)
-            .await
+        self.as_slot(slot, "exec sh", input.into_bytes(), SCRIPT_MS_MAX).await
     }
 
     async fn as_slot(
@@ -73,9 +72,7 @@ impl SshSandboxes {
     ) -> Result<Ran, SshError> {
         let user = self.user(slot);
         let bounds = (Duration::from_millis(ms_max), BYTES_MAX);
-        self.hosts
-            .run((slot.host, &user), command, input, bounds)
-            .await
+        self.hosts.run((slot.host, &user), command, input, bounds).await
     }
 
     /// Runs a script in the sandbox. Nothing of it or its environment is on a command line, which every user of the host
@@ -95,9 +92,7 @@ impl SshSandboxes {
             ("TMPDIR", format!("{}/tmp", directory(slot))),
             (self.settings.agent.variable.as_str(), slot.port.to_string()),
         ];
-        let given = env
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.clone()));
+        let given = env.iter().map(|(name, value)| (name.as_str(), value.clone()));
         for (name, value) in own.into_iter().chain(given) {
             if !is_variable(name) {
                 return Err(SshError::Invalid {
@@ -111,9 +106,7 @@ impl SshSandboxes {
         let began = Instant::now();
         let ms_max = seconds.saturating_mul(1000).saturating_add(EXEC_MARGIN_MS);
         let command = format!("exec timeout -k 5 {seconds} sh");
-        let ran = self
-            .as_slot(slot, &command, input.into_bytes(), ms_max)
-            .await?;
+        let ran = self.as_slot(slot, &command, input.into_bytes(), ms_max).await?;
         let text = String::from_utf8_lossy(&ran.out).into_owned();
         let is_over = began.elapsed().as_secs() >= seconds;
         match ran.code {
@@ -123,10 +116,7 @@ impl SshSandboxes {
             Some(code) if code == NOT_RUNNING.0 && text == NOT_RUNNING.1 => {
                 Err(SshError::NotRunning)
             }
-            code => Ok(Output {
-                exit_code: code.map_or(-1, i64::from),
-                text,
-            }),
+            code => Ok(Output { exit_code: code.map_or(-1, i64::from), text }),
         }
     }
 
@@ -148,13 +138,8 @@ impl SshSandboxes {
         let archive = archive(files).map_err(|error| SshError::Invalid {
             what: format!("the files cannot be packed: {error}"),
         })?;
-        let command = format!(
-            "{}exec tar -xf - --no-same-owner",
-            enter(slot).replace('\n', " ; ")
-        );
-        let ran = self
-            .as_slot(slot, &command, archive, TRANSFER_MS_MAX)
-            .await?;
+        let command = format!("{}exec tar -xf - --no-same-owner", enter(slot).replace('\n', " ; "));
+        let ran = self.as_slot(slot, &command, archive, TRANSFER_MS_MAX).await?;
         self.done(slot, ran).map(drop)
     }
 
@@ -167,9 +152,7 @@ impl SshSandboxes {
             enter(slot),
             BYTES_MAX + 1
         );
-        let ran = self
-            .as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX)
-            .await?;
+        let ran = self.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
         self.done(slot, ran)
     }
 
@@ -185,9 +168,7 @@ impl SshSandboxes {
             "{}[ -d {path} ] || exit {NO_FILE}\nexec find {path} -mindepth 1 -maxdepth 1 -type f -printf '%s\\t%f\\0'\n",
             enter(slot)
         );
-        let ran = self
-            .as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX)
-            .await?;
+        let ran = self.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
         let out = self.done(slot, ran)?;
         let text = String::from_utf8_lossy(&out);
         let file = |line: &str| {

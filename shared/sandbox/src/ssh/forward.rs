@@ -63,17 +63,10 @@ impl Forwards {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(no_port)?;
         let port = listener.local_addr().map_err(no_port)?.port();
-        let far = Arc::new(Far {
-            hosts: Arc::clone(hosts),
-            user: user.to_owned(),
-            slot: slot.clone(),
-        });
+        let far =
+            Arc::new(Far { hosts: Arc::clone(hosts), user: user.to_owned(), slot: slot.clone() });
         let task = tokio::spawn(serve(listener, far));
-        let forward = Forward {
-            port,
-            used: Instant::now(),
-            task,
-        };
+        let forward = Forward { port, used: Instant::now(), task };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have made one meanwhile.
         if let Some(known) = open.get(slot) {
@@ -165,9 +158,7 @@ impl Far {
 
     /// Whether it is this sandbox's own process that answers: the stream stands, so that its far end is in the list.
     async fn check(&self) -> Result<(), SshError> {
-        let Slot {
-            host, number, name, ..
-        } = &self.slot;
+        let Slot { host, number, name, .. } = &self.slot;
         let disk = format!("{ROOT}/{number}/disk");
         let look = format!(
             "if [ -e {disk}/.stopped ] || [ ! -d {disk}/{name} ]; then exit 97; fi; id -u; cat /proc/net/tcp; cat /proc/net/tcp6 2>/dev/null; exit 0"

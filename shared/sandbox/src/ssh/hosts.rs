@@ -24,9 +24,7 @@ pub(super) struct Hosts {
 
 impl std::fmt::Debug for Hosts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list()
-            .entries(self.hosts.iter().map(|host| &host.name))
-            .finish()
+        f.debug_list().entries(self.hosts.iter().map(|host| &host.name)).finish()
     }
 }
 
@@ -37,11 +35,7 @@ impl Hosts {
     /// [`SshError::Settings`].
     pub(super) fn new(hosts: Vec<SshHost>, private_key: &str) -> Result<Self, SshError> {
         checked(&hosts).map_err(|what| SshError::Settings { what })?;
-        Ok(Self {
-            hosts,
-            key: read_key(private_key),
-            places: Mutex::default(),
-        })
+        Ok(Self { hosts, key: read_key(private_key), places: Mutex::default() })
     }
 
     /// All of them, in their order.
@@ -61,10 +55,7 @@ impl Hosts {
         (time, bytes_max): (Duration, usize),
     ) -> Result<Ran, SshError> {
         let connection = self.connection(host, user).await?;
-        match connection
-            .run(command, input.clone(), time, bytes_max)
-            .await
-        {
+        match connection.run(command, input.clone(), time, bytes_max).await {
             Err(error) if error.is_unsent() => {
                 self.forget(host, user, &connection).await;
                 let fresh = self.connection(host, user).await?;
@@ -119,9 +110,8 @@ fn read_key(private_key: &str) -> Result<Arc<PrivateKey>, SshError> {
         return Err(SshError::NoKey);
     }
     let lines = in_lines(private_key);
-    let key = decode_secret_key(&lines, None).map_err(|error| SshError::BadKey {
-        why: error.to_string(),
-    })?;
+    let key = decode_secret_key(&lines, None)
+        .map_err(|error| SshError::BadKey { why: error.to_string() })?;
     Ok(Arc::new(key))
 }
 

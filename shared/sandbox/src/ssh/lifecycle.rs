@@ -54,9 +54,9 @@ impl Everywhere {
         let somebody_answers = self.0.iter().any(Result::is_ok);
         Some(match error {
             // The others go on working, so this is no outage of all.
-            SshError::Unreachable { .. } if somebody_answers => SshError::Busy {
-                what: format!("{error}, and no other host has the sandbox"),
-            },
+            SshError::Unreachable { .. } if somebody_answers => {
+                SshError::Busy { what: format!("{error}, and no other host has the sandbox") }
+            }
             error => error.clone(),
         })
     }
@@ -108,10 +108,7 @@ impl SshSandboxes {
                 Err(error) => return Err(error),
             };
             // Nothing of ours is there yet: the slot is left as it was.
-            let release = Ask::Release {
-                name: &name,
-                from: Stage::Preparing,
-            };
+            let release = Ask::Release { name: &name, from: Stage::Preparing };
             self.hosts.registry(slot.host, &release).await?;
             match error {
                 SshError::Unclean { .. } => unclean.push((slot, error)),
@@ -151,12 +148,7 @@ impl SshSandboxes {
                 .filter(|(slot, _)| slot.host == host)
                 .map(|(slot, _)| slot.number)
                 .collect();
-            let ask = Ask::Claim {
-                name,
-                labels,
-                instead_of: &silent,
-                without: &without,
-            };
+            let ask = Ask::Claim { name, labels, instead_of: &silent, without: &without };
             match self.hosts.registry(host, &ask).await {
                 Ok(inventory) => {
                     let entry = inventory.entry(name);
@@ -194,9 +186,7 @@ impl SshSandboxes {
             ),
             Err(error) => error.to_string(),
         });
-        SshError::Full {
-            hosts: told.collect::<Vec<_>>().join(", "),
-        }
+        SshError::Full { hosts: told.collect::<Vec<_>>().join(", ") }
     }
 
     /// What it is now; what was left half done is finished first.
@@ -241,8 +231,7 @@ impl SshSandboxes {
                     what: "too little time is left for a stop".to_owned(),
                 });
             }
-            self.moved(&slot, &[Stage::Running], Stage::Stopping)
-                .await?;
+            self.moved(&slot, &[Stage::Running], Stage::Stopping).await?;
             self.finish_halt(&slot).await
         };
         bounded(halted).await
@@ -260,12 +249,7 @@ impl SshSandboxes {
     }
 
     async fn removed(&self, slot: &Slot) -> Result<SandboxState, SshError> {
-        let from = [
-            Stage::Preparing,
-            Stage::Running,
-            Stage::Stopping,
-            Stage::Stopped,
-        ];
+        let from = [Stage::Preparing, Stage::Running, Stage::Stopping, Stage::Stopped];
         self.moved(slot, &from, Stage::Destroying).await?;
         self.finish_removal(slot).await
     }
@@ -282,8 +266,7 @@ impl SshSandboxes {
 
     async fn prepare(&self, slot: &Slot) -> Result<SandboxState, SshError> {
         self.on_slot(slot, SlotVerb::Prepare).await?;
-        self.moved(slot, &[Stage::Preparing], Stage::Running)
-            .await?;
+        self.moved(slot, &[Stage::Preparing], Stage::Running).await?;
         Ok(SandboxState::Running)
     }
 
@@ -298,10 +281,7 @@ impl SshSandboxes {
         self.forwards.close(slot);
         self.end_processes(slot).await?;
         self.on_slot(slot, SlotVerb::Wipe).await?;
-        let release = Ask::Release {
-            name: &slot.name,
-            from: Stage::Destroying,
-        };
+        let release = Ask::Release { name: &slot.name, from: Stage::Destroying };
         self.hosts.registry(slot.host, &release).await?;
         Ok(SandboxState::Gone)
     }
@@ -344,11 +324,7 @@ impl SshSandboxes {
 
     /// Writes the next stage, on condition of the present one. In whatever other one it is, somebody else went on with it.
     async fn moved(&self, slot: &Slot, from: &[Stage], to: Stage) -> Result<(), SshError> {
-        let ask = Ask::Move {
-            name: &slot.name,
-            from,
-            to,
-        };
+        let ask = Ask::Move { name: &slot.name, from, to };
         let inventory = self.hosts.registry(slot.host, &ask).await?;
         match inventory.entry(&slot.name).map(|entry| entry.stage) {
             Some(stage) if stage == to => Ok(()),
@@ -373,9 +349,7 @@ impl SshSandboxes {
         if entry.stage != Stage::Running {
             return Err(SshError::NotRunning);
         }
-        self.forwards
-            .port(&self.hosts, &self.user(&slot), &slot)
-            .await
+        self.forwards.port(&self.hosts, &self.user(&slot), &slot).await
     }
 
     /// Where the sandbox of this name is, whoever's.
@@ -489,11 +463,7 @@ impl SshSandboxes {
     }
 
     fn host_names(&self) -> Vec<&str> {
-        self.hosts
-            .all()
-            .iter()
-            .map(|host| host.name.as_str())
-            .collect()
+        self.hosts.all().iter().map(|host| host.name.as_str()).collect()
     }
 
     fn is_ours(&self, entry: &Entry) -> bool {
@@ -501,25 +471,16 @@ impl SshSandboxes {
     }
 
     fn foreign(&self, slot: &Slot) -> SshError {
-        SshError::Foreign {
-            host: self.host_name(slot.host).to_owned(),
-            name: slot.name.clone(),
-        }
+        SshError::Foreign { host: self.host_name(slot.host).to_owned(), name: slot.name.clone() }
     }
 
     fn guess(&self, name: &str) -> Option<usize> {
-        let seen = self
-            .last_seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let seen = self.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(name).copied()
     }
 
     fn remember(&self, slot: &Slot) {
-        let mut seen = self
-            .last_seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= LISTED_MAX {
             seen.clear();
         }
@@ -538,8 +499,6 @@ async fn bounded(
 ) -> Result<SandboxState, SshError> {
     match timeout(Duration::from_millis(LIFECYCLE_MS_MAX), call).await {
         Ok(done) => done,
-        Err(_) => Err(SshError::Busy {
-            what: "an SSH host takes longer than it may".to_owned(),
-        }),
+        Err(_) => Err(SshError::Busy { what: "an SSH host takes longer than it may".to_owned() }),
     }
 }

@@ -91,9 +91,8 @@ mod tests {
             (vec![&ours, &taken_in_v6], false),
             (vec![&ours, &theirs_without_inode], false),
         ] {
-            let list: String = std::iter::once(HEAD.to_owned())
-                .chain(lines.into_iter().cloned())
-                .collect();
+            let list: String =
+                std::iter::once(HEAD.to_owned()).chain(lines.into_iter().cloned()).collect();
             assert_eq!(is_answered_by(&list, 21001, 7), answers, "{list}");
         }
     }
@@ -103,11 +102,9 @@ mod tests {
         let ours = line("0100007F:5209", LISTEN, 7, 900);
         // FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, and whatever a kernel adds.
         for state in ["01", "02", "03", "04", "05", "08", "09", "0B", "0C", "0D"] {
-            for address in [
-                "0100007F:5209",
-                "00000000:5209",
-                "0000000000000000FFFF00000100007F:5209",
-            ] {
+            for address in
+                ["0100007F:5209", "00000000:5209", "0000000000000000FFFF00000100007F:5209"]
+            {
                 let taken = |by| format!("{HEAD}{ours}{}", line(address, state, by, 901));
                 assert!(!is_answered_by(&taken(8), 21001, 7), "{state} {address}");
                 assert!(is_answered_by(&taken(7), 21001, 7), "{state} {address}");

@@ -48,13 +48,8 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 5] = [
-        Self::Preparing,
-        Self::Running,
-        Self::Stopping,
-        Self::Stopped,
-        Self::Destroying,
-    ];
+    const ALL: [Self; 5] =
+        [Self::Preparing, Self::Running, Self::Stopping, Self::Stopped, Self::Destroying];
 
     /// The word that ends the file's name.
     pub(super) const fn word(self) -> &'static str {
@@ -149,11 +144,7 @@ impl Inventory {
         let mut head = lines.next()?.strip_prefix("host\t")?.split('\t');
         let slots = head.next()?.parse().ok()?;
         let first_port = head.next()?.parse().ok()?;
-        Some(Self {
-            slots,
-            first_port,
-            entries: lines.filter_map(entry).collect(),
-        })
+        Some(Self { slots, first_port, entries: lines.filter_map(entry).collect() })
     }
 }
 
@@ -185,11 +176,7 @@ pub(super) enum Ask<'a> {
         without: &'a [u16],
     },
     /// Another stage, if it is in one of these.
-    Move {
-        name: &'a str,
-        from: &'a [Stage],
-        to: Stage,
-    },
+    Move { name: &'a str, from: &'a [Stage], to: Stage },
     /// That the slot is free again, if it is in this stage.
     Release { name: &'a str, from: Stage },
 }
@@ -197,21 +184,11 @@ pub(super) enum Ask<'a> {
 impl Ask<'_> {
     fn lines(&self, sandboxes: u16) -> Result<String, SshError> {
         let mut set = format!("max={sandboxes}\n");
-        let words = |stages: &[Stage]| {
-            stages
-                .iter()
-                .map(|s| s.word())
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let words =
+            |stages: &[Stage]| stages.iter().map(|s| s.word()).collect::<Vec<_>>().join(" ");
         let (verb, name) = match self {
             Self::Look => ("look", None),
-            Self::Claim {
-                name,
-                labels,
-                instead_of,
-                without,
-            } => {
+            Self::Claim { name, labels, instead_of, without } => {
                 let without: Vec<String> = without.iter().map(u16::to_string).collect();
                 let _ = writeln!(set, "labels={}", quoted(&json(labels)));
                 let _ = writeln!(set, "instead={}", quoted(&json(instead_of)));
@@ -254,14 +231,7 @@ impl Hosts {
         let settings = &self.all()[host];
         let input = format!("{}{SCRIPT}", ask.lines(settings.sandboxes)?);
         let bounds = (Duration::from_millis(SCRIPT_MS_MAX), BYTES_MAX);
-        let ran = self
-            .run(
-                (host, &settings.user),
-                "exec sh",
-                input.into_bytes(),
-                bounds,
-            )
-            .await?;
+        let ran = self.run((host, &settings.user), "exec sh", input.into_bytes(), bounds).await?;
         let name = &settings.name;
         match ran.code {
             Some(0) => {}
@@ -284,22 +254,18 @@ impl Hosts {
 pub(super) fn failed(host: &str, ran: &Ran) -> SshError {
     let host = host.to_owned();
     match ran.code {
-        Some(LOCKED) => SshError::Busy {
-            what: format!("the registry of the SSH host {host} is in use"),
-        },
-        Some(NOT_SET_UP) => SshError::NotSetUp {
-            host,
-            what: "it has no registry or no such slot".to_owned(),
-        },
+        Some(LOCKED) => {
+            SshError::Busy { what: format!("the registry of the SSH host {host} is in use") }
+        }
+        Some(NOT_SET_UP) => {
+            SshError::NotSetUp { host, what: "it has no registry or no such slot".to_owned() }
+        }
         Some(NO_DIRECTORY) => SshError::DirectoryGone { host },
         code => {
             let words = String::from_utf8_lossy(&ran.err);
             let words: String = words.trim().chars().take(MESSAGE_CHARS_MAX).collect();
             let status = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
-            SshError::Failed {
-                host,
-                what: format!("status {status}: {words}"),
-            }
+            SshError::Failed { host, what: format!("status {status}: {words}") }
         }
     }
 }
@@ -336,12 +302,7 @@ mod tests {
     #[test]
     fn a_name_or_label_never_ends_its_word_in_a_script() {
         let labels = BTreeMap::from([("a".to_owned(), "it's $(reboot)".to_owned())]);
-        let ask = |name| Ask::Claim {
-            name,
-            labels: &labels,
-            instead_of: &[],
-            without: &[1, 2],
-        };
+        let ask = |name| Ask::Claim { name, labels: &labels, instead_of: &[], without: &[1, 2] };
         assert_eq!(
             ask("bobbin-dev-g1").lines(4).unwrap(),
             "max=4\nlabels='{\"a\":\"it'\\''s $(reboot)\"}'\ninstead='[]'\nwithout='1 2'\nverb=claim\nname=bobbin-dev-g1\n"

@@ -76,12 +76,7 @@ impl SshSandboxes {
             let number = parts.next()?.parse().ok()?;
             let port = parts.next()?.parse().ok()?;
             let host = self.hosts.all().iter().position(|one| one.name == host)?;
-            Some(Slot {
-                host,
-                number,
-                port,
-                name: found.name.clone(),
-            })
+            Some(Slot { host, number, port, name: found.name.clone() })
         };
         read().ok_or(SshError::NotFound)
     }
@@ -184,10 +179,7 @@ impl Provider for SshSandboxes {
 
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint> {
         let reached = self.reached(name, port).await.map_err(SshError::told)?;
-        Ok(Endpoint {
-            url: format!("{BASE}:{reached}"),
-            headers: Vec::new(),
-        })
+        Ok(Endpoint { url: format!("{BASE}:{reached}"), headers: Vec::new() })
     }
 
     async fn exec(
@@ -253,7 +245,5 @@ fn seen(seen: Result<SandboxState, SshError>) -> Observed {
 }
 
 fn no_snapshots() -> SshError {
-    SshError::Invalid {
-        what: NO_SNAPSHOTS.to_owned(),
-    }
+    SshError::Invalid { what: NO_SNAPSHOTS.to_owned() }
 }

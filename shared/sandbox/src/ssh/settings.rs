@@ -60,10 +60,7 @@ pub struct SshSettings {
 
 impl SshSettings {
     pub(super) fn stack(&self) -> Stack<'_> {
-        Stack {
-            name: &self.stack,
-            id: &self.stack_id,
-        }
+        Stack { name: &self.stack, id: &self.stack_id }
     }
 }
 
@@ -75,10 +72,7 @@ impl SshHost {
     pub(super) fn pinned(&self) -> Result<PublicKey, String> {
         let read = PublicKey::from_openssh(self.host_key.trim()).ok();
         let is_spoken = |key: &PublicKey| {
-            matches!(
-                key.algorithm(),
-                Algorithm::Ed25519 | Algorithm::Ecdsa { .. }
-            )
+            matches!(key.algorithm(), Algorithm::Ed25519 | Algorithm::Ecdsa { .. })
         };
         read.filter(is_spoken).ok_or_else(|| {
             format!(
@@ -91,10 +85,8 @@ impl SshHost {
     /// What tells it from other machines, whatever it is called and wherever it is reached.
     pub(super) fn identity(&self) -> String {
         let key = self.pinned();
-        let key = key.map_or_else(
-            |_| self.name.clone(),
-            |key| key.fingerprint(HashAlg::Sha256).to_string(),
-        );
+        let key = key
+            .map_or_else(|_| self.name.clone(), |key| key.fingerprint(HashAlg::Sha256).to_string());
         format!("{}@{key}", self.user)
     }
 
@@ -114,9 +106,7 @@ impl SshHost {
             return Some(format!("ssh_hosts: {name} needs an address and a port"));
         }
         if !(1..=SANDBOXES_MAX).contains(&self.sandboxes) {
-            return Some(format!(
-                "ssh_hosts: sandboxes of {name} has to be 1 to {SANDBOXES_MAX}"
-            ));
+            return Some(format!("ssh_hosts: sandboxes of {name} has to be 1 to {SANDBOXES_MAX}"));
         }
         self.pinned().err()
     }
@@ -145,10 +135,8 @@ pub(super) fn checked(hosts: &[SshHost]) -> Result<(), String> {
         return Err(wrong);
     }
     let names: BTreeSet<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
-    let places: BTreeSet<_> = hosts
-        .iter()
-        .map(|host| (&host.address, host.port, &host.user))
-        .collect();
+    let places: BTreeSet<_> =
+        hosts.iter().map(|host| (&host.address, host.port, &host.user)).collect();
     if names.len() < hosts.len() || places.len() < hosts.len() {
         return Err("ssh_hosts names a host twice".to_owned());
     }
@@ -180,10 +168,8 @@ mod tests {
         let one = host("one", r#","sandboxes":8"#);
         let two = host("two", r#","sandboxes":2,"port":2222,"user":"agents""#);
         let read = hosts_of(&format!("[{one},{two}]")).unwrap();
-        let told: Vec<_> = read
-            .iter()
-            .map(|host| (host.name.as_str(), host.port, host.user.as_str()))
-            .collect();
+        let told: Vec<_> =
+            read.iter().map(|host| (host.name.as_str(), host.port, host.user.as_str())).collect();
         assert_eq!(told, [("one", 22, "bobbin"), ("two", 2222, "agents")]);
     }
 
@@ -194,30 +180,15 @@ mod tests {
             ("[]".to_owned(), "1 to 16 hosts"),
             ("{}".to_owned(), "ssh_hosts cannot be read"),
             (format!("[{good},{good}]"), "names a host twice"),
-            (
-                format!("[{}]", host("one", r#","sandboxes":0"#)),
-                "1 to 250",
-            ),
-            (
-                format!("[{}]", host("one", "")),
-                "missing field `sandboxes`",
-            ),
-            (
-                format!("[{}]", host("a b", r#","sandboxes":1"#)),
-                "small letters",
-            ),
-            (
-                format!("[{}]", host("a", r#","sandboxes":1,"user":"$(x)""#)),
-                "small letters",
-            ),
+            (format!("[{}]", host("one", r#","sandboxes":0"#)), "1 to 250"),
+            (format!("[{}]", host("one", "")), "missing field `sandboxes`"),
+            (format!("[{}]", host("a b", r#","sandboxes":1"#)), "small letters"),
+            (format!("[{}]", host("a", r#","sandboxes":1,"user":"$(x)""#)), "small letters"),
             (
                 format!("[{}]", good.replace("ssh-ed25519 AAAA", "ssh-ed25519 BBBB")),
                 "ssh_host_ed25519_key.pub",
             ),
-            (
-                format!("[{}]", host("a", r#","sandboxes":1,"colour":"red""#)),
-                "colour",
-            ),
+            (format!("[{}]", host("a", r#","sandboxes":1,"colour":"red""#)), "colour"),
         ] {
             let error = hosts_of(&json).unwrap_err();
             assert!(error.contains(says), "{json}: {error}");

@@ -58,9 +58,7 @@ pub fn setup_script(setup: &HostSetup) -> Result<String, String> {
             && digits.bytes().all(|c| c.is_ascii_digit())
     };
     if !memory.is_empty() && !is_size(memory) {
-        return Err(format!(
-            "the memory {memory:?} has to be a number with K, M, G or T"
-        ));
+        return Err(format!("the memory {memory:?} has to be a number with K, M, G or T"));
     }
     let cpu = setup.cpu_percent.map(|percent| format!("{percent}%"));
     let head = format!(

@@ -25,8 +25,7 @@ impl VercelSandboxes {
         let mut body = CreateSandbox::new(&self.made(), key, generation);
         if !spec.secrets.is_empty() {
             body.network_policy = Some(self.policy(spec.secrets)?);
-            body.tags
-                .insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
+            body.tags.insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
         }
         if let Some(name) = spec.snapshot {
             match self.kept(name).await {
@@ -60,8 +59,7 @@ impl VercelSandboxes {
             // A taken name, a lost answer, a failure: the sandbox may be there.
             Err(error) => {
                 let otherwise = error.failure();
-                self.made_before(&body.name, key, generation, otherwise)
-                    .await
+                self.made_before(&body.name, key, generation, otherwise).await
             }
         }
     }
@@ -169,9 +167,7 @@ impl VercelSandboxes {
 /// The time of this machine, in milliseconds since 1970: a clock that is off by seconds makes no difference here.
 fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_millis()).unwrap_or(Ms::MAX)
-    })
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(Ms::MAX))
 }
 
 fn lost() -> Failure {

@@ -15,11 +15,8 @@ use crate::provider::{HostedSecret, Placeholder};
 /// Hexadecimal digits of what stands for a key.
 const PLACEHOLDER_DIGITS: usize = 32;
 /// Headers in which providers of models take a key, and what stands before it there.
-const KEY_HEADERS: [(&str, &str); 3] = [
-    ("authorization", "Bearer "),
-    ("x-api-key", ""),
-    ("x-goog-api-key", ""),
-];
+const KEY_HEADERS: [(&str, &str); 3] =
+    [("authorization", "Bearer "), ("x-api-key", ""), ("x-goog-api-key", "")];
 /// Every host that no rule is for.
 const ANYWHERE: &str = "*";
 
@@ -100,10 +97,7 @@ mod tests {
 
     #[test]
     fn a_key_comes_in_only_where_what_stands_for_it_was_sent() {
-        let dev = Stack {
-            name: "dev",
-            id: "a",
-        };
+        let dev = Stack { name: "dev", id: "a" };
         let (placeholder, held) = HeldSecret::of(dev, &secret(None));
         let policy = serde_json::to_value(NetworkPolicy::of([&held])).expect("JSON");
         let text = &placeholder.text;
@@ -127,11 +121,7 @@ mod tests {
 
     #[test]
     fn what_stands_for_a_key_is_the_stacks_and_the_tenants_own() {
-        let text = |id, owner| {
-            HeldSecret::of(Stack { name: "dev", id }, &secret(owner))
-                .0
-                .text
-        };
+        let text = |id, owner| HeldSecret::of(Stack { name: "dev", id }, &secret(owner)).0.text;
         assert_eq!(text("a", None), text("a", None));
         assert_ne!(text("a", None), text("b", None));
         assert_ne!(text("a", None), text("a", Some(Tenant::discord("1"))));

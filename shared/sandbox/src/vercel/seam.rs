@@ -48,10 +48,7 @@ pub struct VercelSettings {
 
 impl VercelSettings {
     pub(super) fn stack(&self) -> Stack<'_> {
-        Stack {
-            name: &self.stack,
-            id: &self.stack_id,
-        }
+        Stack { name: &self.stack, id: &self.stack_id }
     }
 }
 
@@ -67,9 +64,7 @@ pub struct VercelSandboxes {
 
 impl fmt::Debug for VercelSandboxes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VercelSandboxes")
-            .field("client", &self.client)
-            .finish_non_exhaustive()
+        f.debug_struct("VercelSandboxes").field("client", &self.client).finish_non_exhaustive()
     }
 }
 
@@ -183,9 +178,7 @@ impl VercelSandboxes {
 
 /// Which keys these are, without saying them.
 fn version(secrets: &[HeldSecret]) -> String {
-    let each = secrets
-        .iter()
-        .flat_map(|one| [one.placeholder.as_str(), one.version.as_str()]);
+    let each = secrets.iter().flat_map(|one| [one.placeholder.as_str(), one.version.as_str()]);
     digest(&each.collect::<Vec<_>>())
 }
 

@@ -106,11 +106,7 @@ impl VercelSandboxes {
             let name = SnapshotName::parse(stack, &told.name)?;
             let state = super::types::state_of(&told.status);
             let state = kept_as(&told, &state);
-            Some(Snapshot {
-                name,
-                state,
-                gib: None,
-            })
+            Some(Snapshot { name, state, gib: None })
         };
         let mut ours: Vec<Snapshot> = listed.into_iter().filter_map(ours).collect();
         ours.sort_by_key(|one| std::cmp::Reverse(one.name.at_ms()));
@@ -128,12 +124,10 @@ impl VercelSandboxes {
 fn kept_as(keeper: &Sandbox, state: &SandboxState) -> SnapshotState {
     match state {
         SandboxState::Stopped if keeper.current_snapshot_id.is_some() => SnapshotState::Ready,
-        SandboxState::Stopped => SnapshotState::Failed {
-            reason: "the provider kept no disk of it".to_owned(),
-        },
-        SandboxState::Broken { reason, .. } => SnapshotState::Failed {
-            reason: reason.clone(),
-        },
+        SandboxState::Stopped => {
+            SnapshotState::Failed { reason: "the provider kept no disk of it".to_owned() }
+        }
+        SandboxState::Broken { reason, .. } => SnapshotState::Failed { reason: reason.clone() },
         SandboxState::Gone => SnapshotState::Absent,
         SandboxState::Provisioning | SandboxState::Running | SandboxState::Busy => {
             SnapshotState::Underway

@@ -91,10 +91,7 @@ pub struct Route {
 impl From<&Route> for Endpoint {
     fn from(route: &Route) -> Self {
         let address = route.url.split('?').next().unwrap_or_default();
-        Self {
-            url: address.trim_end_matches('/').to_owned(),
-            headers: Vec::new(),
-        }
+        Self { url: address.trim_end_matches('/').to_owned(), headers: Vec::new() }
     }
 }
 
@@ -271,10 +268,7 @@ impl CreateSandbox {
             persistent: true,
             tags,
             snapshot_expiration: 0,
-            keep_last_snapshots: KeepLastSnapshots {
-                count: KEPT_SNAPSHOTS,
-                expiration: 0,
-            },
+            keep_last_snapshots: KeepLastSnapshots { count: KEPT_SNAPSHOTS, expiration: 0 },
             network_policy: None,
         }
     }
@@ -297,10 +291,7 @@ impl CreateSandbox {
             persistent: true,
             tags: of.tags.clone(),
             snapshot_expiration: 0,
-            keep_last_snapshots: KeepLastSnapshots {
-                count: KEPT_SNAPSHOTS,
-                expiration: 0,
-            },
+            keep_last_snapshots: KeepLastSnapshots { count: KEPT_SNAPSHOTS, expiration: 0 },
             network_policy: None,
         }
         .on_snapshot(snapshot)
@@ -308,13 +299,7 @@ impl CreateSandbox {
 
     /// The same with the disk of a snapshot. An image would be refused beside it.
     pub(super) fn on_snapshot(self, id: &str) -> Self {
-        Self {
-            image: None,
-            source: Some(Source::Snapshot {
-                snapshot_id: id.to_owned(),
-            }),
-            ..self
-        }
+        Self { image: None, source: Some(Source::Snapshot { snapshot_id: id.to_owned() }), ..self }
     }
 }
 
@@ -403,11 +388,7 @@ mod tests {
             assert_eq!(state_of(status), state, "{status}");
         }
         for status in ["failed", "aborted"] {
-            let SandboxState::Broken {
-                recoverable,
-                reason,
-            } = state_of(status)
-            else {
+            let SandboxState::Broken { recoverable, reason } = state_of(status) else {
                 panic!("{status}");
             };
             assert!(recoverable && reason.ends_with(status));
@@ -435,10 +416,7 @@ mod tests {
 
     #[test]
     fn a_sandbox_that_keeps_a_snapshot_is_told_by_its_name() {
-        let dev = Stack {
-            name: "dev",
-            id: "a",
-        };
+        let dev = Stack { name: "dev", id: "a" };
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let name = SnapshotName::new(dev, &key, 3, 1_700_000_000_123);
         assert!(is_keeper(&name.to_string()));

@@ -105,19 +105,12 @@ impl Account {
             client: client(),
             state: Mutex::default(),
         });
-        let router = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&inner));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&inner));
         let listener = runtime().block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listener = listener.map_err(|e| e.to_string())?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         runtime().spawn(async move { axum::serve(listener, router).await });
-        Ok(Self {
-            address,
-            inner,
-            _many: many,
-            _folder: folder,
-        })
+        Ok(Self { address, inner, _many: many, _folder: folder })
     }
 
     /// The value of `AWS_ENDPOINT_URL`.
@@ -231,9 +224,7 @@ impl Inner {
         let asked: Value = serde_json::from_slice(body).unwrap_or_default();
         let batch = asked["Entries"].as_array();
         let all = batch.map_or(std::slice::from_ref(&asked), Vec::as_slice);
-        let ids = all
-            .iter()
-            .filter_map(|one| one["MessageDeduplicationId"].as_str());
+        let ids = all.iter().filter_map(|one| one["MessageDeduplicationId"].as_str());
         let messages = &mut self.lock().asked.messages;
         messages.extend(ids.map(str::to_owned));
     }

@@ -37,9 +37,7 @@ impl Application {
 
     #[must_use]
     pub fn id(&self) -> &str {
-        self.interaction["application_id"]
-            .as_str()
-            .unwrap_or_default()
+        self.interaction["application_id"].as_str().unwrap_or_default()
     }
 
     /// The guild in which the command is given.

@@ -127,12 +127,7 @@ impl Report {
         }
         table.push_str("\n| Figure | Program | Median | Quartiles | Unit | Runs | Goal |\n|---|---|---:|---:|---|---:|---|\n");
         for line in &self.lines {
-            let Spread {
-                runs,
-                low,
-                median,
-                high,
-            } = line.spread;
+            let Spread { runs, low, median, high } = line.spread;
             let goal = match line.goal {
                 Some(goal) if median <= goal => format!("≤ {}: met", number(goal)),
                 Some(goal) => format!("≤ {}: missed", number(goal)),

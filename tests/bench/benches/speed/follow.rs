@@ -82,10 +82,7 @@ fn one(
     let cpu = running.cpu().map_err(wrong)?.saturating_sub(before);
     let (told, bytes) = harness.relays.told();
     if told - told_before < EVENTS {
-        return Err(format!(
-            "of {EVENTS} events the worker was told {}",
-            told - told_before
-        ));
+        return Err(format!("of {EVENTS} events the worker was told {}", told - told_before));
     }
     let calls = harness.relays.recorded().calls;
     let named = |name: &'static str| calls.iter().filter(move |call| call.name == name);
@@ -107,34 +104,20 @@ fn tell(report: &mut Report, followed: &[Followed]) {
         single(report, figure, unit, &of(value), None);
     };
     line("follow: events", "", &|_| EVENTS as f64);
-    line("follow: bytes of the stream", "MB", &|one| {
-        one.bytes as f64 / 1e6
-    });
-    line("follow: time of the run", "s", &|one| {
-        one.took.as_secs_f64()
-    });
+    line("follow: bytes of the stream", "MB", &|one| one.bytes as f64 / 1e6);
+    line("follow: time of the run", "s", &|one| one.took.as_secs_f64());
     // The last part ends with the run.
     for point in 0..POINTS as usize - 1 {
         let figure = format!("follow: memory after {} % of the events", (point + 1) * 10);
-        line(&figure, "MiB", &|one| {
-            one.held.get(point).copied().unwrap_or(one.peak)
-        });
+        line(&figure, "MiB", &|one| one.held.get(point).copied().unwrap_or(one.peak));
     }
     line("follow: growth from 10 % to 90 %", "MiB", &|one| {
         one.held.last().unwrap_or(&0.0) - one.held.first().unwrap_or(&0.0)
     });
-    line(
-        "follow: peak memory, the end of the turn included",
-        "MiB",
-        &|one| one.peak,
-    );
-    line("follow: bytes of messages read", "MB", &|one| {
-        one.read as f64 / 1e6
-    });
+    line("follow: peak memory, the end of the turn included", "MiB", &|one| one.peak);
+    line("follow: bytes of messages read", "MB", &|one| one.read as f64 / 1e6);
     line("follow: CPU of the run", "s", &|one| one.cpu.as_secs_f64());
-    line("follow: CPU an event", "µs", &|one| {
-        one.cpu.as_secs_f64() * 1e6 / EVENTS as f64
-    });
+    line("follow: CPU an event", "µs", &|one| one.cpu.as_secs_f64() * 1e6 / EVENTS as f64);
     line("follow: edits of the card", "", &|one| one.edits as f64);
     let share = |one: &Followed| {
         let bound = one.took.as_secs_f64() / EDIT_EVERY.as_secs_f64() + FURTHER_EDITS;

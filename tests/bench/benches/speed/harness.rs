@@ -199,10 +199,7 @@ impl Harness {
     pub fn taken(&self, name: &str) -> Result<u64, String> {
         let calls = self.relays.recorded().calls;
         match calls.iter().find(|call| call.status != 200) {
-            Some(refused) => Err(format!(
-                "{} was answered with {}",
-                refused.name, refused.status
-            )),
+            Some(refused) => Err(format!("{} was answered with {}", refused.name, refused.status)),
             None => Ok(calls.iter().filter(|call| call.name == name).count() as u64),
         }
     }
@@ -213,17 +210,12 @@ impl Harness {
     /// What Discord said.
     pub fn thread(&self) -> Result<String, String> {
         let ready = &self.world.ready;
-        let url = format!(
-            "{}/channels/{}/threads",
-            ready.discord_api, ready.discord_channel_id
-        );
+        let url = format!("{}/channels/{}/threads", ready.discord_api, ready.discord_channel_id);
         let authorization = format!("Bot {}", ready.discord_bot_token);
         let thread = json!({"name": "a thread of the bench", "type": 11});
         let made = runtime().block_on(async {
             let client = http::client();
-            http::call(&client, Method::POST, &url, &authorization, &thread)
-                .await?
-                .ok()
+            http::call(&client, Method::POST, &url, &authorization, &thread).await?.ok()
         })?;
         let id = made["id"].as_str().ok_or("the thread has no id")?;
         Ok(self.world.discord.thread(id)?.key.to_string())
@@ -286,9 +278,7 @@ impl Harness {
         aws.call("sqs", "AmazonSQS.SendMessage", &send).await?;
         let receive = json!({"QueueUrl": queue, "MessageSystemAttributeNames": ["All"]});
         loop {
-            let received = aws
-                .call("sqs", "AmazonSQS.ReceiveMessage", &receive)
-                .await?;
+            let received = aws.call("sqs", "AmazonSQS.ReceiveMessage", &receive).await?;
             let received = &received["Messages"][0];
             let receipt = received["ReceiptHandle"].clone();
             if received["Attributes"]["MessageDeduplicationId"] == id {
@@ -311,10 +301,7 @@ impl Harness {
     async fn delete(&self, receipt: &Value) -> Result<(), String> {
         let queue = &self.world.deployment.messages_queue_url;
         let delete = json!({"QueueUrl": queue, "ReceiptHandle": receipt});
-        let deleted = self
-            .world
-            .aws
-            .call("sqs", "AmazonSQS.DeleteMessage", &delete);
+        let deleted = self.world.aws.call("sqs", "AmazonSQS.DeleteMessage", &delete);
         deleted.await.map(drop)
     }
 }
@@ -383,10 +370,7 @@ fn environment(
         ("AWS_CA_BUNDLE", authority.clone()),
         ("NODE_EXTRA_CA_CERTS", authority),
         // The peer need not write a warning about the age of its Node.
-        (
-            "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED",
-            "true".to_owned(),
-        ),
+        ("AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED", "true".to_owned()),
         ("PATH", "/usr/bin:/bin".to_owned()),
         ("STACK", STACK.to_owned()),
         ("STACK_ID", STACK_ID.to_owned()),
@@ -395,19 +379,13 @@ fn environment(
         ("CONTROL_QUEUE_URL", queue("Control")),
         ("MESSAGES_DEAD_QUEUE_URL", queue("MessagesDead")),
         ("CONTROL_DEAD_QUEUE_URL", queue("ControlDead")),
-        (
-            "WAKES_DEAD_QUEUE_URL",
-            format!("{endpoint}/{ACCOUNT}/{}", named("WakesDead")),
-        ),
+        ("WAKES_DEAD_QUEUE_URL", format!("{endpoint}/{ACCOUNT}/{}", named("WakesDead"))),
         ("INGRESS_SECRET_ID", named("IngressSecret")),
         ("WORKER_SECRET_ID", named("WorkerSecret")),
         ("PROVIDER_SECRET_ID", named("ProviderSecret")),
         ("STACK_KEY_ID", named("StackKey")),
         ("SCHEDULE_GROUP", named("Wakes")),
-        (
-            "SCHEDULE_ROLE_ARN",
-            format!("arn:aws:iam::{ACCOUNT}:role/bench"),
-        ),
+        ("SCHEDULE_ROLE_ARN", format!("arn:aws:iam::{ACCOUNT}:role/bench")),
         ("MESSAGES_QUEUE_ARN", arn("sqs", &fifo("Messages"))),
         ("SCHEDULE_DEAD_QUEUE_ARN", arn("sqs", &named("WakesDead"))),
         ("DISCORD_APPLICATION_ID", application.id().to_owned()),

@@ -109,9 +109,8 @@ pub fn warm(report: &mut Report, runs: u64) -> Result<(), String> {
             let (mut took, mut cpu) = (Vec::new(), Duration::ZERO);
             while (took.len() as u64) < count {
                 let some = (count - took.len() as u64).min(REQUESTS_AT_ONCE);
-                let events: Vec<_> = (number..number + some)
-                    .map(|number| application.event(number))
-                    .collect();
+                let events: Vec<_> =
+                    (number..number + some).map(|number| application.event(number)).collect();
                 number += some;
                 let before = running.cpu().map_err(|e| wrong(e.to_string()))?;
                 let answers = events.into_iter().map(|event| running.invoke(event));
@@ -165,10 +164,7 @@ fn check(harness: &Harness, answers: &[&Invoked]) -> Result<(), String> {
 /// One sample for each program.
 #[must_use]
 pub fn samples(programs: &[Program]) -> Vec<Sample> {
-    let of = |program: &Program| Sample {
-        program: program.name.clone(),
-        values: Vec::new(),
-    };
+    let of = |program: &Program| Sample { program: program.name.clone(), values: Vec::new() };
     programs.iter().map(of).collect()
 }
 

@@ -79,12 +79,7 @@ impl Machine {
              chmod 755 /usr/local/bin/opencode",
             bin.display()
         ));
-        Ok(Self {
-            host,
-            key,
-            at,
-            there,
-        })
+        Ok(Self { host, key, at, there })
     }
 
     /// The port of its sshd.
@@ -96,14 +91,7 @@ impl Machine {
     /// As the setting `ssh_hosts` has it, reached at this port.
     #[must_use]
     pub fn settings(&self, port: u16) -> serde_json::Value {
-        let SshHost {
-            name,
-            address,
-            host_key,
-            user,
-            sandboxes,
-            ..
-        } = self.host.settings();
+        let SshHost { name, address, host_key, user, sandboxes, .. } = self.host.settings();
         serde_json::json!({
             "name": name, "address": address, "port": port, "host_key": host_key, "user": user, "sandboxes": sandboxes,
         })
@@ -121,12 +109,8 @@ impl Machine {
         let log = self.host.log();
         let from = format!(" port {port} ");
         let mut lines = log.lines().filter(|line| line.contains(&from));
-        let login = lines.find_map(|line| {
-            line.split_once("Accepted publickey for ")?
-                .1
-                .split(' ')
-                .next()
-        });
+        let login =
+            lines.find_map(|line| line.split_once("Accepted publickey for ")?.1.split(' ').next());
         format!("SSH as {}", login.unwrap_or("nobody yet"))
     }
 

@@ -77,16 +77,10 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<(), String> {
     // Cargo passes `--bench` to whatever it runs as a bench.
-    let wanted: Vec<String> = env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
+    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let known = PARTS.map(|(name, _)| name);
     if let Some(strange) = wanted.iter().find(|word| !known.contains(&word.as_str())) {
-        return Err(format!(
-            "there is no part {strange:?}; there are: {}",
-            known.join(", ")
-        ));
+        return Err(format!("there is no part {strange:?}; there are: {}", known.join(", ")));
     }
     let runs = env::var("BOBBIN_BENCH_RUNS").ok();
     let runs: u64 = match runs.map(|runs| runs.parse()) {

@@ -75,12 +75,7 @@ impl Program {
         let before = cpu_of_ended()?;
         let started = Instant::now();
         let child = command.spawn()?;
-        Ok(Running {
-            started,
-            api,
-            child,
-            before,
-        })
+        Ok(Running { started, api, child, before })
     }
 }
 
@@ -192,8 +187,7 @@ fn status_bytes(pid: u32, name: &str) -> io::Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
     let kib: Option<u64> = kib.and_then(|kib| kib.parse().ok());
-    kib.map(|kib| kib * 1024)
-        .ok_or_else(|| io::Error::other(format!("no {name}")))
+    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("no {name}")))
 }
 
 /// CPU of a process's threads so far.

@@ -52,21 +52,15 @@ fn build(profile: &str, packages: &[String]) -> Result<PathBuf, String> {
     let target = target()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command
-        .current_dir(root())
-        .args(["build", "--profile", profile, "--target-dir"])
-        .arg(&target);
+    command.current_dir(root()).args(["build", "--profile", profile, "--target-dir"]).arg(&target);
     for package in packages {
         command.args(["-p", package]);
     }
     // What Cargo tells this program about its own package would be news to build scripts (ring's looks at it), and
     // everything would be built anew each time.
     for (name, _) in env::vars_os() {
-        let is_of_package = |name: &str| {
-            ["CARGO_PKG_", "CARGO_MANIFEST_"]
-                .iter()
-                .any(|of| name.starts_with(of))
-        };
+        let is_of_package =
+            |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.starts_with(of));
         if name.to_str().is_some_and(is_of_package) {
             command.env_remove(name);
         }
@@ -92,12 +86,7 @@ pub fn peer() -> Result<Option<(PathBuf, String)>, String> {
         read(&source) == read(&folder)
     };
     let is_fetched = is_same("package-lock.json") && folder.join("node_modules").is_dir();
-    for name in [
-        "package.json",
-        "package-lock.json",
-        "function.mjs",
-        "handler.mjs",
-    ] {
+    for name in ["package.json", "package-lock.json", "function.mjs", "handler.mjs"] {
         fs::copy(source.join(name), folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
     }
     let npm = |arguments: &[&str]| {
@@ -130,10 +119,8 @@ pub fn on_path(name: &str) -> Result<PathBuf, String> {
 pub fn sizes(file: &Path, name: &str) -> Result<(u64, u64), String> {
     let content = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
-    let packed = packed
-        .write_all(&content)
-        .and_then(|()| packed.finish())
-        .map_err(|e| e.to_string())?;
+    let packed =
+        packed.write_all(&content).and_then(|()| packed.finish()).map_err(|e| e.to_string())?;
     let zip = packed.len() as u64 + ZIP_BYTES + 2 * name.len() as u64;
     Ok((content.len() as u64, zip))
 }
@@ -154,10 +141,7 @@ pub fn picture(name: &str, content: &str) -> Result<(), String> {
 pub fn target() -> Result<PathBuf, String> {
     let own = env::current_exe().map_err(|e| e.to_string())?;
     // It lies there as `release/deps/speed-…`.
-    own.ancestors()
-        .nth(3)
-        .map(Path::to_owned)
-        .ok_or_else(|| "run it with cargo bench".to_owned())
+    own.ancestors().nth(3).map(Path::to_owned).ok_or_else(|| "run it with cargo bench".to_owned())
 }
 
 /// The folder of the workspace.

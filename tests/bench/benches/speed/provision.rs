@@ -141,9 +141,7 @@ impl Course<'_> {
         *self.number += 1;
         let work = json!({"work": "operate", "want": want});
         let message = (thread, *self.number, &work);
-        let done = self
-            .harness
-            .work(&mut self.running, message, POLL, |_| Ok(()));
+        let done = self.harness.work(&mut self.running, message, POLL, |_| Ok(()));
         done.map(drop)
     }
 
@@ -218,26 +216,11 @@ fn tell(report: &mut Report, of: &str, all: &[Measured]) -> Result<(), String> {
     let cpu: Vec<f64> = all.iter().map(|(_, cpu)| ms(*cpu)).collect();
     let figures = [
         ("message to prompt sent", "ms", share(|it| it.whole), None),
-        (
-            "of that the provider's",
-            "ms",
-            share(|it| it.provider),
-            None,
-        ),
+        ("of that the provider's", "ms", share(|it| it.provider), None),
         ("of that the agent's", "ms", share(|it| it.agent), None),
-        (
-            "of that ours",
-            "ms",
-            share(|it| it.ours),
-            Some(OURS_MS_GOAL),
-        ),
+        ("of that ours", "ms", share(|it| it.ours), Some(OURS_MS_GOAL)),
         ("CPU of the worker until then", "ms", cpu, None),
-        (
-            "round trips one after another until the prompt is sent",
-            "",
-            trips,
-            None,
-        ),
+        ("round trips one after another until the prompt is sent", "", trips, None),
         ("of them those to AWS and the chat", "", around, None),
     ];
     for (figure, unit, values, goal) in figures {
@@ -273,20 +256,13 @@ fn draw(title: &str, file: &str, all: &[Measured]) -> Result<(), String> {
             bar(&call.name, call.peer as usize, span, row.contains(&index))
         })
         .collect();
-    let making = one
-        .making()
-        .map(|span| bar("the sandbox comes up", BOOT_GROUP, span, true));
+    let making = one.making().map(|span| bar("the sandbox comes up", BOOT_GROUP, span, true));
     bars.extend(making);
     bars.push(bar("the agent's server starts", BOOT_GROUP, one.boot, true));
     bars.sort_by(|one, other| one.from_ms.total_cmp(&other.from_ms));
     let mut groups = Peer::ALL.map(|peer| peer.word().to_owned()).to_vec();
     groups.push("waited for".to_owned());
-    let Shares {
-        provider,
-        agent,
-        ours,
-        ..
-    } = shares;
+    let Shares { provider, agent, ours, .. } = shares;
     let picture = Picture {
         title: title.to_owned(),
         notes: vec![

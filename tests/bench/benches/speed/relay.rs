@@ -122,9 +122,7 @@ impl Relays {
     /// Without the right to be somebody else, or without the port.
     pub fn open_as(self: &Arc<Self>, user: u32, at: u16, there: u16) -> io::Result<Door> {
         let way = self.way(Peer::Agent, &format!("127.0.0.1:{there}"), at);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (open, closed) = oneshot::channel();
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
@@ -171,12 +169,7 @@ impl Relays {
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
         let port = far.local_addr()?.port();
-        let wired = Arc::new(Wired {
-            peer,
-            port,
-            named,
-            wire,
-        });
+        let wired = Arc::new(Wired { peer, port, named, wire });
         self.lock().opened.push(peer);
         self.wired().push(Arc::clone(&wired));
         let wire = || wired.wire.lock().unwrap_or_else(PoisonError::into_inner);

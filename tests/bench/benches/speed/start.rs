@@ -142,10 +142,7 @@ fn compare(report: &mut Report, figure: &str, unit: &'static str, samples: Vec<S
 fn size(report: &mut Report, name: &str, file: &Path, deployed: &str) -> Result<(), String> {
     let (bytes, zip) = programs::sizes(file, deployed)?;
     for (figure, bytes) in [(PROGRAM, bytes), ("size: zip", zip)] {
-        let sample = Sample {
-            program: name.to_owned(),
-            values: vec![bytes as f64 / 1e6],
-        };
+        let sample = Sample { program: name.to_owned(), values: vec![bytes as f64 / 1e6] };
         report.add(figure, "MB", &[sample], "", &[]);
         if name == OURS && figure == PROGRAM {
             report.at_most(OURS, PROGRAM_MB_MAX);

@@ -88,10 +88,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         Err(_) => SESSIONS,
         Ok(Ok(most)) if most >= 100 * DUE => most,
         Ok(_) => {
-            return Err(format!(
-                "BOBBIN_BENCH_SESSIONS must be a number from {}",
-                100 * DUE
-            ));
+            return Err(format!("BOBBIN_BENCH_SESSIONS must be a number from {}", 100 * DUE));
         }
     };
     let runs = runs.div_ceil(SHARE);
@@ -102,30 +99,14 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
     let threads = (0..LISTED).map(|number| (tenant.clone(), thread(number)));
     let account = Account::start(&harness, table.ready.address, threads)?;
     let program = harness.ours("sweeper")?;
-    let place = Setup {
-        account: &account,
-        program: &program,
-        runs,
-    };
+    let place = Setup { account: &account, program: &program, runs };
 
-    let due = Condition {
-        what: "1,000 due",
-        messages: Some(DUE),
-        ..NOTHING
-    };
+    let due = Condition { what: "1,000 due", messages: Some(DUE), ..NOTHING };
     let conditions = [
         NOTHING,
         due,
-        Condition {
-            what: "1,000 due, 5 ms a call",
-            answer_after: NETWORK,
-            ..due
-        },
-        Condition {
-            what: "nothing due, 1,000 sandboxes",
-            listed: LISTED,
-            ..NOTHING
-        },
+        Condition { what: "1,000 due, 5 ms a call", answer_after: NETWORK, ..due },
+        Condition { what: "nothing due, 1,000 sandboxes", listed: LISTED, ..NOTHING },
         Condition {
             what: "nothing due, 1,000 sandboxes, 5 ms a call",
             listed: LISTED,
@@ -140,10 +121,7 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
             ..NOTHING
         },
     ];
-    let mut all = conditions.map(|condition| Measured {
-        condition,
-        sizes: Vec::new(),
-    });
+    let mut all = conditions.map(|condition| Measured { condition, sizes: Vec::new() });
     let mut item_bytes = 0;
     for sessions in [most / 100, most / 10, most] {
         let filled = table.fill(sessions, 0)?;
@@ -180,13 +158,10 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
         answer_after: NETWORK,
         ..NOTHING
     };
-    let flooded = Measured {
-        sizes: vec![(most, place.ticks(&condition, || Ok(()))?)],
-        condition,
-    };
-    report.conditions.push(format!(
-        "sweep: items of {item_bytes} bytes, every session in the due index"
-    ));
+    let flooded = Measured { sizes: vec![(most, place.ticks(&condition, || Ok(()))?)], condition };
+    report
+        .conditions
+        .push(format!("sweep: items of {item_bytes} bytes, every session in the due index"));
     for measured in all.iter().chain([&flooded]) {
         tell(report, measured);
     }

@@ -69,13 +69,7 @@ fn alone(report: &mut Report, programs: &Path, threads: u64, runs: u64) -> Resul
             program: "core and drive, one thread".to_owned(),
             values: taken.iter().map(of).collect(),
         };
-        report.add(
-            &format!("throughput, simulator: {figure}"),
-            unit,
-            &[sample],
-            "",
-            &[],
-        );
+        report.add(&format!("throughput, simulator: {figure}"), unit, &[sample], "", &[]);
     };
     add("turns", "1/s", |one| one.turns_a_second);
     add("CPU a turn", "µs", |one| one.cpu_us_a_turn);
@@ -100,30 +94,15 @@ fn stack(report: &mut Report, programs: &Path, threads: u64) -> Result<(), Strin
     let all = "all programs";
     add("turns", "1/s", all, vec![taken.turns_a_second]);
     add("first prompt to last answer", "s", all, vec![taken.seconds]);
-    add(
-        "first prompt to last acceptance",
-        "s",
-        all,
-        vec![taken.sending_seconds],
-    );
-    add(
-        "acceptance to answer, p99",
-        "s",
-        all,
-        vec![quantile(&latencies, 0.99)],
-    );
+    add("first prompt to last acceptance", "s", all, vec![taken.sending_seconds]);
+    add("acceptance to answer, p99", "s", all, vec![quantile(&latencies, 0.99)]);
     add("acceptance to answer", "s", all, latencies);
     for (name, kind) in &taken.programs {
         add("CPU", "s", name, vec![kind.cpu_s]);
         add("CPU a turn", "ms", name, vec![kind.cpu_s * 1e3 / turns]);
         add("processes at once", "processes", name, vec![kind.processes]);
         add("memory of one", "MiB", name, vec![kind.one_bytes / MIB]);
-        add(
-            "memory of all at once",
-            "MiB",
-            name,
-            vec![kind.together_bytes / MIB],
-        );
+        add("memory of all at once", "MiB", name, vec![kind.together_bytes / MIB]);
     }
     Ok(())
 }

@@ -77,13 +77,8 @@ pub fn chain(calls: &[Call], goal: usize) -> Vec<usize> {
 /// The first call of this name.
 #[must_use]
 pub fn first(calls: &[Call], name: &str) -> Option<usize> {
-    let named = calls
-        .iter()
-        .enumerate()
-        .filter(|(_, call)| call.name == name);
-    named
-        .min_by_key(|(_, call)| call.begun)
-        .map(|(index, _)| index)
+    let named = calls.iter().enumerate().filter(|(_, call)| call.name == name);
+    named.min_by_key(|(_, call)| call.begun).map(|(index, _)| index)
 }
 
 /// How many calls had begun when this one ended, itself among them.

@@ -19,12 +19,8 @@ const WARM_UP: u64 = 10;
 /// Of so many runs, one is with parts that take their time: such a turn takes a second or two.
 const SLOW_SHARE: u64 = 8;
 /// What each part is assumed to take, on top of what it does here, where the picture is drawn: the network and its own work.
-const ASSUMED_MS: [(Peer, u64); 4] = [
-    (Peer::Aws, 20),
-    (Peer::Chat, 80),
-    (Peer::Provider, 80),
-    (Peer::Agent, 40),
-];
+const ASSUMED_MS: [(Peer, u64); 4] =
+    [(Peer::Aws, 20), (Peer::Chat, 80), (Peer::Provider, 80), (Peer::Agent, 40)];
 /// Round trips that follow each other until the prompt is sent: the goal.
 const TRIPS_GOAL: f64 = 3.0;
 /// Turns under valgrind: the difference of the two is what counts.
@@ -106,10 +102,7 @@ fn one(
     let is_refused =
         |call: &&Call| call.status >= 400 && call.status != 404 && call.name != "health";
     if let Some(refused) = seen.calls.iter().find(is_refused) {
-        return Err(format!(
-            "{} was answered with {}",
-            refused.name, refused.status
-        ));
+        return Err(format!("{} was answered with {}", refused.name, refused.status));
     }
     Ok(Turn {
         calls: seen.calls,
@@ -143,15 +136,9 @@ fn tell_trips(report: &mut Report, turns: &[Turn]) -> Result<(), String> {
         }
     }
     let figures = [
-        (
-            "turn: round trips one after another until the prompt is sent",
-            Some(TRIPS_GOAL),
-        ),
+        ("turn: round trips one after another until the prompt is sent", Some(TRIPS_GOAL)),
         ("turn: calls until the prompt is sent", None),
-        (
-            "turn: round trips one after another until the answer is posted",
-            None,
-        ),
+        ("turn: round trips one after another until the answer is posted", None),
         ("turn: calls until the answer is posted", None),
         ("turn: calls in all", None),
         ("turn: connections opened", Some(0.0)),
@@ -172,41 +159,17 @@ fn tell_costs(report: &mut Report, turns: &[Turn]) -> Result<(), String> {
         posted.push(until(turn.at(ANSWER_POSTED)?));
     }
     let of = |value: fn(&Turn) -> f64| -> Vec<f64> { turns.iter().map(value).collect() };
-    single(
-        report,
-        "turn: CPU of the worker",
-        "ms",
-        &of(|turn| ms(turn.cpu)),
-        None,
-    );
+    single(report, "turn: CPU of the worker", "ms", &of(|turn| ms(turn.cpu)), None);
     single(report, "turn: message to prompt sent", "ms", &sent, None);
-    single(
-        report,
-        "turn: message to answer posted",
-        "ms",
-        &posted,
-        None,
-    );
+    single(report, "turn: message to answer posted", "ms", &posted, None);
     let whole = of(|turn| ms(turn.answered.saturating_sub(turn.given)));
     single(report, "turn: message to its end", "ms", &whole, None);
     let kib = |bytes: fn(&Call) -> usize| -> Vec<f64> {
         let sum = |turn: &Turn| turn.calls.iter().map(bytes).sum::<usize>() as f64 / 1024.0;
         turns.iter().map(sum).collect()
     };
-    single(
-        report,
-        "turn: bytes out, without TLS",
-        "KiB",
-        &kib(|call| call.sent),
-        None,
-    );
-    single(
-        report,
-        "turn: bytes in, without TLS",
-        "KiB",
-        &kib(|call| call.received),
-        None,
-    );
+    single(report, "turn: bytes out, without TLS", "KiB", &kib(|call| call.sent), None);
+    single(report, "turn: bytes in, without TLS", "KiB", &kib(|call| call.received), None);
     Ok(())
 }
 
@@ -261,32 +224,15 @@ fn allocations(
         (of(&totals[1]) - of(&totals[0])) / (COUNTED[1] - COUNTED[0]) as f64
     };
     Ok([
-        (
-            "turn: allocations",
-            "",
-            per_turn(|(allocations, _)| *allocations),
-        ),
-        (
-            "turn: allocated",
-            "KiB",
-            per_turn(|(_, bytes)| *bytes) / 1024.0,
-        ),
+        ("turn: allocations", "", per_turn(|(allocations, _)| *allocations)),
+        ("turn: allocated", "KiB", per_turn(|(_, bytes)| *bytes) / 1024.0),
     ])
 }
 
 /// Allocations and bytes, of `total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated`.
 fn heap_usage(text: &str) -> Option<(f64, f64)> {
-    let line = text
-        .lines()
-        .find_map(|line| line.split_once("total heap usage:"))?
-        .1;
-    let number = |part: &str| {
-        part.split_whitespace()
-            .next()?
-            .replace(',', "")
-            .parse()
-            .ok()
-    };
+    let line = text.lines().find_map(|line| line.split_once("total heap usage:"))?.1;
+    let number = |part: &str| part.split_whitespace().next()?.replace(',', "").parse().ok();
     // The commas between the parts are followed by a space, those within numbers are not.
     let mut parts = line.split(", ");
     let allocations = number(parts.next()?)?;

@@ -34,9 +34,8 @@ const TIMES_WIDTH: f64 = 80.0;
 const ROW: f64 = 20.0;
 const BAR: f64 = 12.0;
 /// Lines of the scale.
-const TICKS: [f64; 13] = [
-    1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0,
-];
+const TICKS: [f64; 13] =
+    [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 2_000.0, 5_000.0, 10_000.0];
 const TICKS_MAX: f64 = 12.0;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}\
@@ -51,9 +50,7 @@ impl Picture {
     #[must_use]
     pub fn svg(&self) -> String {
         let ends = self.bars.iter().map(|bar| bar.to_ms);
-        let whole_ms = ends
-            .chain(self.marks.iter().map(|(_, at)| *at))
-            .fold(1.0, f64::max);
+        let whole_ms = ends.chain(self.marks.iter().map(|(_, at)| *at)).fold(1.0, f64::max);
         let scale = (WIDTH - NAMES_WIDTH - TIMES_WIDTH) / whole_ms;
         let x = |ms: f64| NAMES_WIDTH + ms * scale;
         let head = 54.0 + 18.0 * self.notes.len() as f64;
@@ -114,10 +111,7 @@ impl Picture {
         }
         for (row, (name, at)) in self.marks.iter().enumerate() {
             let y = head + 18.0 * (row as f64 + 1.0) - 6.0;
-            put(format!(
-                "<path class=\"mark\" d=\"M{0:.1} {y:.1}V{bottom:.1}\"/>",
-                x(*at)
-            ));
+            put(format!("<path class=\"mark\" d=\"M{0:.1} {y:.1}V{bottom:.1}\"/>", x(*at)));
             let words = format!("{name}: {} ms", number(*at));
             put(format!(
                 "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
@@ -136,10 +130,7 @@ fn text(x: f64, y: f64, class: &str, words: &str) -> String {
         "" => String::new(),
         class => format!(" class=\"{class}\""),
     };
-    format!(
-        "<text{class} x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escaped(words)
-    )
+    format!("<text{class} x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(words))
 }
 
 fn escaped(words: &str) -> String {

@@ -43,12 +43,7 @@ impl Wire {
             }
             _ => {
                 self.done.extend(self.open.take());
-                self.open = Some(Exchange {
-                    begun: at,
-                    ended: at,
-                    sent: bytes,
-                    received: 0,
-                });
+                self.open = Some(Exchange { begun: at, ended: at, sent: bytes, received: 0 });
             }
         }
     }

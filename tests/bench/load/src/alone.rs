@@ -47,9 +47,6 @@ pub fn run(threads: usize, turns: usize) -> Result<Value, String> {
 /// CPU of this thread so far.
 fn on_cpu_ns() -> Result<u64, String> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").map_err(|e| e.to_string())?;
-    let first = text
-        .split_whitespace()
-        .next()
-        .and_then(|ns| ns.parse().ok());
+    let first = text.split_whitespace().next().and_then(|ns| ns.parse().ok());
     first.ok_or_else(|| "this kernel counts no CPU time a thread".to_owned())
 }

@@ -31,9 +31,7 @@ pub fn latencies(
         return Err(format!("{}: answers are out of order", thread.key));
     }
     let pairs = asked.iter().zip(times);
-    Ok(pairs
-        .map(|(one, at_ms)| at_ms.saturating_sub(one.accepted_ms))
-        .collect())
+    Ok(pairs.map(|(one, at_ms)| at_ms.saturating_sub(one.accepted_ms)).collect())
 }
 
 /// What the agent is to say to the prompt at this place.
@@ -51,10 +49,7 @@ fn answer<'a>(
     let key = post_key(&thread.key, &one.turn.as_str().into(), &PostKind::Chunk(0));
     let is_it = |post: &&ChatMessage| post.key.as_deref() == Some(&key);
     let says = |post: &&ChatMessage| post.by_bot && post.text.lines().next() == Some(words);
-    match (
-        posts.iter().filter(is_it).count(),
-        posts.iter().filter(says).count(),
-    ) {
+    match (posts.iter().filter(is_it).count(), posts.iter().filter(says).count()) {
         (1, 1) => {}
         (answers, words_there) => {
             return Err(format!(

@@ -7,12 +7,7 @@ use serde_json::{Value, json};
 
 pub fn run(turns: usize, executions: usize, call_ms: usize) -> Result<Value, String> {
     let began = Instant::now();
-    let crowd = Crowd {
-        turns,
-        executions,
-        call_ms: call_ms as u64,
-        seed: 1,
-    };
+    let crowd = Crowd { turns, executions, call_ms: call_ms as u64, seed: 1 };
     let came = crowd.run()?;
     Ok(json!({
         "seconds": began.elapsed().as_secs_f64(),

@@ -26,10 +26,7 @@ pub struct Log {
 impl Log {
     /// That of the stack in this folder, from its beginning.
     pub fn of(folder: &Path) -> Self {
-        Self {
-            file: folder.join("output.log"),
-            read: 0,
-        }
+        Self { file: folder.join("output.log"), read: 0 }
     }
 
     /// The lines since the last call.
@@ -43,10 +40,7 @@ impl Log {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n');
         bytes.truncate(whole.map_or(0, |at| at + 1));
         self.read += bytes.len() as u64;
-        Ok(String::from_utf8_lossy(&bytes)
-            .lines()
-            .filter_map(line)
-            .collect())
+        Ok(String::from_utf8_lossy(&bytes).lines().filter_map(line).collect())
     }
 }
 

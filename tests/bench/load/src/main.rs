@@ -17,10 +17,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let numbers: Vec<usize> = arguments
-        .iter()
-        .filter_map(|one| one.parse().ok())
-        .collect();
+    let numbers: Vec<usize> = arguments.iter().filter_map(|one| one.parse().ok()).collect();
     let told = match (arguments.first().map(String::as_str), &numbers[..]) {
         (Some("stack"), [threads, turns]) => stack::run(*threads, *turns),
         (Some("running"), [turns, seconds]) => running::run(*turns, *seconds),

@@ -56,10 +56,7 @@ pub fn run(turns: usize, seconds: usize) -> Result<Value, String> {
     let at_most = |name: &str| kinds.get(name).map_or(0, |kind| kind.processes);
     let functions: usize = ["ingress", "worker", "sweeper"].map(at_most).iter().sum();
     if at_most("worker") > WORKERS_MAX || functions > EXECUTIONS_MAX {
-        return Err(format!(
-            "{} workers and {functions} functions ran at once",
-            at_most("worker")
-        ));
+        return Err(format!("{} workers and {functions} functions ran at once", at_most("worker")));
     }
     Ok(told)
 }
@@ -116,10 +113,8 @@ async fn load(
     let (from, from_ms, cpu_before) = (Instant::now(), now_ms(), watch.so_far());
     let mut stopped_ms = Vec::new();
     let every = turns / STOPS.min(turns);
-    let (to_stop, to_answer): (Vec<_>, Vec<_>) = begun
-        .iter()
-        .enumerate()
-        .partition(|(at, _)| at % every == 0 && at / every < STOPS);
+    let (to_stop, to_answer): (Vec<_>, Vec<_>) =
+        begun.iter().enumerate().partition(|(at, _)| at % every == 0 && at / every < STOPS);
     for (_, one) in &to_stop {
         stopped_ms.push(stop(world, one).await?);
         tokio::time::sleep(STOP_EVERY).await;
@@ -129,11 +124,7 @@ async fn load(
     in_plateau.retain(|look| look.at_ms >= from_ms);
 
     until("nothing is on the queue any more", async || {
-        match world
-            .aws
-            .queued(&world.deployment.messages_queue_url)
-            .await?
-        {
+        match world.aws.queued(&world.deployment.messages_queue_url).await? {
             0 => Ok(None),
             left => Ok(Some(format!("{left} messages"))),
         }
@@ -184,10 +175,7 @@ fn spread(mut values: Vec<u64>) -> Value {
 async fn stop(world: &World, one: &Begun) -> Result<u64, String> {
     let said_ms = now_ms();
     let began = Instant::now();
-    world
-        .discord
-        .command(&one.thread, "stop", &json!({}))
-        .await?;
+    world.discord.command(&one.thread, "stop", &json!({})).await?;
     while began.elapsed() < STOP_MAX {
         let session = world.session(&one.thread.key).await?;
         let ended = session.ended.iter().find(|end| end.id == *one.asked.turn);
@@ -247,9 +235,6 @@ impl Seen {
                 _ => {}
             }
         }
-        Self {
-            looks,
-            running_at_once,
-        }
+        Self { looks, running_at_once }
     }
 }

@@ -76,11 +76,9 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
         .try_collect()
         .await?;
     // A person cannot write in a Discord thread before it is there.
-    until("every thread is there", async || {
-        match world.discord.active_threads().await?.len() {
-            there if there >= threads => Ok(None),
-            there => Ok(Some(format!("{there} of {threads}"))),
-        }
+    until("every thread is there", async || match world.discord.active_threads().await?.len() {
+        there if there >= threads => Ok(None),
+        there => Ok(Some(format!("{there} of {threads}"))),
     })
     .await?;
     for index in 1..turns {
@@ -100,11 +98,7 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
     }
     let sending = began.elapsed();
     until("nothing is on the queue any more", async || {
-        match world
-            .aws
-            .queued(&world.deployment.messages_queue_url)
-            .await?
-        {
+        match world.aws.queued(&world.deployment.messages_queue_url).await? {
             0 => Ok(None),
             left => Ok(Some(format!("{left} messages"))),
         }
@@ -120,11 +114,7 @@ async fn load(world: &World, threads: usize, turns: usize) -> Result<Told, Strin
         last_ms = ends.fold(last_ms, |last, (one, ms)| last.max(one.accepted_ms + ms));
         latencies_ms.extend(took);
     }
-    Ok(Told {
-        took: Duration::from_millis(last_ms - began_ms),
-        sending,
-        latencies_ms,
-    })
+    Ok(Told { took: Duration::from_millis(last_ms - began_ms), sending, latencies_ms })
 }
 
 /// Looks until there is nothing left to wait for.
@@ -139,24 +129,17 @@ pub async fn until(
             Some(left) => left,
         };
         if began.elapsed() > DEADLINE {
-            return Err(format!(
-                "after {DEADLINE:?} it is not so that {what}: {left}"
-            ));
+            return Err(format!("after {DEADLINE:?} it is not so that {what}: {left}"));
         }
         tokio::time::sleep(POLL).await;
     }
 }
 
 pub fn asked(turn: String) -> Asked {
-    Asked {
-        turn,
-        accepted_ms: now_ms(),
-    }
+    Asked { turn, accepted_ms: now_ms() }
 }
 
 pub fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX)
-    })
+    since.map_or(0, |since| Ms::try_from(since.as_millis()).unwrap_or(Ms::MAX))
 }

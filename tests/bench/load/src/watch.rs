@@ -46,11 +46,8 @@ impl Watch {
     pub fn start(stack: u32, folder: &Path) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Samples::default()));
-        let (over, shared, folder) = (
-            Arc::clone(&is_over),
-            Arc::clone(&samples),
-            folder.to_owned(),
-        );
+        let (over, shared, folder) =
+            (Arc::clone(&is_over), Arc::clone(&samples), folder.to_owned());
         let sampling = thread::spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 sample(stack, &folder, &shared);
@@ -58,11 +55,7 @@ impl Watch {
             }
             sample(stack, &folder, &shared);
         });
-        Self {
-            is_over,
-            samples,
-            sampling: Some(sampling),
-        }
+        Self { is_over, samples, sampling: Some(sampling) }
     }
 
     /// What was measured, by kind.
@@ -124,11 +117,7 @@ fn kind(pid: u32, stack: u32, folder: &Path) -> Option<&'static str> {
     let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     if let Ok(inside) = program.strip_prefix(folder) {
         let inside = inside.to_string_lossy();
-        let functions = [
-            ("Ingress", "ingress"),
-            ("Worker", "worker"),
-            ("Sweeper", "sweeper"),
-        ];
+        let functions = [("Ingress", "ingress"), ("Worker", "worker"), ("Sweeper", "sweeper")];
         let function = functions.iter().find(|(id, _)| inside.contains(id));
         return match function {
             Some((_, name)) => Some(name),

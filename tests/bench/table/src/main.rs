@@ -61,14 +61,10 @@ fn serve(template: &Path, file: &str, name: &str) -> Result<(), String> {
         let line = line.map_err(|e| e.to_string())?;
         let numbers: Vec<usize> = line.split(' ').filter_map(|one| one.parse().ok()).collect();
         let [wanted, wanted_due] = numbers[..] else {
-            return Err(format!(
-                "{line:?} is not a number of sessions and one of those due"
-            ));
+            return Err(format!("{line:?} is not a number of sessions and one of those due"));
         };
         if wanted < sessions || wanted_due > wanted {
-            return Err(format!(
-                "{line:?}: sessions do not get fewer, and due are some of them"
-            ));
+            return Err(format!("{line:?}: sessions do not get fewer, and due are some of them"));
         }
         let began = Instant::now();
         let now_ms = now_ms();
@@ -109,10 +105,7 @@ fn fill(
             .import_items(table, items, ImportOptions::default())
             .map_err(|e| e.to_string())?;
         if done.items_imported != count {
-            return Err(format!(
-                "{} of {count} items were taken",
-                done.items_imported
-            ));
+            return Err(format!("{} of {count} items were taken", done.items_imported));
         }
         bytes = done.bytes_imported as u64 / count as u64;
     }
@@ -125,12 +118,7 @@ fn declared(template: &Path, name: &str) -> Result<Value, String> {
     let read: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).map_err(|e| e.to_string())?;
     let properties = &read["Resources"]["Table"]["Properties"];
     let mut request = json!({"TableName": name});
-    for field in [
-        "BillingMode",
-        "AttributeDefinitions",
-        "KeySchema",
-        "GlobalSecondaryIndexes",
-    ] {
+    for field in ["BillingMode", "AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes"] {
         request[field] = serde_json::to_value(&properties[field]).map_err(|e| e.to_string())?;
     }
     Ok(request)
@@ -138,9 +126,7 @@ fn declared(template: &Path, name: &str) -> Result<Value, String> {
 
 fn tell(line: &Value) -> Result<(), String> {
     let mut out = stdout().lock();
-    writeln!(out, "{line}")
-        .and_then(|()| out.flush())
-        .map_err(|e| e.to_string())
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| e.to_string())
 }
 
 fn now_ms() -> u64 {

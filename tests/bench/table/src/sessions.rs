@@ -64,9 +64,7 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         Due::Later => now_ms + LATER_MS + spread_ms,
     };
     let turn = |index: u64| EndedTurn {
-        id: (1_240_000_000_000_000_000 + number * TURNS + index)
-            .to_string()
-            .into(),
+        id: (1_240_000_000_000_000_000 + number * TURNS + index).to_string().into(),
         outcome: Outcome::Answered,
         at_ms: now_ms - (TURNS - index) * MINUTE_MS,
     };
@@ -81,10 +79,7 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
         briefed: Some(agent_session.clone().into()),
         agent_session: Some(agent_session.into()),
         ended: (0..TURNS).map(turn).collect(),
-        checked_options: Some(CheckedOptions {
-            generation: 1,
-            selection: Selection::default(),
-        }),
+        checked_options: Some(CheckedOptions { generation: 1, selection: Selection::default() }),
         sandbox: SandboxRecord {
             phase: Phase::Active,
             generation: 1,

@@ -50,11 +50,8 @@ pub(super) fn wrong(path: &str, method: &str, body: &Value) -> Vec<String> {
     if !content["application/json"].is_object() {
         return vec!["this route takes no JSON".to_owned()];
     }
-    let pointer = path
-        .replace('~', "~0")
-        .replace('/', "~1")
-        .replace('{', "%7B")
-        .replace('}', "%7D");
+    let pointer =
+        path.replace('~', "~0").replace('/', "~1").replace('{', "%7B").replace('}', "%7D");
     let route = format!("#/paths/{pointer}/{method}/requestBody/content/application~1json/schema");
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let validator = compiled.entry(route.clone()).or_insert_with(|| {
@@ -63,10 +60,7 @@ pub(super) fn wrong(path: &str, method: &str, body: &Value) -> Vec<String> {
     });
     let validator = Arc::clone(validator);
     drop(compiled);
-    validator
-        .iter_errors(body)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect()
+    validator.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
 fn description() -> Option<&'static Value> {
@@ -76,16 +70,12 @@ fn description() -> Option<&'static Value> {
 
 fn read() -> Option<Value> {
     let mut description = parsed(&crate::specification("discord-openapi.json")?);
-    let overlay = parsed(&crate::specification(
-        "discord-openapi.strict.overlay.json",
-    )?);
+    let overlay = parsed(&crate::specification("discord-openapi.strict.overlay.json")?);
     for action in overlay["actions"].as_array().expect("actions") {
         let target = action["target"].as_str().expect("target");
         let steps: Vec<&str> = target.trim_start_matches("$.").split('.').collect();
         let (last, parents) = steps.split_last().expect("a target names something");
-        let parent = parents
-            .iter()
-            .fold(&mut description, |at, step| &mut at[*step]);
+        let parent = parents.iter().fold(&mut description, |at, step| &mut at[*step]);
         if action["remove"] == true {
             parent.as_object_mut().expect("object").remove(*last);
         } else {

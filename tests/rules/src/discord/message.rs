@@ -10,9 +10,7 @@ const CALLED_MAX: usize = 4;
 /// A path without a description to look it up in: ids and tokens become parameters.
 pub(super) fn template(path: &str) -> String {
     let parameter = |part: &str| part.len() > 12 || part.bytes().any(|b| b.is_ascii_digit());
-    let parts = path
-        .split('/')
-        .map(|part| if parameter(part) { "{id}" } else { part });
+    let parts = path.split('/').map(|part| if parameter(part) { "{id}" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
 
@@ -53,21 +51,13 @@ pub(super) fn check(path: &str, body: &Value, rules: &mut Rules) {
         let count = data["components"].as_array().map_or(0, Vec::len);
         rules.must((1..=5).contains(&count), "a form has 1 to 5 parts");
         let title = data["title"].as_str().unwrap_or_default();
-        rules.must(
-            (1..=45).contains(&units(title)),
-            "a form's title has 1 to 45 units",
-        );
+        rules.must((1..=45).contains(&units(title)), "a form's title has 1 to 45 units");
         parts::form(&data["components"], rules);
     }
     parts::check(&data["components"], rules);
     let shown = data.to_string().contains("attachment://");
-    let attached = data["attachments"]
-        .as_array()
-        .is_some_and(|files| !files.is_empty());
-    rules.must(
-        !shown || attached,
-        "what is shown as an attachment is attached",
-    );
+    let attached = data["attachments"].as_array().is_some_and(|files| !files.is_empty());
+    rules.must(!shown || attached, "what is shown as an attachment is attached");
 }
 
 fn message(path: &str, callback: bool, data: &Value, rules: &mut Rules) {
@@ -83,30 +73,17 @@ fn message(path: &str, callback: bool, data: &Value, rules: &mut Rules) {
     let all = parts::all(&data["components"]);
     let old = |part: &&Value| matches!(part["type"].as_u64(), Some(1..=8));
     rules.must(v2 || all.iter().all(old), "v2 components need their flag");
-    rules.must(
-        by_token || flags & EPHEMERAL == 0,
-        "ephemeral is for answers",
-    );
+    rules.must(by_token || flags & EPHEMERAL == 0, "ephemeral is for answers");
     let nonce = data.get("nonce");
-    rules.must(
-        nonce.is_none() || data["enforce_nonce"] == true,
-        "a nonce must be enforced",
-    );
-    let short = |nonce: &Value| {
-        nonce
-            .as_str()
-            .is_none_or(|nonce| (1..=25).contains(&units(nonce)))
-    };
+    rules.must(nonce.is_none() || data["enforce_nonce"] == true, "a nonce must be enforced");
+    let short = |nonce: &Value| nonce.as_str().is_none_or(|nonce| (1..=25).contains(&units(nonce)));
     rules.must(nonce.is_none_or(short), "a nonce has 1 to 25 characters");
 }
 
 /// Nobody is pinged but a few people, by their ids, who are named in the message itself.
 fn mentions(data: &Value, rules: &mut Rules) {
     let mentions = &data["allowed_mentions"];
-    rules.must(
-        mentions["parse"] == json!([]),
-        "allowed_mentions must parse nothing",
-    );
+    rules.must(mentions["parse"] == json!([]), "allowed_mentions must parse nothing");
     let fields = mentions.as_object();
     let known = |name: &String| name == "parse" || name == "users";
     rules.must(
@@ -116,10 +93,7 @@ fn mentions(data: &Value, rules: &mut Rules) {
     let Some(people) = mentions["users"].as_array() else {
         return;
     };
-    rules.must(
-        (1..=CALLED_MAX).contains(&people.len()),
-        "one to four people are pinged",
-    );
+    rules.must((1..=CALLED_MAX).contains(&people.len()), "one to four people are pinged");
     let text = data.to_string();
     let named = |id: &Value| {
         let id = id.as_str().unwrap_or_default();

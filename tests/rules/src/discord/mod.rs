@@ -60,10 +60,7 @@ pub fn wrong_answer(interaction: u64, on_message: bool, answer: &Value) -> Vec<S
         (5, true) => &[4, 5, 6, 7],
         _ => &[4, 5],
     };
-    if !answer["type"]
-        .as_u64()
-        .is_some_and(|kind| may.contains(&kind))
-    {
+    if !answer["type"].as_u64().is_some_and(|kind| may.contains(&kind)) {
         wrong.push(format!(
             "an interaction of type {interaction} is not answered with a callback of type {}",
             answer["type"]
@@ -109,31 +106,18 @@ fn files(sent: &Sent<'_>, rules: &mut Rules) {
     let slots = sent.body["attachments"].as_array();
     let slots: Vec<&Value> = slots.into_iter().flatten().collect();
     for (field, name) in &sent.files {
-        let slot = field
-            .strip_prefix("files[")
-            .and_then(|rest| rest.strip_suffix(']'));
+        let slot = field.strip_prefix("files[").and_then(|rest| rest.strip_suffix(']'));
         rules.must(slot.is_some(), "a file is sent as files[n]");
         let has = |one: &&Value| slot == one["id"].as_str() && one["filename"] == *name;
-        rules.must(
-            slots.iter().any(has),
-            "every file is named among the attachments",
-        );
+        rules.must(slots.iter().any(has), "every file is named among the attachments");
     }
     // Ids of what stands already are snowflakes; numbers this small are slots of this request.
-    let new = slots
-        .iter()
-        .filter(|one| one["id"].as_str().is_some_and(|id| id.len() <= 2));
-    rules.must(
-        new.count() == sent.files.len(),
-        "every new attachment has its file",
-    );
+    let new = slots.iter().filter(|one| one["id"].as_str().is_some_and(|id| id.len() <= 2));
+    rules.must(new.count() == sent.files.len(), "every new attachment has its file");
     rules.must(sent.files.len() <= 10, "at most 10 files");
     let text = sent.body.to_string();
     for shown in text.split("attachment://").skip(1) {
-        let name: String = shown
-            .chars()
-            .take_while(|c| !matches!(c, '"' | '\\'))
-            .collect();
+        let name: String = shown.chars().take_while(|c| !matches!(c, '"' | '\\')).collect();
         let there = slots.iter().any(|one| one["filename"] == name.as_str());
         rules.must(there, "what is shown as an attachment is attached");
     }
@@ -161,8 +145,7 @@ fn units(text: &str) -> usize {
 /// Nothing of it could be seen; Discord refuses such text as empty.
 fn is_blank(text: &str) -> bool {
     let unseen = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{3164}');
-    text.chars()
-        .all(|c| c.is_whitespace() || c.is_control() || unseen(c))
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || unseen(c))
 }
 
 #[cfg(test)]

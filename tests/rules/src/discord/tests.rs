@@ -44,14 +44,8 @@ fn the_rules_find_what_they_are_for() {
     let text = |n: usize| json!({"type": 10, "content": "漢".repeat(n)});
     let v2 = |parts: Vec<Value>| json!({"flags": 32_768, "components": parts, "allowed_mentions": {"parse": []}});
     assert_eq!(own_rules(route, &v2(vec![text(3_000)])), [""; 0]);
-    assert!(
-        !own_rules(route, &v2(vec![text(3_390)])).is_empty(),
-        "10,170 bytes"
-    );
-    assert!(
-        !own_rules(route, &v2(vec![text(10); 41])).is_empty(),
-        "41 components"
-    );
+    assert!(!own_rules(route, &v2(vec![text(3_390)])).is_empty(), "10,170 bytes");
+    assert!(!own_rules(route, &v2(vec![text(10); 41])).is_empty(), "41 components");
     let mut beside = v2(vec![text(1)]);
     beside["content"] = json!("x");
     assert!(!own_rules(route, &beside).is_empty());
@@ -71,13 +65,9 @@ fn a_form_obeys_rules_that_its_description_does_not_state() {
         part(json!({"type": 21, "custom_id": "a", "options": [{"label": "a", "value": "a"}]}));
     let two_defaults = part(json!({"type": 21, "custom_id": "a", "options": [
         {"label": "a", "value": "a", "default": true}, {"label": "b", "value": "b", "default": true}]}));
-    for bad in [
-        six,
-        vec![disabled],
-        vec![one_choice],
-        vec![two_defaults],
-        vec![text("a"), text("a")],
-    ] {
+    for bad in
+        [six, vec![disabled], vec![one_choice], vec![two_defaults], vec![text("a"), text("a")]]
+    {
         let bad = form(bad);
         assert!(!own_rules(CALLBACK, &bad).is_empty(), "{bad}");
     }
@@ -89,10 +79,7 @@ fn an_answer_must_be_one_for_its_interaction() {
     assert_eq!(wrong_answer(3, true, &modal), [""; 0]);
     assert_eq!(wrong_answer(5, true, &modal).len(), 1);
     assert_eq!(wrong_answer(5, false, &json!({"type": 6})).len(), 1);
-    assert_eq!(
-        wrong_answer(4, false, &json!({"type": 8, "data": {"choices": []}})),
-        [""; 0]
-    );
+    assert_eq!(wrong_answer(4, false, &json!({"type": 8, "data": {"choices": []}})), [""; 0]);
 }
 
 #[test]
@@ -131,22 +118,11 @@ fn commands_obey_rules_that_their_description_does_not_state() {
 #[test]
 fn a_file_and_its_slot_belong_together() {
     let body = json!({"content": "x", "allowed_mentions": {"parse": []}, "attachments": [{"id": "0", "filename": "a.md"}]});
-    let sent = |body, files| Sent {
-        method: "POST",
-        path: "/channels/20/messages",
-        body,
-        files,
-    };
-    assert_eq!(
-        wrong_request(&sent(&body, vec![("files[0]", "a.md")])),
-        [""; 0]
-    );
-    for files in [
-        vec![],
-        vec![("file", "a.md")],
-        vec![("files[1]", "a.md")],
-        vec![("files[0]", "b.md")],
-    ] {
+    let sent = |body, files| Sent { method: "POST", path: "/channels/20/messages", body, files };
+    assert_eq!(wrong_request(&sent(&body, vec![("files[0]", "a.md")])), [""; 0]);
+    for files in
+        [vec![], vec![("file", "a.md")], vec![("files[1]", "a.md")], vec![("files[0]", "b.md")]]
+    {
         assert!(!wrong_request(&sent(&body, files)).is_empty());
     }
     let mut shown = body.clone();
@@ -162,17 +138,9 @@ fn a_misspelt_field_and_an_unknown_route_fail_the_description() {
     let body = json!({"content": "x", "alowed_mentions": {"parse": []}});
     assert!(!description::wrong("/channels/{channel_id}/messages", "post", &body).is_empty());
     let none = Value::Null;
-    let sent = |method, path| Sent {
-        method,
-        path,
-        body: &none,
-        files: Vec::new(),
-    };
+    let sent = |method, path| Sent { method, path, body: &none, files: Vec::new() };
     assert_eq!(wrong_request(&sent("GET", "/applications/@me")), [""; 0]);
-    assert_eq!(
-        wrong_request(&sent("GET", "/channels/20/messages/30")),
-        [""; 0]
-    );
+    assert_eq!(wrong_request(&sent("GET", "/channels/20/messages/30")), [""; 0]);
     assert!(!wrong_request(&sent("GET", "/channels/20/mesages")).is_empty());
     assert!(!wrong_request(&sent("PUT", "/channels/20/messages")).is_empty());
 }

@@ -119,8 +119,7 @@ impl Check {
                 self.wrong.push(format!("{at}: unknown status {status:?}"));
             }
             if task["type"] != "task_card" || !ids.insert(task["task_id"].as_str()) {
-                self.wrong
-                    .push(format!("{at}: no task_card with an id of its own"));
+                self.wrong.push(format!("{at}: no task_card with an id of its own"));
             }
         }
     }
@@ -131,8 +130,7 @@ impl Check {
             let id = element["action_id"].as_str().unwrap_or_default();
             self.length(&format!("{at}: action_id"), id.len(), 1, 255);
             if !ids.insert(id) {
-                self.wrong
-                    .push(format!("{at}: action_id {id} is used twice"));
+                self.wrong.push(format!("{at}: action_id {id} is used twice"));
             }
             if !element["placeholder"].is_null() {
                 self.text(at, &element["placeholder"], "plain_text", 150);
@@ -195,10 +193,7 @@ mod tests {
             assert_eq!(wrong.len(), 1, "{block}: {wrong:?}");
         }
         let divider = json!({"type": "divider"});
-        assert_eq!(
-            wrong_blocks(std::slice::from_ref(&divider), 50),
-            Vec::<String>::new()
-        );
+        assert_eq!(wrong_blocks(std::slice::from_ref(&divider), 50), Vec::<String>::new());
         assert_eq!(wrong_blocks(&vec![divider; 51], 50).len(), 1);
     }
 }

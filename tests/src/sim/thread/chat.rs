@@ -18,9 +18,7 @@ impl SimThread {
         now_ms: Ms,
     ) -> Event {
         if home.server(generation, now_ms).is_err() {
-            return Event::Unshown {
-                why: "could not be read".to_owned(),
-            };
+            return Event::Unshown { why: "could not be read".to_owned() };
         }
         let kind = PostKind::Artifact(index);
         let id = post_key(&self.thread, &turn.into(), &kind);
@@ -37,10 +35,7 @@ impl SimThread {
                 bound: 1,
             });
         }
-        Event::Posted(PostRef {
-            channel: self.thread.to_string(),
-            id,
-        })
+        Event::Posted(PostRef { channel: self.thread.to_string(), id })
     }
 
     pub fn post(
@@ -76,10 +71,7 @@ impl SimThread {
         }
         if let Some(turn) = turn {
             if !stands {
-                self.history.facts.push(Fact::Posted {
-                    turn,
-                    kind: kind.clone(),
-                });
+                self.history.facts.push(Fact::Posted { turn, kind: kind.clone() });
             }
             if let Post::Card(card) = post
                 && (!stands || at.is_some())
@@ -87,18 +79,12 @@ impl SimThread {
                 self.shown(turn, card);
             }
         }
-        Event::Posted(PostRef {
-            channel: self.thread.to_string(),
-            id,
-        })
+        Event::Posted(PostRef { channel: self.thread.to_string(), id })
     }
 
     fn shown(&mut self, turn: usize, card: &Card) {
         self.history.facts.push(match &card.state {
-            CardState::Ended { outcome, .. } => Fact::Told {
-                turn,
-                ending: Ending::from(outcome),
-            },
+            CardState::Ended { outcome, .. } => Fact::Told { turn, ending: Ending::from(outcome) },
             _ => Fact::Shown { turn },
         });
     }
@@ -119,10 +105,7 @@ impl SimThread {
 
     /// The agent could not be asked once more, after it had answered.
     pub fn withheld(&mut self) {
-        let turn = self
-            .record
-            .as_ref()
-            .and_then(|session| session.turn.as_ref());
+        let turn = self.record.as_ref().and_then(|session| session.turn.as_ref());
         let ending = turn.filter(|turn| turn.stage.is_ending());
         if let Some(turn) = ending.and_then(|turn| self.turn(&turn.id)) {
             self.history.facts.push(Fact::Withheld { turn });

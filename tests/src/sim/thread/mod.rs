@@ -124,9 +124,7 @@ impl SimThread {
             .flat_map(|sandbox| &sandbox.timeline)
             .map(|entry| entry.phase)
             .collect();
-        timeline
-            .windows(phases.len())
-            .any(|window| window == phases)
+        timeline.windows(phases.len()).any(|window| window == phases)
     }
 
     /// Whether a question of this turn was put to the thread.
@@ -199,24 +197,15 @@ impl SimThread {
             if !self.ended.contains(&ended.id) {
                 self.ended.push(ended.id.clone());
                 if let Some(turn) = self.turn(&ended.id) {
-                    self.history.facts.push(Fact::Ended {
-                        turn,
-                        ending: Ending::from(&ended.outcome),
-                    });
+                    self.history
+                        .facts
+                        .push(Fact::Ended { turn, ending: Ending::from(&ended.outcome) });
                 }
             }
         }
         let twice = |id: &TurnId| session.ended.iter().filter(|ended| ended.id == *id).count() > 1;
-        if let Some(turn) = self
-            .ended
-            .iter()
-            .find(|id| twice(id))
-            .and_then(|id| self.turn(id))
-        {
-            self.history.facts.push(Fact::Ended {
-                turn,
-                ending: Ending::Lost,
-            });
+        if let Some(turn) = self.ended.iter().find(|id| twice(id)).and_then(|id| self.turn(id)) {
+            self.history.facts.push(Fact::Ended { turn, ending: Ending::Lost });
         }
         // As the table does: what was only seen is not kept.
         let stored = Session::decode(&session.encode(), None);
@@ -274,12 +263,9 @@ impl SimThread {
     /// Somebody wants what waits to be sent into the turn that runs. Whether that could be marked.
     pub fn now(&mut self, id: &TurnId) -> bool {
         let waits = self.queue.iter().find(|entry| entry.message.id == *id);
-        let (Some(entry), Some(running)) = (
-            waits,
-            self.record
-                .as_ref()
-                .and_then(|session| session.turn.as_ref()),
-        ) else {
+        let (Some(entry), Some(running)) =
+            (waits, self.record.as_ref().and_then(|session| session.turn.as_ref()))
+        else {
             return false;
         };
         let Work::Prompt(prompt) = &entry.message.work else {
@@ -303,10 +289,7 @@ impl SimThread {
 
     /// The present turn, and all prompts that wait.
     pub fn all_turns(&self) -> Vec<TurnId> {
-        let running = self
-            .record
-            .as_ref()
-            .and_then(|session| session.turn.as_ref());
+        let running = self.record.as_ref().and_then(|session| session.turn.as_ref());
         let waits = self.queue.iter().filter(|entry| {
             matches!(entry.message.work, Work::Prompt(_))
                 && !running.is_some_and(|running| running.covers(&entry.message.id))
@@ -344,13 +327,8 @@ impl SimThread {
         self.history.end = Some(End {
             phase: sandbox.phase,
             generation: sandbox.generation,
-            turn: self
-                .record
-                .as_ref()
-                .is_some_and(|record| record.turn.is_some()),
-            listed: there
-                .map(|(generation, sandbox)| (*generation, !sandbox.stopped))
-                .collect(),
+            turn: self.record.as_ref().is_some_and(|record| record.turn.is_some()),
+            listed: there.map(|(generation, sandbox)| (*generation, !sandbox.stopped)).collect(),
             is_settled: true,
         });
     }

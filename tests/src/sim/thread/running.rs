@@ -22,9 +22,7 @@ impl SimThread {
             Err(failed) => failed,
             Ok(sandbox) => {
                 sandbox.sessions.insert(self.place);
-                Event::AgentSession {
-                    id: format!("ses_{generation}_{}", self.place).into(),
-                }
+                Event::AgentSession { id: format!("ses_{generation}_{}", self.place).into() }
             }
         }
     }
@@ -63,9 +61,7 @@ impl SimThread {
             Err(failed) => return failed,
         };
         let Some(turn) = turn else {
-            return Event::Failed(Failure::TurnFailed {
-                reason: "whose prompt?".to_owned(),
-            });
+            return Event::Failed(Failure::TurnFailed { reason: "whose prompt?".to_owned() });
         };
         let run = || {
             let long = troubled && dice.falls(100);
@@ -83,10 +79,7 @@ impl SimThread {
         let is_over = |turn: usize| ended.contains(&turn);
         // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
         let together = |run: &Run| !is_over(run.turn);
-        match sandbox
-            .agent(self.place)
-            .take(&ids.message, !first, run, together, now_ms)
-        {
+        match sandbox.agent(self.place).take(&ids.message, !first, run, together, now_ms) {
             Sent::Known => return Event::Prompted,
             Sent::Begins | Sent::BeginsAgain => {}
         }
@@ -169,18 +162,9 @@ impl SimThread {
     /// A person answers what is asked, first come first served.
     fn answers(&mut self, home: &mut Home, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
-        let by = bobbin_core::person::Person {
-            id: "bob".into(),
-            name: "bob".into(),
-        };
-        let settlement = Settlement {
-            by,
-            choice: bobbin_core::ask::Choice::Once,
-        };
-        self.flags
-            .settled
-            .entry(ask.to_owned())
-            .or_insert(settlement);
+        let by = bobbin_core::person::Person { id: "bob".into(), name: "bob".into() };
+        let settlement = Settlement { by, choice: bobbin_core::ask::Choice::Once };
+        self.flags.settled.entry(ask.to_owned()).or_insert(settlement);
         let agents = home.sandboxes.values_mut();
         for run in agents
             .flat_map(|sandbox| sandbox.agents.get_mut(&self.place))
@@ -202,20 +186,12 @@ impl SimThread {
         now_ms: Ms,
         dice: &mut Dice,
     ) -> Option<Event> {
-        if let Some(by) = self
-            .flags
-            .cancelled
-            .get(&follow.turn)
-            .filter(|_| !follow.cancel_known)
-        {
+        if let Some(by) = self.flags.cancelled.get(&follow.turn).filter(|_| !follow.cancel_known) {
             return Some(Event::CancelSeen { by: by.clone() });
         }
         if let Some(known) = &follow.steers
-            && let Some((id, by)) = self
-                .flags
-                .now
-                .iter()
-                .find(|(id, _)| !known.contains(id) && **id != follow.turn)
+            && let Some((id, by)) =
+                self.flags.now.iter().find(|(id, _)| !known.contains(id) && **id != follow.turn)
             && let Some(queued) = self.flags.queued.get(id)
         {
             return Some(Event::SteerSeen {
@@ -230,10 +206,8 @@ impl SimThread {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(failed),
         };
-        let open = sandbox
-            .agent(self.place)
-            .run(&follow.message)
-            .is_some_and(|run| run.asks(now_ms));
+        let open =
+            sandbox.agent(self.place).run(&follow.message).is_some_and(|run| run.asks(now_ms));
         let known = follow.asks.iter().find(|ask| ask.id == ask_id);
         if open && known.is_none() {
             return Some(Event::Asked {
@@ -248,10 +222,7 @@ impl SimThread {
             });
         }
         if !open && let Some(ask) = known.filter(|ask| !ask.settled) {
-            return Some(Event::AskClosed {
-                id: ask.id.clone(),
-                settlement,
-            });
+            return Some(Event::AskClosed { id: ask.id.clone(), settlement });
         }
         if open {
             if dice.falls(20) {
@@ -259,9 +230,7 @@ impl SimThread {
             }
             return None;
         }
-        let seen = sandbox
-            .agent(self.place)
-            .follow(&follow.message, &follow.further, now_ms)?;
+        let seen = sandbox.agent(self.place).follow(&follow.message, &follow.further, now_ms)?;
         Some(match seen {
             Some(answer) => Event::Finished(answer),
             None => {
@@ -290,9 +259,9 @@ impl SimThread {
     pub fn make_workspace(&self, home: &mut Home, generation: u32) -> Event {
         match home.sandboxes.get_mut(&generation) {
             None => Event::Failed(Failure::SandboxGone),
-            Some(sandbox) if !sandbox.cloned => Event::NoWorkspace {
-                why: "there is no repository".to_owned(),
-            },
+            Some(sandbox) if !sandbox.cloned => {
+                Event::NoWorkspace { why: "there is no repository".to_owned() }
+            }
             Some(sandbox) if sandbox.stopped => down(),
             Some(sandbox) => {
                 sandbox.workspaces.insert(self.place);
@@ -326,10 +295,8 @@ impl SimThread {
         match home.server(generation, now_ms) {
             Err(failed) => failed,
             Ok(sandbox) => {
-                let over = sandbox
-                    .agent(self.place)
-                    .runs()
-                    .filter(|run| run.came_to_its_end(now_ms));
+                let over =
+                    sandbox.agent(self.place).runs().filter(|run| run.came_to_its_end(now_ms));
                 let file = |run: &Run| Artifact {
                     path: format!("{}-{generation}.txt", run.turn),
                     size: 1,

@@ -53,10 +53,7 @@ impl Worker {
         };
         match effect {
             Effect::Sandbox(SandboxEffect::EnsureServer {
-                generation,
-                restart,
-                within_ms,
-                ..
+                generation, restart, within_ms, ..
             }) => {
                 if *restart {
                     let mut inner = self.world.lock();
@@ -86,9 +83,7 @@ impl Worker {
             sending: Sending::First { within_ms },
             ..
         }) = effect
-            && self.world.lock().places[self.at()]
-                .home
-                .is_hanging(*generation)
+            && self.world.lock().places[self.at()].home.is_hanging(*generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
@@ -107,15 +102,11 @@ impl Worker {
             }
             Effect::Chat(ChatEffect::TellBeside { .. }) => {
                 inner.met.insert("told beside");
-                Event::Told {
-                    thread: inner.places[self.place].thread.clone(),
-                }
+                Event::Told { thread: inner.places[self.place].thread.clone() }
             }
             Effect::Chat(ChatEffect::Tell { thread, .. }) => {
                 inner.met.insert("told");
-                Event::Told {
-                    thread: thread.clone(),
-                }
+                Event::Told { thread: thread.clone() }
             }
             Effect::Sandbox(
                 effect
@@ -139,9 +130,7 @@ impl Worker {
                     self.delete(*generation)
                 };
                 inner.land((self.caller(), self.at()), call);
-                inner.places[self.at()]
-                    .home
-                    .observed(*generation, inner.now_ms)
+                inner.places[self.at()].home.observed(*generation, inner.now_ms)
             }
             Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
             Effect::Agent(effect) => self.act_on_agent(inner, effect),
@@ -165,11 +154,7 @@ impl Worker {
                     seen.at_work_since_ms.take_if(|_| inner.pauses_used);
                     return Event::AgentFound(seen);
                 }
-                let met = if seen.wants {
-                    "second made"
-                } else {
-                    "wished too late"
-                };
+                let met = if seen.wants { "second made" } else { "wished too late" };
                 inner.met.insert(met);
                 seen.wants |= inner.makes_unwanted;
                 Event::AgentFound(seen)
@@ -182,23 +167,15 @@ impl Worker {
                 models: vec!["m".to_owned()],
                 agents: vec!["build".to_owned()],
             }),
-            Effect::Chat(ChatEffect::PostArtifact {
-                generation,
-                turn,
-                index,
-                file,
-            }) => {
+            Effect::Chat(ChatEffect::PostArtifact { generation, turn, index, file }) => {
                 let now_ms = inner.now_ms;
                 inner.with(self.place, self.at(), |here, home, _| {
                     here.post_artifact(home, *generation, (turn, *index, file), now_ms)
                 })
             }
-            Effect::Chat(ChatEffect::Post {
-                turn,
-                kind,
-                at,
-                post,
-            }) => inner.places[self.place].post(turn, kind, at.as_ref(), post),
+            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
+                inner.places[self.place].post(turn, kind, at.as_ref(), post)
+            }
         }
     }
 
@@ -216,13 +193,7 @@ impl Worker {
         let own = older_than.map(|generation| inner.made(self.at(), generation));
         let listed = (0..inner.places.len())
             .filter(|at| inner.places[*at].thread.tenant() == tenant)
-            .flat_map(|at| {
-                inner.places[at]
-                    .home
-                    .sandboxes
-                    .keys()
-                    .map(move |one| (at, *one))
-            });
+            .flat_map(|at| inner.places[at].home.sandboxes.keys().map(move |one| (at, *one)));
         let listed = listed.map(|(at, generation)| inner.made(at, generation));
         let counted = match own {
             Some(_) if inner.counts_once => 0,
@@ -251,11 +222,7 @@ impl Worker {
         };
         let event = inner.with(self.place, self.at(), |here, home, dice| match effect {
             SandboxEffect::Create { generation, .. } => {
-                let takes_ms = if troubled && dice.falls(30) {
-                    400_000
-                } else {
-                    dice.below(5_000)
-                };
+                let takes_ms = if troubled && dice.falls(30) { 400_000 } else { dice.below(5_000) };
                 home.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
                 home.observed(*generation, now_ms)
             }
@@ -267,21 +234,19 @@ impl Worker {
             SandboxEffect::Clone { generation, .. } => {
                 home.clone_into(*generation, now_ms, troubled && dice.falls(30))
             }
-            SandboxEffect::EnsureServer {
-                generation, is_new, ..
-            } => match home.ensure_server(*generation, now_ms) {
-                // By the moment, so that the rest of a history stays what it is without this.
-                Event::Healthy if troubled && *is_new && now_ms.is_multiple_of(LEFT_EVERY) => {
-                    Event::SecretsNotPutIn
+            SandboxEffect::EnsureServer { generation, is_new, .. } => {
+                match home.ensure_server(*generation, now_ms) {
+                    // By the moment, so that the rest of a history stays what it is without this.
+                    Event::Healthy if troubled && *is_new && now_ms.is_multiple_of(LEFT_EVERY) => {
+                        Event::SecretsNotPutIn
+                    }
+                    seen => seen,
                 }
-                seen => seen,
-            },
+            }
             SandboxEffect::MakeWorkspace { generation, .. } => {
                 here.make_workspace(home, *generation)
             }
-            SandboxEffect::Snapshot {
-                generation, at_ms, ..
-            } => {
+            SandboxEffect::Snapshot { generation, at_ms, .. } => {
                 let takes_ms = dice.below(20_000);
                 home.snapshot(*generation, *at_ms, (now_ms, takes_ms))
             }
@@ -344,18 +309,10 @@ impl Worker {
             AgentEffect::FindAgentSession { generation, .. } => {
                 here.find_session(home, *generation, now_ms)
             }
-            AgentEffect::Attach { .. } => Event::Attached {
-                note: String::new(),
-                missed: Vec::new(),
-                images: Vec::new(),
-            },
-            AgentEffect::SendPrompt {
-                generation,
-                ids,
-                text,
-                sending,
-                ..
-            } => {
+            AgentEffect::Attach { .. } => {
+                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
+            }
+            AgentEffect::SendPrompt { generation, ids, text, sending, .. } => {
                 // What the thread was about comes before the person's words.
                 let words = text.rsplit("\n\n").next().unwrap_or_default();
                 let turn = words.split_whitespace().next().unwrap_or_default();
@@ -368,22 +325,18 @@ impl Worker {
                     (dice, troubled),
                 )
             }
-            AgentEffect::FindPrompt {
-                generation,
-                message,
-                ..
-            } => here.find_prompt(home, *generation, message, now_ms),
-            AgentEffect::Abort {
-                generation,
-                messages,
-                ..
-            } => here.abort(home, *generation, messages, Event::Aborted, now_ms),
+            AgentEffect::FindPrompt { generation, message, .. } => {
+                here.find_prompt(home, *generation, message, now_ms)
+            }
+            AgentEffect::Abort { generation, messages, .. } => {
+                here.abort(home, *generation, messages, Event::Aborted, now_ms)
+            }
             AgentEffect::EndRun(run) => {
                 here.abort(home, run.generation, &run.messages, Event::RunEnded, now_ms)
             }
-            AgentEffect::Decline {
-                generation, ask, ..
-            } => here.decline(home, *generation, ask, now_ms),
+            AgentEffect::Decline { generation, ask, .. } => {
+                here.decline(home, *generation, ask, now_ms)
+            }
             AgentEffect::ReadChanges { generation, .. } => {
                 here.read_changes(home, *generation, now_ms)
             }
@@ -405,29 +358,16 @@ impl Worker {
     }
 
     fn caller(&self) -> Caller {
-        Caller {
-            place: self.place,
-            is_turn: matches!(self.work, Work::Prompt(_)),
-        }
+        Caller { place: self.place, is_turn: matches!(self.work, Work::Prompt(_)) }
     }
 
     /// A person asked for the deletion that this delivery is about.
     pub(super) fn is_asked_to_delete(&self) -> bool {
-        matches!(
-            self.work,
-            Work::Reset { .. }
-                | Work::Operate {
-                    want: Operation::Destroy,
-                    ..
-                }
-        )
+        matches!(self.work, Work::Reset { .. } | Work::Operate { want: Operation::Destroy, .. })
     }
 
     fn delete(&self, generation: u32) -> Late {
-        Late::Delete {
-            generation,
-            by_person: self.is_asked_to_delete(),
-        }
+        Late::Delete { generation, by_person: self.is_asked_to_delete() }
     }
 
     async fn follow(&self, follow: &Follow) -> Event {
@@ -481,9 +421,7 @@ impl Worker {
     pub(super) fn late(&self, effect: &Effect) -> bool {
         let mut inner = self.world.lock();
         let limits = &self.world.limits;
-        let left_ms = inner
-            .visible_until_ms(self.token, limits)
-            .saturating_sub(inner.now_ms);
+        let left_ms = inner.visible_until_ms(self.token, limits).saturating_sub(inner.now_ms);
         let after_ms = inner.dice.below(limits.lifecycle_call_ms);
         if let Effect::EndTools { generation } = effect {
             let end = self.end_of_tools(&mut inner, *generation);
@@ -501,11 +439,9 @@ impl Worker {
                 Late::Stop(*generation)
             }
             Effect::Sandbox(SandboxEffect::Delete { generation }) => self.delete(*generation),
-            Effect::Agent(AgentEffect::Abort {
-                generation,
-                messages,
-                ..
-            }) => Late::Abort(*generation, messages.clone()),
+            Effect::Agent(AgentEffect::Abort { generation, messages, .. }) => {
+                Late::Abort(*generation, messages.clone())
+            }
             Effect::Agent(AgentEffect::EndRun(run)) => {
                 Late::Abort(run.generation, run.messages.clone())
             }

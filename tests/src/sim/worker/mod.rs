@@ -51,9 +51,9 @@ impl Worker {
         };
         let away = stands_on(effect).iter().find(|what| is_out(what))?;
         Some(match away {
-            Out::Token if inner.gives_tokens_up => Failure::NonRecoverable {
-                advice: "the token is refused".to_owned(),
-            },
+            Out::Token if inner.gives_tokens_up => {
+                Failure::NonRecoverable { advice: "the token is refused".to_owned() }
+            }
             _ => away_for_now(*away),
         })
     }
@@ -204,10 +204,7 @@ impl ports::World for Worker {
     }
 
     fn visible_until_ms(&self) -> Ms {
-        self.world
-            .lock()
-            .visible_until_ms(self.token, &self.world.limits)
-            + self.skew_ms
+        self.world.lock().visible_until_ms(self.token, &self.world.limits) + self.skew_ms
     }
 
     async fn load(&self, _: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
@@ -229,10 +226,8 @@ impl ports::World for Worker {
         };
         self.goes_to(found.session.as_ref());
         self.end(call).await;
-        let phase = found
-            .session
-            .as_ref()
-            .map_or(Phase::Destroyed, |session| session.sandbox.phase);
+        let phase =
+            found.session.as_ref().map_or(Phase::Destroyed, |session| session.sandbox.phase);
         let mut pending = self.pending.lock().expect("nobody panics here");
         // The first read is the delivery; a later one looks at the control flags, or at what others wrote.
         let overtaken = self.overtaken.lock().expect("nobody panics here").take();
@@ -262,11 +257,7 @@ impl ports::World for Worker {
         let saved = {
             let mut guard = self.world.lock();
             let inner = &mut *guard;
-            let lag_ms = if inner.troubled() {
-                inner.dice.below(90_000)
-            } else {
-                0
-            };
+            let lag_ms = if inner.troubled() { inner.dice.below(90_000) } else { 0 };
             let now_ms = inner.now_ms;
             if lag_ms > 0 {
                 inner.met.insert("index lag");
@@ -275,19 +266,8 @@ impl ports::World for Worker {
             let names = &session.observed.names;
             // What the thread goes to is not what the write is about.
             let versions = Versions {
-                thread: Some(
-                    inner.places[self.place]
-                        .record
-                        .as_ref()
-                        .map_or(0, |it| it.version),
-                ),
-                sandbox: Some(
-                    inner.places[at]
-                        .home
-                        .record
-                        .as_ref()
-                        .map_or(0, |it| it.version),
-                ),
+                thread: Some(inner.places[self.place].record.as_ref().map_or(0, |it| it.version)),
+                sandbox: Some(inner.places[at].home.record.as_ref().map_or(0, |it| it.version)),
             };
             let same = |expected: Option<u64>, stored| expected.is_none() || expected == stored;
             let stands =
@@ -343,11 +323,7 @@ impl ports::World for Worker {
             *self.overtaken.lock().expect("nobody panics here") = before;
         }
         self.end(call).await;
-        if luck == Luck::ReplyLost {
-            Err(away_for_now(Out::Writes))
-        } else {
-            Ok(saved)
-        }
+        if luck == Luck::ReplyLost { Err(away_for_now(Out::Writes)) } else { Ok(saved) }
     }
 
     async fn swept(&self, _: &ThreadKey, sweep: &TurnId) -> Result<(), Failure> {

@@ -109,18 +109,11 @@ fn begin(world: &World, sandbox: usize) {
     };
     let message = world.message(sandbox, &format!("k{sandbox}"), work);
     let message = match (origin(sandbox), key(world, sandbox)) {
-        (Origin::Made, Some(key)) => Message {
-            thread: key.group(),
-            ..message
-        },
+        (Origin::Made, Some(key)) => Message { thread: key.group(), ..message },
         _ => message,
     };
     // A thread that names its sandbox has had one before.
-    let at_ms = if origin(sandbox) == Origin::Named {
-        90_000
-    } else {
-        0
-    };
+    let at_ms = if origin(sandbox) == Origin::Named { 90_000 } else { 0 };
     world.plan(at_ms, sandbox, Deed::Send(message));
 }
 
@@ -147,18 +140,11 @@ fn operations(world: &World, dice: &mut Dice, (sandbox, key): (usize, &SandboxKe
 fn conversation(world: &World, dice: &mut Dice, place: usize) {
     let sandbox = of_thread(place);
     let is_first = origin(sandbox) == Origin::Named && place == sandbox;
-    let mut at_ms = if is_first {
-        0
-    } else {
-        60_000 + dice.below(20 * 60_000)
-    };
+    let mut at_ms = if is_first { 0 } else { 60_000 + dice.below(20 * 60_000) };
     for number in 0..1 + dice.below(3) {
         let id = format!("t{place}m{number}");
-        let wants = Selection {
-            repo: repo(sandbox),
-            in_common: dice.falls(150),
-            ..Selection::default()
-        };
+        let wants =
+            Selection { repo: repo(sandbox), in_common: dice.falls(150), ..Selection::default() };
         let work = match number {
             0 if is_first => wanting(&id, wants),
             0 => wanting(
@@ -172,10 +158,8 @@ fn conversation(world: &World, dice: &mut Dice, place: usize) {
             _ if dice.falls(80) => reset(),
             _ => prompt(&id),
         };
-        let message = Message {
-            accepted_at_ms: plan::START_MS + at_ms,
-            ..world.message(place, &id, work)
-        };
+        let message =
+            Message { accepted_at_ms: plan::START_MS + at_ms, ..world.message(place, &id, work) };
         world.plan(at_ms, place, Deed::Send(message.clone()));
         if dice.falls(100) {
             world.plan(at_ms + dice.below(40 * 60_000), place, Deed::Send(message));

@@ -24,11 +24,7 @@ fn chosen(world: &World) -> Result<(), String> {
     let name = RuntimeMode::Outside.name().to_owned();
     inner.places[0].settings.defaults.runtime = Some(name);
     inner.places[0].next_run_takes_ms = Some(5_000);
-    if second == SECOND {
-        Ok(())
-    } else {
-        Err(format!("the second sandbox is at place {second}"))
-    }
+    if second == SECOND { Ok(()) } else { Err(format!("the second sandbox is at place {second}")) }
 }
 
 /// Both are there, and the tools have been used.
@@ -86,9 +82,7 @@ fn resets(world: &World) {
 
 /// A call has read that the agent's sandbox is there, and asks for the second one when that is not so any more.
 fn wishes_too_late(world: &World) {
-    let wish = world
-        .lock()
-        .wish(0, 1, Use::Calls, Limits::DEFAULT.idle_pause_ms);
+    let wish = world.lock().wish(0, 1, Use::Calls, Limits::DEFAULT.idle_pause_ms);
     resets(world);
     if let Some(wish) = wish {
         after(world, 5 * MINUTE_MS, Deed::Send(wish));
@@ -111,11 +105,7 @@ fn both(places: &[SimThread], agent: (Phase, u32), second: (Phase, u32)) -> bool
 fn have_ended(places: &[SimThread]) -> bool {
     both(places, (Phase::Destroyed, 1), (Phase::Destroyed, 1))
         && places[SECOND].home.sandboxes.is_empty()
-        && places[SECOND]
-            .home
-            .record
-            .as_ref()
-            .is_some_and(|record| record.name.is_none())
+        && places[SECOND].home.record.as_ref().is_some_and(|record| record.name.is_none())
 }
 
 pub(super) const SCENARIOS: [Scenario; 10] = [
@@ -128,11 +118,7 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
             let active = (Phase::Active, 1);
             ended(&places[0], 0, Ending::Answered)
                 && both(places, active, active)
-                && places[SECOND]
-                    .home
-                    .record
-                    .as_ref()
-                    .and_then(|one| one.runtime.as_deref())
+                && places[SECOND].home.record.as_ref().and_then(|one| one.runtime.as_deref())
                     == Some("bare")
         },
     },
@@ -217,15 +203,11 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
         proves: |places| {
             places[0].phase() == Some((Phase::Destroyed, 1))
                 && places[SECOND].phase() == Some((Phase::Destroyed, 1))
-                && places[SECOND].history.facts.iter().any(|fact| {
-                    matches!(
-                        fact,
-                        Fact::Ended {
-                            ending: Ending::Failed,
-                            ..
-                        }
-                    )
-                })
+                && places[SECOND]
+                    .history
+                    .facts
+                    .iter()
+                    .any(|fact| matches!(fact, Fact::Ended { ending: Ending::Failed, .. }))
         },
     },
 ];
@@ -235,9 +217,7 @@ pub(super) const SCENARIOS: [Scenario; 10] = [
 /// # Errors
 /// It is not caught.
 pub(super) fn fault_is_caught() -> Result<(), String> {
-    let scenario = SCENARIOS
-        .iter()
-        .find(|one| one.name == "outside wishes too late");
+    let scenario = SCENARIOS.iter().find(|one| one.name == "outside wishes too late");
     let scenario = scenario.ok_or("the scenario is gone")?;
     let (world, _) = super::begun(scenario, super::HOWS[0])?;
     world.lock().makes_unwanted = true;
@@ -276,10 +256,7 @@ pub(super) fn stays_up() -> Result<(), String> {
         works_quietly(&world)?;
         let inner = world.lock();
         let history = &inner.places[0].history;
-        let is_hit = history
-            .facts
-            .iter()
-            .any(|fact| matches!(fact, Fact::Hit { .. }));
+        let is_hit = history.facts.iter().any(|fact| matches!(fact, Fact::Hit { .. }));
         if is_hit != pauses_used {
             return Err(format!("stopped: {is_hit}, planted: {pauses_used}"));
         }

@@ -62,10 +62,7 @@ fn both_in_common(world: &World) -> Result<(), String> {
 }
 
 fn in_common(id: &str) -> Work {
-    let wants = Selection {
-        in_common: true,
-        ..Selection::default()
-    };
+    let wants = Selection { in_common: true, ..Selection::default() };
     wanting(id, wants)
 }
 
@@ -123,10 +120,7 @@ fn name_of(place: &SimThread) -> Option<&str> {
 }
 
 fn is_linked(place: &SimThread) -> bool {
-    place
-        .record
-        .as_ref()
-        .is_some_and(|record| record.link.is_some())
+    place.record.as_ref().is_some_and(|record| record.link.is_some())
 }
 
 pub(super) const SCENARIOS: [Scenario; 9] = [

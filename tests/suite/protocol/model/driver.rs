@@ -75,20 +75,15 @@ struct Table<T> {
 
 impl<T: Hash + Eq> Table<T> {
     fn new() -> Self {
-        Self {
-            all: Vec::new(),
-            numbers: HashMap::new(),
-        }
+        Self { all: Vec::new(), numbers: HashMap::new() }
     }
 
     fn number(&mut self, value: T) -> u32 {
         if let Some(number) = self.numbers.get(&value) {
             return *number;
         }
-        let (value, number) = (
-            Arc::new(value),
-            u32::try_from(self.all.len()).expect("fewer than 4 billion"),
-        );
+        let (value, number) =
+            (Arc::new(value), u32::try_from(self.all.len()).expect("fewer than 4 billion"));
         self.all.push(Arc::clone(&value));
         self.numbers.insert(value, number);
         number
@@ -189,20 +184,14 @@ pub fn prompt(repo: Option<&str>) -> Work {
     Work::Prompt(Prompt {
         text: "do".into(),
         by: person(),
-        wants: Selection {
-            repo: repo.map(str::to_owned),
-            ..Selection::default()
-        },
+        wants: Selection { repo: repo.map(str::to_owned), ..Selection::default() },
         ..Prompt::default()
     })
 }
 
 /// Who says everything.
 pub fn person() -> Person {
-    Person {
-        id: "ann".into(),
-        name: "ann".into(),
-    }
+    Person { id: "ann".into(), name: "ann".into() }
 }
 
 impl Driver {
@@ -211,21 +200,13 @@ impl Driver {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let work = |kind: &Kind| match kind {
             Kind::Prompt => prompt(Some("acme/api")),
-            Kind::Operate(want) => Work::Operate {
-                want: *want,
-                by: None,
-            },
-            Kind::Reset => Work::Reset {
-                by: person(),
-                membership: Membership::default(),
-                keeps_files: false,
-            },
+            Kind::Operate(want) => Work::Operate { want: *want, by: None },
+            Kind::Reset => {
+                Work::Reset { by: person(), membership: Membership::default(), keeps_files: false }
+            }
         };
         let all = kinds.iter().map(|kind| (thread.clone(), work(kind)));
-        Self {
-            runtime,
-            ..Self::of(&thread, all)
-        }
+        Self { runtime, ..Self::of(&thread, all) }
     }
 
     /// For messages of several groups.
@@ -236,22 +217,17 @@ impl Driver {
             accepted_at_ms: NOW,
             work,
         };
-        let messages = all.enumerate().map(|(at, (thread, work))| Message {
-            thread,
-            ..message(format!("m{at}"), work)
-        });
+        let messages = all
+            .enumerate()
+            .map(|(at, (thread, work))| Message { thread, ..message(format!("m{at}"), work) });
         let messages: Vec<Message> = messages.collect();
-        let aged = messages.iter().map(|message| Message {
-            accepted_at_ms: NOW - 2 * LIMITS.busy_ms,
-            ..message.clone()
-        });
+        let aged = messages
+            .iter()
+            .map(|message| Message { accepted_at_ms: NOW - 2 * LIMITS.busy_ms, ..message.clone() });
         let notices = messages.iter().map(|dead| {
-            let prompt = dead.prompt_of(&dead.id).map(|prompt| {
-                Box::new(DeadPrompt {
-                    accepted_at_ms: NOW,
-                    prompt: prompt.clone(),
-                })
-            });
+            let prompt = dead
+                .prompt_of(&dead.id)
+                .map(|prompt| Box::new(DeadPrompt { accepted_at_ms: NOW, prompt: prompt.clone() }));
             let turn = dead.id.clone();
             message(format!("b{}", dead.id), Work::DeadLetter { turn, prompt })
         });
@@ -302,13 +278,7 @@ impl Driver {
 
     /// The highest version that any session came to.
     pub fn version_most(&self) -> u64 {
-        self.tables()
-            .sessions
-            .all
-            .iter()
-            .map(|session| session.version)
-            .max()
-            .unwrap_or(0)
+        self.tables().sessions.all.iter().map(|session| session.version).max().unwrap_or(0)
     }
 
     /// The number of a record.
@@ -338,9 +308,7 @@ impl Driver {
             | Machine::Act { known, .. } => {
                 shift(&mut known.session, by_ms);
             }
-            Machine::Write {
-                known, decision, ..
-            } => {
+            Machine::Write { known, decision, .. } => {
                 shift(&mut known.session, by_ms);
                 shift(&mut decision.session, by_ms);
             }
@@ -382,9 +350,7 @@ impl Driver {
         let marked =
             marked.filter(|(at, _)| bits.checked_shr(*at).is_some_and(|bits| bits & 1 != 0));
         ControlFlags {
-            cancelled: marked
-                .map(|(_, message)| (message.id.clone(), person()))
-                .collect(),
+            cancelled: marked.map(|(_, message)| (message.id.clone(), person())).collect(),
             ..ControlFlags::default()
         }
     }
@@ -392,11 +358,7 @@ impl Driver {
     fn outcome(&self, came: Came, message: &Message) -> Outcome {
         match came {
             Came::Parked { flags } => Outcome::Parked(Some(self.flags(flags))),
-            Came::Read {
-                record,
-                flags,
-                parked,
-            } => {
+            Came::Read { record, flags, parked } => {
                 let record = self.session(record);
                 Outcome::Loaded(Ok(Loaded {
                     session: (record.version > 0 || record.sandbox.version > 0)
@@ -446,16 +408,13 @@ impl Driver {
             (Machine::Overtaken { known, cause }, Outcome::Loaded(Ok(found))) => {
                 let stored = found.session.as_ref();
                 let sandbox = stored.map(|stored| stored.sandbox.clone());
-                let seen = Session {
-                    sandbox: sandbox.unwrap_or_default(),
-                    ..known.session.clone()
-                };
+                let seen =
+                    Session { sandbox: sandbox.unwrap_or_default(), ..known.session.clone() };
                 match &**cause {
                     Cause::Delivered => Some((None, seen)),
-                    Cause::Done(_, event)
-                    | Cause::Both {
-                        work: (_, event), ..
-                    } => Some((Some(event.clone()), seen)),
+                    Cause::Done(_, event) | Cause::Both { work: (_, event), .. } => {
+                        Some((Some(event.clone()), seen))
+                    }
                 }
             }
             // What is decided is decided on the work; the card beside it is told of like any.
@@ -465,15 +424,11 @@ impl Driver {
             }
             _ => None,
         };
-        let mut after = (*before)
-            .clone()
-            .after(outcome, now(asked.lapsed), &delivery);
+        let mut after = (*before).clone().after(outcome, now(asked.lapsed), &delivery);
         let mut minted = false;
         // How often it has decided would tell places apart that are the same.
         let decided = match &mut after {
-            Machine::Write {
-                known, decision, ..
-            } => {
+            Machine::Write { known, decision, .. } => {
                 known.decisions = 0;
                 Some((&mut decision.session, &mut decision.next))
             }
@@ -495,10 +450,7 @@ impl Driver {
             let mint = (!had_ids).then(|| format!("msg-{}-{}", delivery.message.id, asked.mints));
             minted = name_ids(session, next, mint);
         }
-        let after = After {
-            machine: self.machine_no(after),
-            minted,
-        };
+        let after = After { machine: self.machine_no(after), minted };
         self.tables().steps.insert((machine, came, asked), after);
         after
     }
@@ -515,13 +467,7 @@ impl Driver {
             Work::Prompt(prompt) => Some(Box::new(prompt.clone())),
             _ => None,
         };
-        Queued {
-            by: person(),
-            accepted_at_ms: 0,
-            card: None,
-            refused: false,
-            prompt,
-        }
+        Queued { by: person(), accepted_at_ms: 0, card: None, refused: false, prompt }
     }
 
     /// Which message a turn belongs to, or what is said at a message's notice.
@@ -549,10 +495,7 @@ impl Driver {
 }
 
 fn now(lapsed: bool) -> Now {
-    Now {
-        ms: NOW,
-        visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.visibility_ms },
-    }
+    Now { ms: NOW, visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.visibility_ms } }
 }
 
 fn shift(session: &mut Session, by_ms: u64) {
@@ -597,20 +540,13 @@ fn ids_of(stage: &mut Stage) -> Option<&mut PromptIds> {
 fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> bool {
     let turn = session.turn.as_mut();
     let own = turn.and_then(|turn| ids_of(&mut turn.stage));
-    let minted = own.zip(mint).map(|(ids, message)| {
-        *ids = PromptIds {
-            message,
-            part: String::new(),
-        }
-    });
+    let minted =
+        own.zip(mint).map(|(ids, message)| *ids = PromptIds { message, part: String::new() });
     // Under ids of its own, so that a prompt that was sent into a run and then again in its own turn is seen as two.
     let mut renamed = Vec::new();
     for steered in session.turn.iter_mut().flat_map(|turn| &mut turn.steered) {
         let name = format!("msg-{}-{STEERED_MINT}", steered.turn);
-        renamed.push((
-            std::mem::replace(&mut steered.ids.message, name.clone()),
-            name,
-        ));
+        renamed.push((std::mem::replace(&mut steered.ids.message, name.clone()), name));
         steered.ids.part.clear();
         steered.accepted_at_ms = 0;
     }
@@ -634,9 +570,9 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
             vec![&mut ids.message]
         }
         Effect::Agent(AgentEffect::FindPrompt { message, .. }) => vec![message],
-        Effect::Agent(AgentEffect::Abort {
-            message, messages, ..
-        }) => messages.iter_mut().chain([message]).collect(),
+        Effect::Agent(AgentEffect::Abort { message, messages, .. }) => {
+            messages.iter_mut().chain([message]).collect()
+        }
         _ => Vec::new(),
     };
     for id in ids {
@@ -656,8 +592,5 @@ fn delivery_id(message: &Message, delivery: u8) -> String {
 
 /// Whether the agent may have this turn's prompt.
 pub fn with_agent(session: &Session) -> bool {
-    session
-        .turn
-        .as_ref()
-        .is_some_and(|turn| turn.stage.is_with_agent())
+    session.turn.as_ref().is_some_and(|turn| turn.stage.is_with_agent())
 }

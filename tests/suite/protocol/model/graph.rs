@@ -18,11 +18,7 @@ use super::walk::{CONVERGENCE, Explored, Found, Walk, explore};
 use crate::proofs::proof;
 
 fn ended(walk: &Walk<System>, state: &State, ending: Ending) -> bool {
-    walk.system
-        .record(state)
-        .ended
-        .iter()
-        .any(|turn| Ending::from(&turn.outcome) == ending)
+    walk.system.record(state).ended.iter().any(|turn| Ending::from(&turn.outcome) == ending)
 }
 
 /// Bit of a promise in [`State::broken`], by its number in the design.
@@ -80,9 +76,7 @@ impl Explored for System {
             Property::always("promise 10", |_, s| !breaks(s, 10)),
             Property::always("promise 12", |_, s| !breaks(s, 12)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
-            Property::always(ANSWERED, |w: &Walk<Self>, s: &State| {
-                !w.system.hides_an_answer(s)
-            }),
+            Property::always(ANSWERED, |w: &Walk<Self>, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Walk<Self>, s: &State| {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
                 killed <= (LIMITS.attempts as usize + 1) * w.system.kinds.len()
@@ -121,11 +115,7 @@ impl Explored for System {
             }),
             Property::sometimes("operated", |w: &Walk<Self>, s| {
                 let record = w.system.record(s);
-                record
-                    .sandbox
-                    .operated
-                    .iter()
-                    .any(|one| one.trouble.is_none())
+                record.sandbox.operated.iter().any(|one| one.trouble.is_none())
             }),
             Property::sometimes("paused", |w: &Walk<Self>, s| {
                 w.system.record(s).sandbox.phase == Phase::Paused
@@ -185,24 +175,13 @@ const ROWS: [Row; 20] = [
     Row {
         name: "looks_that_lie",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            lies: 2,
-            sweeps: 1,
-            losses: 1,
-            hunts: 1,
-            ..NONE
-        },
+        budget: Budget { lies: 2, sweeps: 1, losses: 1, hunts: 1, ..NONE },
         reaches: &["answered", "lost", "converged"],
     },
     Row {
         name: "messages_that_die_and_notices_that_are_lost",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            sweeps: 1,
-            deaths: 3,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, sweeps: 1, deaths: 3, ..NONE },
         reaches: &[
             "answered",
             "failed",
@@ -214,23 +193,13 @@ const ROWS: [Row; 20] = [
     Row {
         name: "two_stacks_of_one_name_at_one_provider",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            sweeps: 1,
-            hunts: 1,
-            namesakes: 2,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, sweeps: 1, hunts: 1, namesakes: 2, ..NONE },
         reaches: &["answered", "paused", "a hunt of a namesake", "converged"],
     },
     Row {
         name: "paths_that_break_under_a_run",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            cuts: 3,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, cuts: 3, ..NONE },
         reaches: &[
             "answered",
             "failed",
@@ -242,49 +211,25 @@ const ROWS: [Row; 20] = [
     Row {
         name: "paths_that_break_under_two_prompts",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            nows: 1,
-            cuts: 2,
-            ..NONE
-        },
+        budget: Budget { nows: 1, cuts: 2, ..NONE },
         reaches: &["joined", "failed", "a run that was left", "converged"],
     },
     Row {
         name: "aborts_that_come_late",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            stops: 2,
-            late_aborts: true,
-            ..NONE
-        },
-        reaches: &[
-            "answered",
-            "cancelled",
-            "an abort on its way to the next run",
-            "converged",
-        ],
+        budget: Budget { crashes: 1, stops: 2, late_aborts: true, ..NONE },
+        reaches: &["answered", "cancelled", "an abort on its way to the next run", "converged"],
     },
     Row {
         name: "runs_that_kill_whoever_follows_them",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { kills: 6, ..NONE },
-        reaches: &[
-            "failed",
-            "answered after a failure",
-            "a run that was left",
-            "converged",
-        ],
+        reaches: &["failed", "answered after a failure", "a run that was left", "converged"],
     },
     Row {
         name: "crashes_and_duplicates",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 2,
-            duplicates: 1,
-            sweeps: 2,
-            ..NONE
-        },
+        budget: Budget { crashes: 2, duplicates: 1, sweeps: 2, ..NONE },
         reaches: &[
             "answered after a crash",
             "paused",
@@ -297,11 +242,7 @@ const ROWS: [Row; 20] = [
     Row {
         name: "three_messages",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Reset],
-        budget: Budget {
-            crashes: 2,
-            sweeps: 1,
-            ..NONE
-        },
+        budget: Budget { crashes: 2, sweeps: 1, ..NONE },
         reaches: &[
             "answered after a crash",
             "paused",
@@ -314,14 +255,7 @@ const ROWS: [Row; 20] = [
     Row {
         name: "zombies",
         kinds: &[Kind::Prompt, Kind::Reset],
-        budget: Budget {
-            crashes: 1,
-            lapses: 1,
-            sweeps: 1,
-            hunts: 1,
-            late: true,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, lapses: 1, sweeps: 1, hunts: 1, late: true, ..NONE },
         reaches: &[
             "answered after a crash",
             "two at work",
@@ -333,132 +267,61 @@ const ROWS: [Row; 20] = [
     Row {
         name: "late_stops_and_prompts",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            lapses: 1,
-            sweeps: 1,
-            late: true,
-            ..NONE
-        },
-        reaches: &[
-            "two at work",
-            "arrived late",
-            "paused",
-            "resumed",
-            "converged",
-        ],
+        budget: Budget { crashes: 1, lapses: 1, sweeps: 1, late: true, ..NONE },
+        reaches: &["two at work", "arrived late", "paused", "resumed", "converged"],
     },
     Row {
         name: "stops_and_slices",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            stops: 1,
-            windows: 2,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, stops: 1, windows: 2, ..NONE },
         reaches: &["answered", "cancelled", "failed", "converged"],
     },
     Row {
         name: "prompts_sent_now",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            nows: 2,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, nows: 2, ..NONE },
         reaches: &["answered", "joined", "sent out of order", "converged"],
     },
     Row {
         name: "runs_of_two_prompts",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            nows: 1,
-            stops: 1,
-            losses: 1,
-            ..NONE
-        },
+        budget: Budget { nows: 1, stops: 1, losses: 1, ..NONE },
         reaches: &["joined", "lost together", "cancelled", "converged"],
     },
     Row {
         name: "an_operator_who_pauses_and_resumes",
-        kinds: &[
-            Kind::Prompt,
-            Kind::Operate(Operation::Pause),
-            Kind::Operate(Operation::Resume),
-        ],
-        budget: Budget {
-            crashes: 1,
-            duplicates: 1,
-            sweeps: 1,
-            late: true,
-            ..NONE
-        },
+        kinds: &[Kind::Prompt, Kind::Operate(Operation::Pause), Kind::Operate(Operation::Resume)],
+        budget: Budget { crashes: 1, duplicates: 1, sweeps: 1, late: true, ..NONE },
         reaches: &["paused", "resumed", "operated", "arrived late", "converged"],
     },
     Row {
         name: "an_operator_who_pauses_what_is_being_resumed",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Operate(Operation::Pause)],
-        budget: Budget {
-            stops: 1,
-            sweeps: 1,
-            ..NONE
-        },
+        budget: Budget { stops: 1, sweeps: 1, ..NONE },
         reaches: &["cancelled", "paused", "operated", "converged"],
     },
     Row {
         name: "runs_that_are_left_and_swept",
         kinds: &[Kind::Prompt],
-        budget: Budget {
-            stops: 1,
-            cuts: 6,
-            sweeps: 2,
-            ..NONE
-        },
+        budget: Budget { stops: 1, cuts: 6, sweeps: 2, ..NONE },
         reaches: &["cancelled", "a run that was left", "paused", "converged"],
     },
     Row {
         name: "an_operator_who_destroys",
-        kinds: &[
-            Kind::Prompt,
-            Kind::Operate(Operation::Destroy),
-            Kind::Prompt,
-        ],
-        budget: Budget {
-            crashes: 1,
-            lapses: 1,
-            late: true,
-            ..NONE
-        },
-        reaches: &[
-            "destroyed",
-            "made anew",
-            "operated",
-            "two at work",
-            "converged",
-        ],
+        kinds: &[Kind::Prompt, Kind::Operate(Operation::Destroy), Kind::Prompt],
+        budget: Budget { crashes: 1, lapses: 1, late: true, ..NONE },
+        reaches: &["destroyed", "made anew", "operated", "two at work", "converged"],
     },
     Row {
         name: "sendings_that_nobody_hears_of",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            losses: 1,
-            doubts: 1,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, losses: 1, doubts: 1, ..NONE },
         reaches: &["answered", "lost", "made anew", "resumed", "converged"],
     },
     Row {
         name: "lost_sandboxes",
         kinds: &[Kind::Prompt, Kind::Prompt],
-        budget: Budget {
-            crashes: 1,
-            losses: 2,
-            sweeps: 1,
-            hunts: 1,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, losses: 2, sweeps: 1, hunts: 1, ..NONE },
         reaches: &["lost", "made anew", "resumed", "converged"],
     },
 ];
@@ -485,10 +348,7 @@ const PLANTED: [Planted; 19] = [
         "a_stack_that_is_known_by_its_name_alone",
         Fault::StacksByName,
         &[Kind::Prompt],
-        Budget {
-            namesakes: 1,
-            ..NONE
-        },
+        Budget { namesakes: 1, ..NONE },
         "promise 6",
     ),
     (
@@ -509,11 +369,7 @@ const PLANTED: [Planted; 19] = [
         "an_abort_that_hits_anything",
         Fault::AbortsHitAnything,
         &[Kind::Prompt, Kind::Prompt],
-        Budget {
-            stops: 1,
-            late_aborts: true,
-            ..NONE
-        },
+        Budget { stops: 1, late_aborts: true, ..NONE },
         "promise 6",
     ),
     (
@@ -551,13 +407,7 @@ const PLANTED: [Planted; 19] = [
         Budget { crashes: 1, ..NONE },
         "promise 5",
     ),
-    (
-        "no_post_id",
-        Fault::NoPostId,
-        &[Kind::Prompt],
-        Budget { crashes: 1, ..NONE },
-        "promise 3",
-    ),
+    ("no_post_id", Fault::NoPostId, &[Kind::Prompt], Budget { crashes: 1, ..NONE }, "promise 3"),
     (
         "sweeper_stops_directly",
         Fault::SweeperStopsDirectly,
@@ -576,22 +426,14 @@ const PLANTED: [Planted; 19] = [
         "no_reaper",
         Fault::NoHunt,
         &[Kind::Prompt, Kind::Reset],
-        Budget {
-            crashes: 1,
-            late: true,
-            ..NONE
-        },
+        Budget { crashes: 1, late: true, ..NONE },
         CONVERGENCE,
     ),
     (
         "stop_through_the_queue",
         Fault::StopThroughTheQueue,
         &[Kind::Prompt],
-        Budget {
-            stops: 1,
-            windows: 1,
-            ..NONE
-        },
+        Budget { stops: 1, windows: 1, ..NONE },
         STOP,
     ),
     (
@@ -605,20 +447,10 @@ const PLANTED: [Planted; 19] = [
         "a_doubt_that_is_taken_for_a_no",
         Fault::DoubtIsNo,
         &[Kind::Prompt, Kind::Prompt],
-        Budget {
-            losses: 1,
-            doubts: 1,
-            ..NONE
-        },
+        Budget { losses: 1, doubts: 1, ..NONE },
         "promise 5",
     ),
-    (
-        "zombies_act",
-        Fault::ZombiesAct,
-        &[Kind::Prompt],
-        Budget { lapses: 1, ..NONE },
-        CONVERGENCE,
-    ),
+    ("zombies_act", Fault::ZombiesAct, &[Kind::Prompt], Budget { lapses: 1, ..NONE }, CONVERGENCE),
 ];
 
 /// What was decided in the smaller rows, for the document.
@@ -627,10 +459,7 @@ const PLANTED: [Planted; 19] = [
 /// As the row's test.
 pub fn transitions() -> Result<BTreeSet<Transition>, Failed> {
     let mut all = BTreeSet::new();
-    for row in ROWS
-        .iter()
-        .filter(|row| row.budget.lapses == 0 && row.budget.losses <= 1)
-    {
+    for row in ROWS.iter().filter(|row| row.budget.lapses == 0 && row.budget.losses <= 1) {
         all.extend(hold(row, RuntimeMode::OpenCode)?);
     }
     Ok(all)
@@ -650,12 +479,7 @@ fn hold(row: &Row, runtime: RuntimeMode) -> Result<BTreeSet<Transition>, Failed>
     let began = Instant::now();
     let system = System::new(row.kinds, row.budget, None).in_mode(runtime);
     let (found, transitions) = explore(system)?;
-    let Found {
-        states,
-        cut,
-        version,
-        ..
-    } = found;
+    let Found { states, cut, version, .. } = found;
     println!(
         "{}: {states} states, records up to version {version}, {cut} cut by the bounds, {:?}",
         row.name,
@@ -690,26 +514,18 @@ fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        proof(
-            format!("protocol::model::{}_keep_the_promises", row.name),
-            move || hold(row, RuntimeMode::OpenCode).map(drop),
-        )
+        proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
+            hold(row, RuntimeMode::OpenCode).map(drop)
+        })
     });
     let daemons = ROWS.iter().filter(|row| BY_THE_DAEMON.contains(&row.name));
     let daemons = daemons.map(|row| {
-        proof(
-            format!(
-                "protocol::model::{}_keep_the_promises_by_the_daemon",
-                row.name
-            ),
-            move || hold(row, RuntimeMode::Native).map(drop),
-        )
+        proof(format!("protocol::model::{}_keep_the_promises_by_the_daemon", row.name), move || {
+            hold(row, RuntimeMode::Native).map(drop)
+        })
     });
     let planted = PLANTED.iter().map(|planted| {
-        proof(
-            format!("protocol::model::{}_is_caught", planted.0),
-            move || caught(planted),
-        )
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || caught(planted))
     });
     rows.chain(daemons).chain(planted).collect()
 }

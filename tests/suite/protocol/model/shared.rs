@@ -156,11 +156,7 @@ fn thread(at: usize) -> ThreadKey {
 }
 
 fn group_key(group: Group) -> ThreadKey {
-    if group < THREADS {
-        thread(group)
-    } else {
-        thread(group - THREADS).sandbox().group()
-    }
+    if group < THREADS { thread(group) } else { thread(group - THREADS).sandbox().group() }
 }
 
 impl Shared {
@@ -200,12 +196,7 @@ impl Shared {
             relinked: false,
             broken: 0,
         };
-        let mut shared = Self {
-            kinds,
-            fault: None,
-            driver,
-            begin,
-        };
+        let mut shared = Self { kinds, fault: None, driver, begin };
         for at in 0..warm {
             let mut s = shared.begin.clone();
             if at == 1 {
@@ -294,9 +285,7 @@ impl Shared {
             Kind::Operate(_) => at == 0,
         };
         let all = (0..).zip(&self.kinds);
-        all.filter(|(_, kind)| is_its(kind))
-            .map(|(message, _)| message)
-            .collect()
+        all.filter(|(_, kind)| is_its(kind)).map(|(message, _)| message).collect()
     }
 
     /// What the promises look at: one thread, and the sandbox that was made for it.
@@ -312,18 +301,12 @@ impl Shared {
             facts.push(Fact::Live(live));
         }
         facts.extend(s.order.iter().filter_map(|(message, generation)| {
-            Some(Fact::Prompted {
-                turn: turn_of(*message)?,
-                generation: u32::from(*generation),
-            })
+            Some(Fact::Prompted { turn: turn_of(*message)?, generation: u32::from(*generation) })
         }));
         for (turn, message) in messages.iter().enumerate() {
             let known = &s.known[usize::from(*message)];
             let mut stands = |times, kind: PostKind| {
-                facts.extend((0..times).map(|_| Fact::Posted {
-                    turn,
-                    kind: kind.clone(),
-                }));
+                facts.extend((0..times).map(|_| Fact::Posted { turn, kind: kind.clone() }));
             };
             stands(known.card, PostKind::Card);
             stands(known.chunk, PostKind::Chunk(0));
@@ -332,21 +315,14 @@ impl Shared {
         let ended = record.ended.iter();
         let ended = ended.map(|ended| (ended.id.as_str(), Ending::from(&ended.outcome)));
         let operated = home.sandbox.operated.iter().map(|one| {
-            let ending = if one.trouble.is_none() {
-                Ending::Answered
-            } else {
-                Ending::Failed
-            };
+            let ending = if one.trouble.is_none() { Ending::Answered } else { Ending::Failed };
             (one.id.as_str(), ending)
         });
         facts.extend(ended.chain(operated).filter_map(|(id, ending)| {
             let turn = turn_of(self.driver.turn_of(id)?)?;
             Some(Fact::Ended { turn, ending })
         }));
-        facts.extend((0..s.hits).map(|_| Fact::Hit {
-            generation,
-            turn: 0,
-        }));
+        facts.extend((0..s.hits).map(|_| Fact::Hit { generation, turn: 0 }));
         if s.crowded {
             facts.push(Fact::Working {
                 workspace: "project".to_owned(),
@@ -365,17 +341,13 @@ impl Shared {
             phase: home.sandbox.phase,
             generation,
             turn: record.turn.is_some(),
-            listed: listed
-                .map(|(generation, one)| (generation, one.running))
-                .collect(),
+            listed: listed.map(|(generation, one)| (generation, one.running)).collect(),
             is_settled: true,
         });
-        let accepted = messages
-            .iter()
-            .map(|message| match self.kinds[usize::from(*message)] {
-                Kind::Prompt(_) => Request::Prompt,
-                Kind::Operate(_) => Request::Operation,
-            });
+        let accepted = messages.iter().map(|message| match self.kinds[usize::from(*message)] {
+            Kind::Prompt(_) => Request::Prompt,
+            Kind::Operate(_) => Request::Operation,
+        });
         History {
             accepted: accepted.collect(),
             facts,
@@ -397,16 +369,10 @@ impl Shared {
             all.extend(sandbox.lease.as_ref().map(|lease| lease.until_ms));
             all.extend(sandbox.waiting.iter().map(|one| one.until_ms));
             all.extend(
-                [record.due_at_ms, sandbox.due_at_ms]
-                    .into_iter()
-                    .flatten()
-                    .filter(|_| rests),
+                [record.due_at_ms, sandbox.due_at_ms].into_iter().flatten().filter(|_| rests),
             );
         }
-        all.into_iter()
-            .filter(|at| *at > NOW)
-            .min()
-            .map(|at| at - NOW)
+        all.into_iter().filter(|at| *at > NOW).min().map(|at| at - NOW)
     }
 
     fn is_due(&self, s: &State, group: Group) -> bool {
@@ -514,9 +480,8 @@ impl Shared {
                 self.outdate(&mut s, None, (Some(1), None));
             }
         }
-        s.broken = (0..THREADS).fold(0, |bits, at| {
-            bits | promises::broken(&self.history(&s, at, false))
-        });
+        s.broken =
+            (0..THREADS).fold(0, |bits, at| bits | promises::broken(&self.history(&s, at, false)));
         s
     }
 

@@ -353,9 +353,7 @@ fn work(machine: &Machine) -> Option<&Effect> {
 }
 
 fn down() -> Event {
-    Event::Failed(Failure::SandboxDown {
-        seen: "no answer".to_owned(),
-    })
+    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
 }
 
 impl System {
@@ -372,11 +370,7 @@ impl System {
 
     /// The same with agents that are run so.
     pub fn in_mode(self, runtime: RuntimeMode) -> Self {
-        Self {
-            driver: Driver::new(&self.kinds, runtime),
-            runtime,
-            ..self
-        }
+        Self { driver: Driver::new(&self.kinds, runtime), runtime, ..self }
     }
 
     pub fn start(&self) -> State {
@@ -452,10 +446,7 @@ impl System {
         }));
         for (turn, known) in s.known.iter().enumerate() {
             let mut stands = |times, kind: PostKind| {
-                facts.extend((0..times).map(|_| Fact::Posted {
-                    turn,
-                    kind: kind.clone(),
-                }))
+                facts.extend((0..times).map(|_| Fact::Posted { turn, kind: kind.clone() }))
             };
             stands(known.card, PostKind::Card);
             stands(known.chunk, PostKind::Chunk(0));
@@ -485,18 +476,16 @@ impl System {
             })
         }));
         facts.extend(
-            (s.left.losses < self.budget.losses).then_some(Fact::Disturbed {
-                generation: record.sandbox.generation,
-            }),
+            (s.left.losses < self.budget.losses)
+                .then_some(Fact::Disturbed { generation: record.sandbox.generation }),
         );
         let steered = (0..MESSAGES).filter(|turn| s.steered & (1 << turn) != 0);
         facts.extend(steered.map(|turn| Fact::Steered { turn }));
         let withheld = (0..MESSAGES).filter(|turn| s.withheld & (1 << turn) != 0);
         facts.extend(withheld.map(|turn| Fact::Withheld { turn }));
-        facts.extend((0..s.hits).map(|_| Fact::Hit {
-            generation: record.sandbox.generation,
-            turn: 0,
-        }));
+        facts.extend(
+            (0..s.hits).map(|_| Fact::Hit { generation: record.sandbox.generation, turn: 0 }),
+        );
         let astray = s.astray || at_end && self.goes_on_alone(s, &record);
         facts.extend(astray.then_some(Fact::Astray { turn: 0 }));
         let end = at_end.then(|| End {
@@ -538,10 +527,8 @@ impl System {
     /// through.
     pub fn hides_an_answer(&self, s: &State) -> bool {
         let record = self.record(s);
-        let failed = record
-            .ended
-            .iter()
-            .filter(|turn| Ending::from(&turn.outcome) == Ending::Failed);
+        let failed =
+            record.ended.iter().filter(|turn| Ending::from(&turn.outcome) == Ending::Failed);
         let mut failed = failed.filter_map(|turn| self.driver.turn_of(&turn.id));
         s.left.deaths == self.budget.deaths
             && s.left.cuts + 1 >= self.budget.cuts
@@ -552,10 +539,7 @@ impl System {
     /// Those of the listed sandboxes that the product takes for orphans, by this record. There is no grace here.
     fn orphans(listed: u8, record: &Session) -> u8 {
         let stored = (record.version > 0).then_some(&record.sandbox);
-        let graces = Graces {
-            young_ms: 0,
-            vanished_ms: 0,
-        };
+        let graces = Graces { young_ms: 0, vanished_ms: 0 };
         (0..8)
             .filter(|at| listed & (1 << at) != 0)
             .filter(|at| fate(stored, at + 1, NOW, NOW, graces) == Fate::Orphan)
@@ -563,9 +547,7 @@ impl System {
     }
 
     fn listed(s: &State) -> u8 {
-        (0..GENERATIONS)
-            .filter(|at| s.sandboxes[*at].copies > 0)
-            .fold(0, |mask, at| mask | 1 << at)
+        (0..GENERATIONS).filter(|at| s.sandboxes[*at].copies > 0).fold(0, |mask, at| mask | 1 << at)
     }
 
     fn next_deadline_ms(&self, s: &State) -> Option<u64> {
@@ -579,9 +561,7 @@ impl System {
             (record.sandbox.phase == Phase::Paused)
                 .then_some(record.sandbox.phase_since_ms + LIMITS.paused_ttl_ms),
         ];
-        let all = lease
-            .into_iter()
-            .chain(later.into_iter().flatten().filter(|_| !waits));
+        let all = lease.into_iter().chain(later.into_iter().flatten().filter(|_| !waits));
         all.filter(|at| *at > NOW).min().map(|at| at - NOW)
     }
 
@@ -631,10 +611,8 @@ impl System {
         }
         if s.left.stops > 0 {
             for message in 0..s.accepted {
-                let ended = record
-                    .ended
-                    .iter()
-                    .any(|turn| self.driver.turn_of(&turn.id) == Some(message));
+                let ended =
+                    record.ended.iter().any(|turn| self.driver.turn_of(&turn.id) == Some(message));
                 if self.kinds[usize::from(message)] == Kind::Prompt && !ended {
                     let press = |reaches| Action::Press { message, reaches };
                     actions.extend([Reaches::Now, Reaches::Never].map(press));
@@ -663,9 +641,7 @@ impl System {
             }
         }
         if s.left.losses > 0 {
-            let there = (1..)
-                .zip(&s.sandboxes)
-                .filter(|(_, sandbox)| sandbox.copies > 0);
+            let there = (1..).zip(&s.sandboxes).filter(|(_, sandbox)| sandbox.copies > 0);
             actions.extend(there.map(|(generation, _)| Action::Lose(generation)));
         }
         let orphans = Self::orphans(Self::listed(s), &record) != 0;
@@ -749,10 +725,8 @@ impl System {
         if s.left.lies > 0 && !lapsed && not_found(effect).is_some() {
             actions.push(Action::Lie(slot));
         }
-        let follows = matches!(
-            effect,
-            Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_))
-        );
+        let follows =
+            matches!(effect, Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_)));
         if s.left.kills > 0 && !lapsed && follows {
             actions.push(Action::Kill(slot));
         }
@@ -787,10 +761,7 @@ impl System {
     }
 
     fn calm_but(s: &State, slot: usize) -> bool {
-        s.workers
-            .iter()
-            .enumerate()
-            .all(|(at, worker)| at == slot || worker.is_none())
+        s.workers.iter().enumerate().all(|(at, worker)| at == slot || worker.is_none())
     }
 
     pub fn next(&self, last: &State, action: Action) -> State {

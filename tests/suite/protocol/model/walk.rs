@@ -85,17 +85,10 @@ impl<A: Copy> Edges<A> {
 
     /// Nodes from which no converged one, and no cut one, can be reached without further trouble.
     fn dead_ends(&self) -> Vec<u32> {
-        let mut reaches: Vec<bool> = self
-            .goal
-            .iter()
-            .zip(&self.cut)
-            .map(|(goal, cut)| *goal || *cut)
-            .collect();
-        let mut todo: Vec<u32> = (0..)
-            .zip(&reaches)
-            .filter(|(_, reaches)| **reaches)
-            .map(|(node, _)| node)
-            .collect();
+        let mut reaches: Vec<bool> =
+            self.goal.iter().zip(&self.cut).map(|(goal, cut)| *goal || *cut).collect();
+        let mut todo: Vec<u32> =
+            (0..).zip(&reaches).filter(|(_, reaches)| **reaches).map(|(node, _)| node).collect();
         while let Some(node) = todo.pop() {
             for before in &self.back[node as usize] {
                 if !std::mem::replace(&mut reaches[*before as usize], true) {
@@ -103,11 +96,7 @@ impl<A: Copy> Edges<A> {
                 }
             }
         }
-        (0..)
-            .zip(reaches)
-            .filter(|(_, reaches)| !reaches)
-            .map(|(node, _)| node)
-            .collect()
+        (0..).zip(reaches).filter(|(_, reaches)| !reaches).map(|(node, _)| node).collect()
     }
 
     fn path(&self, mut node: u32) -> Vec<A> {
@@ -174,16 +163,8 @@ pub struct Found {
 /// # Errors
 /// When there are more than the bound.
 pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), Failed> {
-    let walk = Walk {
-        system,
-        edges: Mutex::default(),
-    };
-    let checker = walk
-        .checker()
-        .threads(1)
-        .target_state_count(STATES_MAX * 4)
-        .spawn_bfs()
-        .join();
+    let walk = Walk { system, edges: Mutex::default() };
+    let checker = walk.checker().threads(1).target_state_count(STATES_MAX * 4).spawn_bfs().join();
     let walk = checker.model();
     let edges = std::mem::take(&mut *walk.edges.lock().expect("the checker has ended"));
     if !checker.is_done() || edges.back.len() > STATES_MAX {
@@ -203,9 +184,9 @@ pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), 
     let dead = edges.dead_ends();
     if let Some(first) = dead.first() {
         let path = edges.path(*first);
-        let end = path.iter().fold(walk.system.start(), |state, action| {
-            walk.system.next(&state, *action)
-        });
+        let end = path
+            .iter()
+            .fold(walk.system.start(), |state, action| walk.system.next(&state, *action));
         broken.push((
             CONVERGENCE,
             format!(
@@ -218,13 +199,7 @@ pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), 
     let cut = edges.cut.iter().filter(|cut| **cut).count();
     let version = walk.system.driver().version_most();
     Ok((
-        Found {
-            states: edges.back.len(),
-            cut,
-            version,
-            broken,
-            never,
-        },
+        Found { states: edges.back.len(), cut, version, broken, never },
         walk.system.driver().transitions(),
     ))
 }

@@ -60,14 +60,8 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         accepted_at_ms,
         work: Work::Connect {
             to,
-            by: Person {
-                id: String::new(),
-                name: terminal_name(None),
-            },
-            membership: Membership {
-                operates: true,
-                ..Membership::default()
-            },
+            by: Person { id: String::new(), name: terminal_name(None) },
+            membership: Membership { operates: true, ..Membership::default() },
         },
     };
     let sent = stack.queues()?.send(&Body::Message(message)).await;
@@ -93,11 +87,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         None => "a sandbox of its own".to_owned(),
     };
     let (result, words, status) = match (is_over, is_there) {
-        (true, true) => (
-            "done",
-            format!("From now on {thread} works in {place}."),
-            Status::Done,
-        ),
+        (true, true) => ("done", format!("From now on {thread} works in {place}."), Status::Done),
         (true, false) => (
             "failed",
             format!("It could not be done: {thread} works in {place}. The thread is told why."),
@@ -112,11 +102,6 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
             Status::Failed,
         ),
     };
-    let answer = Answer {
-        thread: thread.clone(),
-        sandbox: session.sandbox_key(),
-        name,
-        result,
-    };
+    let answer = Answer { thread: thread.clone(), sandbox: session.sandbox_key(), name, result };
     Output::new(words, &answer, status)
 }

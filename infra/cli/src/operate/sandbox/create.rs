@@ -161,16 +161,13 @@ async fn wanted(
             })?;
         }
         if new.repo.is_none() {
-            new.repo = asked(
-                "Repository, owner/name or an https address (Enter: none)",
-                |word| Kind::Repo.usable(word).map_err(|bad| bad.to_string()),
-            )?;
+            new.repo = asked("Repository, owner/name or an https address (Enter: none)", |word| {
+                Kind::Repo.usable(word).map_err(|bad| bad.to_string())
+            })?;
         }
         if new.snapshot.is_none() {
             new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
-                SandboxOption::Snapshot
-                    .usable(word)
-                    .map_err(|bad| bad.to_string())
+                SandboxOption::Snapshot.usable(word).map_err(|bad| bad.to_string())
             })?;
         }
     }

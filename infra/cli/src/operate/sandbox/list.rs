@@ -33,10 +33,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
     let found = sandboxes::found(stack, what.tenant.as_ref()).await?;
     // Read after the listing: a sandbox that is listed and has a name is found under it.
     let named = all_named(stack, what.tenant.as_ref()).await?;
-    let Named {
-        mut listed,
-        unreadable,
-    } = named;
+    let Named { mut listed, unreadable } = named;
     sort(&mut listed);
     let rows = joined(stack, found, listed);
     let now_ms = now_ms();
@@ -45,9 +42,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
         "There is no sandbox: the provider lists none of this stack, and none has a name."
             .to_owned()
     } else {
-        let heads = [
-            "NAME", "OF", "PROVIDER", "STATE", "USED", "THREADS", "IN USE", "IS",
-        ];
+        let heads = ["NAME", "OF", "PROVIDER", "STATE", "USED", "THREADS", "IN USE", "IS"];
         table(heads, &cells, Style::of_output())
     };
     for lacking in stack.lacking().await? {
@@ -60,24 +55,16 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
             unreadable.join(", ")
         ));
     }
-    let status = if rows.is_empty() && unreadable.is_empty() {
-        Status::Notice
-    } else {
-        Status::Done
-    };
-    let answer = Answer {
-        sandboxes: rows.into_iter().map(|row| row.line).collect(),
-        unreadable,
-    };
+    let status =
+        if rows.is_empty() && unreadable.is_empty() { Status::Notice } else { Status::Done };
+    let answer = Answer { sandboxes: rows.into_iter().map(|row| row.line).collect(), unreadable };
     Output::new(text, &answer, status)
 }
 
 /// Those with a name first, then the rest in the provider's order; of a retired generation its own line is kept.
 fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
-    let mut found: Vec<Found> = found
-        .into_iter()
-        .filter(|one| one.sandbox.state != SandboxState::Gone)
-        .collect();
+    let mut found: Vec<Found> =
+        found.into_iter().filter(|one| one.sandbox.state != SandboxState::Gone).collect();
     let mut rows = Vec::new();
     for listed in named {
         let is_its =
@@ -85,17 +72,9 @@ fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
         let row = match found.iter().position(is_its) {
             Some(at) => {
                 let Found { line, sandbox, .. } = found.remove(at);
-                Row {
-                    line: line.with(&listed),
-                    state: Some(sandbox.state),
-                    listed: Some(listed),
-                }
+                Row { line: line.with(&listed), state: Some(sandbox.state), listed: Some(listed) }
             }
-            None => Row {
-                line: unlisted(stack, &listed),
-                state: None,
-                listed: Some(listed),
-            },
+            None => Row { line: unlisted(stack, &listed), state: None, listed: Some(listed) },
         };
         rows.push(row);
     }
@@ -192,16 +171,8 @@ mod tests {
     fn row(record: &SandboxRecord, said: &str, state: Option<SandboxState>) -> Row {
         let thread = ThreadKey::discord("1", "2").expect("a key");
         let listed = Listed::of(&thread.sandbox(), record);
-        let line = Line {
-            state: said.to_owned(),
-            belongs: "live",
-            ..Line::default()
-        };
-        Row {
-            line: line.with(&listed),
-            listed: Some(listed),
-            state,
-        }
+        let line = Line { state: said.to_owned(), belongs: "live", ..Line::default() };
+        Row { line: line.with(&listed), listed: Some(listed), state }
     }
 
     #[test]
@@ -222,41 +193,23 @@ mod tests {
             }],
             ..SandboxRecord::default()
         };
-        let shown = cells(
-            &row(&record, "started", Some(SandboxState::Running)),
-            180_000,
-        );
+        let shown = cells(&row(&record, "started", Some(SandboxState::Running)), 180_000);
         assert_eq!(
             shown,
-            [
-                "frontend",
-                "discord:1:2",
-                "daytona",
-                "running",
-                "2 min ago",
-                "1",
-                "1",
-                "live"
-            ]
+            ["frontend", "discord:1:2", "daytona", "running", "2 min ago", "1", "1", "live"]
         );
     }
 
     #[test]
     fn where_the_provider_says_something_else_than_the_record_both_are_shown() {
-        let record = SandboxRecord {
-            phase: Phase::Active,
-            ..SandboxRecord::default()
-        };
+        let record = SandboxRecord { phase: Phase::Active, ..SandboxRecord::default() };
         let shown = |said, state| {
             let [_, _, _, shown, used, ..] = cells(&row(&record, said, state), 1);
             (shown, used)
         };
         assert_eq!(
             shown("stopped", Some(SandboxState::Stopped)),
-            (
-                "running (at the provider stopped)".to_owned(),
-                "never".to_owned()
-            )
+            ("running (at the provider stopped)".to_owned(), "never".to_owned())
         );
         assert_eq!(shown("unlisted", None).0, "running");
     }

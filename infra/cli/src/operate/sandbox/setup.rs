@@ -80,14 +80,8 @@ async fn settings(stack: &Stack, tenant: &Tenant) -> Result<Settings, CommandErr
 /// Who asks, and as what: nobody of the platform.
 fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
     let nowhere = SandboxKey::without_thread(tenant, &request.into());
-    let by = Person {
-        id: String::new(),
-        name: terminal_name(None),
-    };
-    let membership = Membership {
-        operates: true,
-        ..Membership::default()
-    };
+    let by = Person { id: String::new(), name: terminal_name(None) };
+    let membership = Membership { operates: true, ..Membership::default() };
     (nowhere.thread().clone(), by, membership)
 }
 
@@ -131,11 +125,7 @@ async fn enter(
             entered.as_ref().and_then(|link| link.sealed.as_ref()) == Some(&own.sealed)
         };
         if let Some(own) = own.filter(is_ours) {
-            let text = format!(
-                "The {} key counts from now on: {}",
-                key.brand(),
-                own.fingerprint
-            );
+            let text = format!("The {} key counts from now on: {}", key.brand(), own.fingerprint);
             return output(text, tenant, &settings, Some(address), "done", Status::Done);
         }
         let now_ms = now_ms();
@@ -144,28 +134,14 @@ async fn enter(
                 "A {} key was entered, and does not count: its provider does not take it, cannot be asked, or it is of another account than sandboxes that live. What counted before goes on; the worker's log says which it is.",
                 key.brand()
             );
-            return output(
-                text,
-                tenant,
-                &settings,
-                Some(address),
-                "failed",
-                Status::Failed,
-            );
+            return output(text, tenant, &settings, Some(address), "failed", Status::Failed);
         }
         if entered_at_ms.is_none() && (Instant::now() >= until || now_ms >= link.until_ms) {
             let text = format!(
                 "No key was entered yet. How it stands is told by: bobbin {} sandbox setup --tenant {tenant}",
                 stack.said
             );
-            return output(
-                text,
-                tenant,
-                &settings,
-                Some(address),
-                "waiting",
-                Status::Notice,
-            );
+            return output(text, tenant, &settings, Some(address), "waiting", Status::Notice);
         }
         pause(LOOK_MS).await;
     }
@@ -191,11 +167,7 @@ async fn remove(
         by,
         reply: Reply::Nobody,
         membership,
-        want: Want::OwnKey {
-            key: KeyWish::Remove {
-                provider: provider.to_owned(),
-            },
-        },
+        want: Want::OwnKey { key: KeyWish::Remove { provider: provider.to_owned() } },
     };
     let sent = stack.queues()?.send(&Body::Control(control)).await;
     sent.map_err(|e| format!("{e}. Whether it was asked for is not known: look again."))?;
@@ -204,14 +176,7 @@ async fn remove(
         let settings = settings(stack, tenant).await?;
         if !settings.own_keys.contains_key(provider) {
             let text = "It is taken away, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
-            return output(
-                text.to_owned(),
-                tenant,
-                &settings,
-                None,
-                "done",
-                Status::Done,
-            );
+            return output(text.to_owned(), tenant, &settings, None, "done", Status::Done);
         }
         if Instant::now() >= until {
             let text = format!(

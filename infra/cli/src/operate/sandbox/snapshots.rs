@@ -84,13 +84,9 @@ async fn list(
     };
     let mut lines = Vec::new();
     for snapshot in provider.snapshots().await.map_err(|e| trouble(&e))? {
-        let of = records
-            .iter()
-            .find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
-        let is_other = what
-            .tenant
-            .as_ref()
-            .is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
+        let of = records.iter().find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
+        let is_other =
+            what.tenant.as_ref().is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
         if is_other || of.is_none() && which.is_some() {
             continue;
         }
@@ -124,20 +120,9 @@ async fn list(
     lines.sort_by_key(|line| std::cmp::Reverse(line.at_ms));
     let more = lines.len() > LISTED_MAX;
     lines.truncate(LISTED_MAX);
-    let status = if lines.is_empty() {
-        Status::Notice
-    } else {
-        Status::Done
-    };
+    let status = if lines.is_empty() { Status::Notice } else { Status::Done };
     let text = words(stack, &lines, more);
-    Output::new(
-        text,
-        &Listing {
-            snapshots: lines,
-            more,
-        },
-        status,
-    )
+    Output::new(text, &Listing { snapshots: lines, more }, status)
 }
 
 /// The sandboxes whose snapshots these can be: those that have a name, and those that live.
@@ -177,8 +162,7 @@ fn words(stack: &Stack, lines: &[Line], more: bool) -> String {
                 Some(by) => by.to_owned(),
             },
             line.state.to_owned(),
-            line.gib
-                .map_or_else(|| "-".to_owned(), |gib| format!("{gib:.1} GiB")),
+            line.gib.map_or_else(|| "-".to_owned(), |gib| format!("{gib:.1} GiB")),
         ]
     };
     let rows: Vec<[String; 6]> = lines.iter().map(row).collect();
@@ -204,10 +188,7 @@ const fn word(state: &SnapshotState) -> &'static str {
 }
 
 async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
-    let listed = format!(
-        "Those that there are: bobbin {} sandbox snapshot --list",
-        stack.said
-    );
+    let listed = format!("Those that there are: bobbin {} sandbox snapshot --list", stack.said);
     let Some(name) = SnapshotName::parse(stack.labels(), id) else {
         return Err(CommandError::not_found(format!(
             "{id} is no snapshot of a sandbox of this stack, so nothing was deleted. {listed}"
@@ -250,10 +231,7 @@ pub async fn look_at(
     snapshot: &str,
     provider: Option<&str>,
 ) -> Result<(), CommandError> {
-    let listed = format!(
-        "Those that there are: bobbin {} sandbox snapshot --list",
-        stack.said
-    );
+    let listed = format!("Those that there are: bobbin {} sandbox snapshot --list", stack.said);
     let Some(name) = SnapshotName::parse(stack.labels(), snapshot) else {
         return Err(CommandError::not_found(format!(
             "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
@@ -266,11 +244,7 @@ pub async fn look_at(
         )
         .into());
     }
-    let state = stack
-        .provider_named(provider)
-        .await?
-        .find_snapshot(&name)
-        .await;
+    let state = stack.provider_named(provider).await?.find_snapshot(&name).await;
     let state = state.map_err(|e| {
         format!(
             "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
@@ -278,9 +252,10 @@ pub async fn look_at(
     })?;
     match state {
         SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
-        SnapshotState::Underway => Err(
-            "The snapshot is still being made, so nothing was done: try again in a minute.".into(),
-        ),
+        SnapshotState::Underway => {
+            Err("The snapshot is still being made, so nothing was done: try again in a minute."
+                .into())
+        }
         SnapshotState::Absent => Err(CommandError::not_found(format!(
             "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
         ))),

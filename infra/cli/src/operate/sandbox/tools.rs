@@ -38,16 +38,10 @@ pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
             record.phase.word()
         )));
     }
-    let bearer = Bearer {
-        sandbox: chosen.key.clone(),
-        generation: record.generation,
-    };
+    let bearer = Bearer { sandbox: chosen.key.clone(), generation: record.generation };
     let bearer = bearer.signed(stack.stack_key().await?.expose());
     let url = format!("{}/mcp", address.trim_end_matches('/'));
-    let tools = ToolServer {
-        url,
-        ask: Vec::new(),
-    };
+    let tools = ToolServer { url, ask: Vec::new() };
     let mut opencode = tools_config(&tools, &bearer);
     opencode["$schema"] = "https://opencode.ai/config.json".into();
     let url = tools.url;

@@ -61,10 +61,7 @@ fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
             key.name
         ));
     }
-    let lacks: Vec<String> = missing
-        .iter()
-        .map(|(name, why)| format!("{name} ({why})"))
-        .collect();
+    let lacks: Vec<String> = missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
     report.wrong(
         &format!("Daytona: the API key of {source} is \"{}\", valid {until}, and lacks {}", key.name, lacks.join(", ")),
         "Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.",
@@ -100,17 +97,13 @@ async fn organization(report: &mut Report, daytona: &Daytona) {
                 quota(report, name, region);
             }
         }
-        Err(error) => report.note(&format!(
-            "Daytona: the organisation is {name}; its quota is not told: {error}"
-        )),
+        Err(error) => report
+            .note(&format!("Daytona: the organisation is {name}; its quota is not told: {error}")),
     }
 }
 
 fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
-    let place = format!(
-        "Daytona: in the organisation {name}, region {},",
-        region.region_id
-    );
+    let place = format!("Daytona: in the organisation {name}, region {},", region.region_id);
     match region.room() {
         (0, scarce) => report.wrong(
             &format!("{place} no further sandbox fits: {scarce} is used up"),
@@ -146,9 +139,7 @@ async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
             &format!("Daytona: there is no snapshot {named}, which the stack names"),
             "bobbin snapshot builds one and says what to deploy.",
         ),
-        Err(error) => report.wrong(
-            &format!("Daytona: the snapshot {named} could not be looked at: {error}"),
-            "",
-        ),
+        Err(error) => report
+            .wrong(&format!("Daytona: the snapshot {named} could not be looked at: {error}"), ""),
     }
 }

@@ -32,9 +32,7 @@ pub async fn check(target: &Target, report: &mut Report) {
             Room::Scarce(words) => report.note(&words),
             Room::Missing(words, advice) => report.wrong(&words, &advice),
         },
-        Err(why) => report.note(&format!(
-            "Lambda: what the account gives is not known. {why}"
-        )),
+        Err(why) => report.note(&format!("Lambda: what the account gives is not known. {why}")),
     }
 }
 

@@ -51,16 +51,12 @@ pub async fn check(target: &Target, report: &mut Report) {
 
 /// Whether the stack has the id and the key of the token's own application.
 fn agrees(target: &Target, report: &mut Report, app: &Application) {
-    let pairs = [
-        ("DiscordApplicationId", app.id.as_str()),
-        ("DiscordPublicKey", app.verify_key.as_str()),
-    ];
+    let pairs =
+        [("DiscordApplicationId", app.id.as_str()), ("DiscordPublicKey", app.verify_key.as_str())];
     let differs: Vec<String> = pairs
         .iter()
         .filter(|(name, right)| {
-            !target
-                .parameter(name)
-                .is_some_and(|set| set.eq_ignore_ascii_case(right))
+            !target.parameter(name).is_some_and(|set| set.eq_ignore_ascii_case(right))
         })
         .map(|(name, right)| format!("{name}={right}"))
         .collect();
@@ -81,11 +77,7 @@ fn agrees(target: &Target, report: &mut Report, app: &Application) {
 }
 
 async fn endpoint(target: &Target, report: &mut Report, app: &Application) {
-    let Ok(Ok(wanted)) = target
-        .stack()
-        .await
-        .map(|stack| stack.output("DiscordEndpoint"))
-    else {
+    let Ok(Ok(wanted)) = target.stack().await.map(|stack| stack.output("DiscordEndpoint")) else {
         return;
     };
     match app.endpoint.as_deref() {

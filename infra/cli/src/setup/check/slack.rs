@@ -82,10 +82,7 @@ fn told_scopes(report: &mut Report, has: Option<&[String]>) {
     let missing: Vec<&str> = needed.difference(&has).copied().collect();
     let more: Vec<&str> = has.difference(&needed).copied().collect();
     if missing.is_empty() {
-        report.right(&format!(
-            "Slack: it has the {} scopes that are needed",
-            needed.len()
-        ));
+        report.right(&format!("Slack: it has the {} scopes that are needed", needed.len()));
     } else {
         report.wrong(
             &format!("Slack: it lacks {}", missing.join(", ")),
@@ -93,9 +90,6 @@ fn told_scopes(report: &mut Report, has: Option<&[String]>) {
         );
     }
     if !more.is_empty() {
-        report.note(&format!(
-            "Slack: it has more than is needed: {}",
-            more.join(", ")
-        ));
+        report.note(&format!("Slack: it has more than is needed: {}", more.join(", ")));
     }
 }

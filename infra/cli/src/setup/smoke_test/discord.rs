@@ -33,10 +33,7 @@ pub async fn run(
     let open = opening(&task, &app, guild, channel);
     let thread = discord.open(&open, now_ms()).await;
     let thread = thread.map_err(|error| told(&error, None, &app.id))?;
-    report.right(&format!(
-        "#{} has a thread for the test: {thread}",
-        channel_name
-    ));
+    report.right(&format!("#{} has a thread for the test: {thread}", channel_name));
     let message = Message {
         id: task.id.clone().into(),
         thread: thread.clone(),
@@ -78,9 +75,7 @@ async fn channel_of(
         _ => told(&error, None, &app.id),
     })?;
     let Some(guild) = found.guild.filter(|_| WITH_THREADS.contains(&found.kind)) else {
-        return Err(format!(
-            "The channel {channel} is not a text channel of a server: name one."
-        ));
+        return Err(format!("The channel {channel} is not a text channel of a server: name one."));
     };
     if !lists(target.parameter("AllowedGuilds"), &guild) {
         report.wrong(
@@ -95,10 +90,7 @@ async fn channel_of(
 fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open {
     let prompt = Prompt {
         text: task.text.clone(),
-        by: Person {
-            id: app.id.clone(),
-            name: app.name.clone(),
-        },
+        by: Person { id: app.id.clone(), name: app.name.clone() },
         membership: Membership {
             channel: channel.to_owned(),
             manages: true,
@@ -113,9 +105,6 @@ fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open
         // Nobody has asked by an interaction, so there is no answer to edit: one that is over has the bot post the line.
         accepted_at_ms: 0,
         prompt,
-        reply: Reply::Discord {
-            application: app.id.clone(),
-            token: String::new(),
-        },
+        reply: Reply::Discord { application: app.id.clone(), token: String::new() },
     }
 }

@@ -147,9 +147,7 @@ pub async fn tidy(
         return Ok(());
     }
     let before = record(stack, &turn.thread).await?;
-    let generation = before
-        .as_ref()
-        .map_or(0, |session| session.sandbox.generation);
+    let generation = before.as_ref().map_or(0, |session| session.sandbox.generation);
     let reset = Message {
         id: format!("setup-reset-{}", now_ms()).into(),
         thread: turn.thread.clone(),

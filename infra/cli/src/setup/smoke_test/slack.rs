@@ -44,10 +44,7 @@ pub async fn run(
     report.right(&format!("The channel has a message for the test: {thread}"));
     mention(target, report, &app, &task, (channel, user, &root)).await?;
 
-    let by = Person {
-        id: user.to_owned(),
-        name: user.to_owned(),
-    };
+    let by = Person { id: user.to_owned(), name: user.to_owned() };
     let turn = Turn {
         thread,
         by,
@@ -56,10 +53,7 @@ pub async fn run(
             thread_ts: Some(root.clone()),
             user: user.to_owned(),
         },
-        membership: Membership {
-            channel: channel.to_owned(),
-            ..Membership::default()
-        },
+        membership: Membership { channel: channel.to_owned(), ..Membership::default() },
     };
     let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {

@@ -79,9 +79,7 @@ impl Transactions {
         let parsed = request(body);
         let puts = writes(action, &parsed).filter(|write| write.get("Item").is_some());
         let tables: BTreeSet<&str> = puts.filter_map(table).collect();
-        let unknown = tables
-            .into_iter()
-            .filter(|table| !known.contains_key(*table));
+        let unknown = tables.into_iter().filter(|table| !known.contains_key(*table));
         unknown.map(str::to_owned).collect()
     }
 
@@ -106,22 +104,17 @@ impl Transactions {
         }
         let parsed = request(body);
         let schemas = self.schemas();
-        let keys: Vec<Option<Key>> = writes(action, &parsed)
-            .map(|write| key(write, &schemas))
-            .collect();
+        let keys: Vec<Option<Key>> =
+            writes(action, &parsed).map(|write| key(write, &schemas)).collect();
         drop(schemas);
         let mut in_flight = self.in_flight();
-        let meets = |key: &Option<Key>| {
-            key.as_ref()
-                .is_some_and(|key| in_flight.items.contains(key))
-        };
+        let meets =
+            |key: &Option<Key>| key.as_ref().is_some_and(|key| in_flight.items.contains(key));
         let met: Vec<bool> = keys.iter().map(meets).collect();
         let token = parsed["ClientRequestToken"].as_str().map(str::to_owned);
         match action {
             "TransactWriteItems"
-                if token
-                    .as_ref()
-                    .is_some_and(|it| in_flight.tokens.contains(it)) =>
+                if token.as_ref().is_some_and(|it| in_flight.tokens.contains(it)) =>
             {
                 Met::Refused(in_progress())
             }
@@ -132,11 +125,7 @@ impl Transactions {
                 let items: Vec<Key> = keys.into_iter().flatten().collect();
                 in_flight.items.extend(items.iter().cloned());
                 in_flight.tokens.extend(token.clone());
-                Met::Nothing(Some(Transaction {
-                    of: self.clone(),
-                    items,
-                    token,
-                }))
+                Met::Nothing(Some(Transaction { of: self.clone(), items, token }))
             }
             _ if met.contains(&true) => Met::Refused(conflict()),
             _ => Met::Nothing(None),
@@ -155,9 +144,7 @@ impl Transactions {
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
-        self.in_flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn schemas(&self) -> MutexGuard<'_, Schemas> {
@@ -199,9 +186,7 @@ fn key(write: &Value, schemas: &Schemas) -> Option<Key> {
         (Value::Object(key), _) => key.iter().map(|(name, one)| (name.as_str(), one)).collect(),
         (_, Value::Object(item)) => {
             let names = schemas.get(table)?.iter();
-            names
-                .filter_map(|name| Some((name.as_str(), item.get(name)?)))
-                .collect()
+            names.filter_map(|name| Some((name.as_str(), item.get(name)?))).collect()
         }
         _ => return None,
     };
@@ -211,10 +196,7 @@ fn key(write: &Value, schemas: &Schemas) -> Option<Key> {
 const ONGOING: &str = "Transaction is ongoing for the item";
 
 fn conflict() -> Response<Body> {
-    refused(
-        "TransactionConflictException",
-        json!({ "message": ONGOING }),
-    )
+    refused("TransactionConflictException", json!({ "message": ONGOING }))
 }
 
 fn cancelled(met: &[bool]) -> Response<Body> {
@@ -236,10 +218,7 @@ fn cancelled(met: &[bool]) -> Response<Body> {
 
 fn in_progress() -> Response<Body> {
     let message = "The transaction with the given request token is already in progress.";
-    refused(
-        "TransactionInProgressException",
-        json!({ "Message": message }),
-    )
+    refused("TransactionInProgressException", json!({ "Message": message }))
 }
 
 fn refused(kind: &str, members: Value) -> Response<Body> {

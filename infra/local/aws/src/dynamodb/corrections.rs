@@ -46,9 +46,7 @@ pub(super) async fn as_aws_answers(
         return Ok(response);
     }
     let (mut parts, body) = response.into_parts();
-    let bytes = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX)
-        .await
-        .map_err(engine)?;
+    let bytes = axum::body::to_bytes(body, limits::REQUEST_BYTES_MAX).await.map_err(engine)?;
     let body = if matches!(action, "TagResource" | "UntagResource") {
         String::new()
     } else {
@@ -56,12 +54,8 @@ pub(super) async fn as_aws_answers(
         correct(&mut value);
         value.to_string()
     };
-    parts
-        .headers
-        .insert(CHECKSUM, crc32fast::hash(body.as_bytes()).into());
-    parts
-        .headers
-        .insert(header::CONTENT_LENGTH, body.len().into());
+    parts.headers.insert(CHECKSUM, crc32fast::hash(body.as_bytes()).into());
+    parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
@@ -71,10 +65,8 @@ fn correct(value: &mut Value) {
             table.remove("TableThroughputModeSummary");
         }
     }
-    const CAPITAL: [&str; 2] = [
-        "IdempotentParameterMismatchException",
-        "TransactionInProgressException",
-    ];
+    const CAPITAL: [&str; 2] =
+        ["IdempotentParameterMismatchException", "TransactionInProgressException"];
     let kind = value["__type"].as_str().unwrap_or_default();
     if CAPITAL.iter().any(|name| kind.ends_with(name))
         && let Some(members) = value.as_object_mut()

@@ -16,17 +16,14 @@ impl Dynamo {
     /// Creates a table of the template, or brings indexes and time to live of the present one up to date.
     pub(crate) async fn deploy(&self, table: &TableSettings) -> Result<(), DynamoError> {
         let name = table.create["TableName"].as_str().unwrap_or_default();
-        let described = self
-            .call("DescribeTable", name, &json!({ "TableName": name }))
-            .await;
+        let described = self.call("DescribeTable", name, &json!({ "TableName": name })).await;
         match described {
             Ok(present) => {
                 if present["Table"]["KeySchema"] != table.create["KeySchema"] {
                     return Err(DynamoError::KeySchema(name.to_owned()));
                 }
                 self.deploy_indexes(name, table, &present["Table"]).await?;
-                self.deploy_protection(name, table, &present["Table"])
-                    .await?;
+                self.deploy_protection(name, table, &present["Table"]).await?;
             }
             Err(_) => {
                 self.call("CreateTable", name, &table.create).await?;
@@ -44,9 +41,7 @@ impl Dynamo {
         let wanted = indexes(&table.create);
         let present = indexes(present);
         let is_same = |a: &Value, b: &Value| {
-            ["IndexName", "KeySchema"]
-                .iter()
-                .all(|field| a[field] == b[field])
+            ["IndexName", "KeySchema"].iter().all(|field| a[field] == b[field])
                 && a["Projection"]["ProjectionType"] == b["Projection"]["ProjectionType"]
         };
         let removed = present
@@ -85,9 +80,8 @@ impl Dynamo {
     }
 
     async fn deploy_ttl(&self, name: &str, attribute: Option<&str>) -> Result<(), DynamoError> {
-        let described = self
-            .call("DescribeTimeToLive", name, &json!({ "TableName": name }))
-            .await?;
+        let described =
+            self.call("DescribeTimeToLive", name, &json!({ "TableName": name })).await?;
         let described = &described["TimeToLiveDescription"];
         let present = described["AttributeName"]
             .as_str()
@@ -109,8 +103,5 @@ impl Dynamo {
 }
 
 fn indexes(table: &Value) -> Vec<Value> {
-    table["GlobalSecondaryIndexes"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default()
+    table["GlobalSecondaryIndexes"].as_array().cloned().unwrap_or_default()
 }

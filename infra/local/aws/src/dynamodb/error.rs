@@ -6,11 +6,7 @@ pub(crate) enum DynamoError {
     #[error("{0}")]
     Engine(String),
     #[error("DynamoDB refused {action} of table {table}: {reason}")]
-    Refused {
-        action: &'static str,
-        table: String,
-        reason: String,
-    },
+    Refused { action: &'static str, table: String, reason: String },
     #[error(
         "table {0} exists with another key schema than the template's; start with an empty state folder, or change the template back"
     )]

@@ -74,14 +74,7 @@ impl IndexLag {
                 std::fs::remove_dir_all(&self.folder)?;
             }
             std::fs::create_dir_all(&self.folder)?;
-            Some(Lag {
-                lag_ms,
-                copies: VecDeque::new(),
-                copied: 0,
-                shown: None,
-                stale,
-                address,
-            })
+            Some(Lag { lag_ms, copies: VecDeque::new(), copied: 0, shown: None, stale, address })
         };
         *self.lag() = lag;
         self.copy()
@@ -106,9 +99,7 @@ impl IndexLag {
         if let Some(copy) = lag.copies.front()
             && lag.shown != Some(copy.number)
         {
-            lag.stale
-                .restore_from(&copy.path.display().to_string())
-                .map_err(engine)?;
+            lag.stale.restore_from(&copy.path.display().to_string()).map_err(engine)?;
             lag.shown = Some(copy.number);
         }
         Ok(Some(lag.address.clone()))
@@ -132,14 +123,8 @@ impl IndexLag {
         let number = lag.copied;
         lag.copied += 1;
         let path = self.folder.join(format!("{number}.sqlite"));
-        self.database
-            .vacuum_into(&path.display().to_string())
-            .map_err(engine)?;
-        lag.copies.push_back(Copy {
-            number,
-            at_ms: self.clock.now_ms(),
-            path,
-        });
+        self.database.vacuum_into(&path.display().to_string()).map_err(engine)?;
+        lag.copies.push_back(Copy { number, at_ms: self.clock.now_ms(), path });
         // Beyond the bound the oldest go first: the index is then fresher than asked for.
         while lag.copies.len() > limits::INDEX_COPIES_MAX {
             if let Some(old) = lag.copies.pop_front() {

@@ -42,11 +42,7 @@ pub(super) async fn serve(
 pub(super) async fn remove_expired(database: Database, stopping: CancellationToken) {
     let pause = Duration::from_millis(limits::TTL_SWEEP_INTERVAL_MS);
     let database = Arc::new(database);
-    while stopping
-        .run_until_cancelled(tokio::time::sleep(pause))
-        .await
-        .is_some()
-    {
+    while stopping.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
         let database = Arc::clone(&database);
         let swept = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
         if let Ok(Err(error)) = swept {

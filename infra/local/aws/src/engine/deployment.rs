@@ -59,9 +59,7 @@ pub(super) fn put_secrets(
         let Some(id) = plan.references.get(logical_id) else {
             return Err(Error::resource(secret, &"the template has none"));
         };
-        secrets
-            .put(id, value)
-            .map_err(|error| Error::resource(secret, &error))?;
+        secrets.put(id, value).map_err(|error| Error::resource(secret, &error))?;
     }
     Ok(())
 }
@@ -76,9 +74,7 @@ pub(super) fn launches(
     key: Option<&AccessKey>,
 ) -> Result<Vec<FunctionLaunch>, Error> {
     let functions = plan.functions.iter();
-    functions
-        .map(|function| launch(function, settings, account, state_dir, daemon, key))
-        .collect()
+    functions.map(|function| launch(function, settings, account, state_dir, daemon, key)).collect()
 }
 
 fn launch(
@@ -89,23 +85,16 @@ fn launch(
     daemon: SocketAddr,
     key: Option<&AccessKey>,
 ) -> Result<FunctionLaunch, Error> {
-    let refuse = |reason: String| Error::Executable {
-        logical_id: function.logical_id.clone(),
-        reason,
-    };
-    let source = settings
-        .functions
-        .get(&function.logical_id)
-        .ok_or_else(|| {
-            refuse("the template has it, the settings name no executable for it".to_owned())
-        })?;
+    let refuse =
+        |reason: String| Error::Executable { logical_id: function.logical_id.clone(), reason };
+    let source = settings.functions.get(&function.logical_id).ok_or_else(|| {
+        refuse("the template has it, the settings name no executable for it".to_owned())
+    })?;
     let folder = state_dir.join("functions").join(&function.logical_id);
     let executable = folder.join("bootstrap");
     install_executable(source, &folder, &executable).map_err(|error| {
         let source = source.display();
-        refuse(format!(
-            "{source} could not be made ready ({error}); build it first"
-        ))
+        refuse(format!("{source} could not be made ready ({error}); build it first"))
     })?;
     let mut environment = function.environment.clone();
     environment.extend(settings.extra_environment.clone());
@@ -117,9 +106,7 @@ fn launch(
         timeout: Duration::from_secs(function.timeout_seconds),
         memory_mb: function.memory_mb,
         daemon: function.is_traced.then_some(daemon),
-        concurrency_max: function
-            .concurrency_max
-            .unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),
+        concurrency_max: function.concurrency_max.unwrap_or(limits::FUNCTION_CONCURRENCY_MAX),
         environment,
         key: key.cloned(),
         executable,

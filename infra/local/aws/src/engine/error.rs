@@ -49,17 +49,11 @@ pub enum Error {
 impl Error {
     /// The state folder cannot be used.
     pub(super) fn state_folder(folder: &Path, reason: &impl Display) -> Self {
-        Self::StateFolder {
-            folder: folder.display().to_string(),
-            reason: reason.to_string(),
-        }
+        Self::StateFolder { folder: folder.display().to_string(), reason: reason.to_string() }
     }
 
     /// A resource of the template was refused by its service.
     pub(super) fn resource(resource: impl Into<String>, reason: &impl Display) -> Self {
-        Self::Resource {
-            resource: resource.into(),
-            reason: reason.to_string(),
-        }
+        Self::Resource { resource: resource.into(), reason: reason.to_string() }
     }
 }

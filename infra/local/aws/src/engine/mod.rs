@@ -179,10 +179,7 @@ impl Engine {
         self.functions.kill_all();
         self.background.tasks.close();
         let limit = Duration::from_millis(2 * limits::STOP_MS_MAX);
-        if tokio::time::timeout(limit, self.background.tasks.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(limit, self.background.tasks.wait()).await.is_err() {
             tracing::warn!("some requests did not end in time; they end with the program");
         }
     }
@@ -220,16 +217,11 @@ impl Start<'_> {
         cloudformation: CloudFormation,
     ) -> Result<Services, Error> {
         let Self {
-            settings,
-            account,
-            state_dir,
-            background: Background { tasks, stopping },
-            ..
+            settings, account, state_dir, background: Background { tasks, stopping }, ..
         } = self;
         let unusable = |error: &dyn Display| Error::state_folder(state_dir, &error);
-        let traces = Traces::start(tasks, stopping)
-            .await
-            .map_err(|error| Error::Port { port: 0, error })?;
+        let traces =
+            Traces::start(tasks, stopping).await.map_err(|error| Error::Port { port: 0, error })?;
         let key = keys.as_ref().map(|keys| &keys.functions);
         let launches = launches(self.plan, settings, account, state_dir, traces.address, key)?;
         let clock = &settings.clock;

@@ -21,10 +21,7 @@ pub(super) async fn listen_for_urls(
     for logical_id in template.functions_with_url() {
         let listener = listen(port).await?;
         port = 0;
-        urls.insert(
-            logical_id.clone(),
-            format!("http://{}/", address(&listener)?),
-        );
+        urls.insert(logical_id.clone(), format!("http://{}/", address(&listener)?));
         listeners.push((logical_id, listener));
     }
     Ok((listeners, urls))
@@ -32,15 +29,11 @@ pub(super) async fn listen_for_urls(
 
 /// Listens on a port of loopback; 0 takes a free one.
 pub(super) async fn listen(port: u16) -> Result<TcpListener, Error> {
-    TcpListener::bind(("127.0.0.1", port))
-        .await
-        .map_err(|error| Error::Port { port, error })
+    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| Error::Port { port, error })
 }
 
 /// Host and port of a listener.
 pub(super) fn address(listener: &TcpListener) -> Result<String, Error> {
-    let address = listener
-        .local_addr()
-        .map_err(|error| Error::Port { port: 0, error })?;
+    let address = listener.local_addr().map_err(|error| Error::Port { port: 0, error })?;
     Ok(address.to_string())
 }

@@ -19,24 +19,19 @@ const ALGORITHM: &str = "SYMMETRIC_DEFAULT";
 impl Kms {
     /// Answers one request; `action` is what follows `TrentService.` in `X-Amz-Target`.
     pub(crate) fn answer(&self, action: &str, body: &Bytes) -> Response {
-        let reply = serde_json::from_slice(body)
-            .map_err(|_| KmsError::Serialization)
-            .and_then(|request: Value| match action {
+        let reply = serde_json::from_slice(body).map_err(|_| KmsError::Serialization).and_then(
+            |request: Value| match action {
                 "Encrypt" => self.encrypt(&request),
                 "Decrypt" => self.decrypt(&request),
                 "DescribeKey" => self.describe(&request),
                 other => Err(KmsError::UnknownOperation(other.to_owned())),
-            });
+            },
+        );
         let (status, body) = match reply {
             Ok(value) => (StatusCode::OK, value),
             Err(error) => refusal(&error),
         };
-        (
-            status,
-            [("content-type", "application/x-amz-json-1.1")],
-            body.to_string(),
-        )
-            .into_response()
+        (status, [("content-type", "application/x-amz-json-1.1")], body.to_string()).into_response()
     }
 
     fn encrypt(&self, request: &Value) -> Result<Value, KmsError> {

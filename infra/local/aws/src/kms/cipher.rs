@@ -53,16 +53,13 @@ pub(super) fn open(
     let nonce = blob.get(1 + ID_BYTES..HEAD_BYTES)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
     let mut sealed = blob.get(HEAD_BYTES..)?.to_vec();
-    let value = key(material)?
-        .open_in_place(nonce, Aad::from(bound(id, context)), &mut sealed)
-        .ok()?;
+    let value =
+        key(material)?.open_in_place(nonce, Aad::from(bound(id, context)), &mut sealed).ok()?;
     Some(value.to_vec())
 }
 
 fn key(material: &[u8; KEY_BYTES]) -> Option<LessSafeKey> {
-    UnboundKey::new(&AES_256_GCM, material)
-        .ok()
-        .map(LessSafeKey::new)
+    UnboundKey::new(&AES_256_GCM, material).ok().map(LessSafeKey::new)
 }
 
 /// What is authenticated beside the value: the key, and the context in one order, each part with its length before it.

@@ -53,11 +53,7 @@ pub(crate) fn arn(account: &Account, id: &Uuid) -> String {
 
 impl Kms {
     pub(crate) fn new(store: Arc<Store>, clock: Clock, account: Account) -> Self {
-        Self {
-            store,
-            clock,
-            account,
-        }
+        Self { store, clock, account }
     }
 
     /// Creates the key of a template, unless it is there: its material is never made again.

@@ -105,10 +105,7 @@ fn payload(kind: &str, body: Bytes) -> Result<Bytes, Box<Response>> {
 }
 
 fn answered(outcome: InvocationOutcome) -> Response {
-    let headers = [
-        ("x-amz-executed-version", "$LATEST"),
-        ("content-type", "application/json"),
-    ];
+    let headers = [("x-amz-executed-version", "$LATEST"), ("content-type", "application/json")];
     match outcome {
         InvocationOutcome::Answer(body) => (headers, body).into_response(),
         InvocationOutcome::Failed(body) => {
@@ -127,9 +124,6 @@ fn answered(outcome: InvocationOutcome) -> Response {
 }
 
 fn refusal(status: StatusCode, kind: &str, body: Value) -> Response {
-    let headers = [
-        ("x-amzn-errortype", kind),
-        ("content-type", "application/json"),
-    ];
+    let headers = [("x-amzn-errortype", kind), ("content-type", "application/json")];
     (status, headers, body.to_string()).into_response()
 }

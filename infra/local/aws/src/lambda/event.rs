@@ -67,11 +67,7 @@ pub(crate) fn url_event(request: &UrlRequest<'_>) -> Bytes {
     let path = request.uri.path();
     let query = request.uri.query().unwrap_or_default();
     let header = |name: header::HeaderName| {
-        request
-            .headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     };
     let port = request.domain.rsplit(':').next().unwrap_or_default();
     let mut headers = joined_headers(request.headers);
@@ -140,21 +136,12 @@ fn cookies(headers: &HeaderMap) -> Vec<&str> {
 
 /// Content types whose body arrives as it is; everything else arrives in base64, forms among it.
 fn is_text(content_type: &str) -> bool {
-    let kind = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind.starts_with("text/")
         || kind.ends_with("+json")
         || kind.ends_with("+xml")
-        || [
-            "application/json",
-            "application/javascript",
-            "application/xml",
-        ]
-        .contains(&kind.as_str())
+        || ["application/json", "application/javascript", "application/xml"]
+            .contains(&kind.as_str())
 }
 
 fn joined_headers(headers: &HeaderMap) -> Map<String, Value> {

@@ -44,12 +44,7 @@ impl Functions {
                 (function.logical_id().to_owned(), Arc::new(function))
             })
             .collect();
-        Arc::new(Self {
-            by_logical_id,
-            clock,
-            tasks: tasks.clone(),
-            stopping: stopping.clone(),
-        })
+        Arc::new(Self { by_logical_id, clock, tasks: tasks.clone(), stopping: stopping.clone() })
     }
 
     /// By its id in the template.
@@ -70,9 +65,7 @@ impl Functions {
             .iter()
             .flat_map(|(id, function)| {
                 let processes = function.processes();
-                processes
-                    .into_iter()
-                    .map(move |process| (id.clone(), process))
+                processes.into_iter().map(move |process| (id.clone(), process))
             })
             .collect()
     }
@@ -135,8 +128,6 @@ impl Functions {
 impl Invocations for Functions {
     fn invocations(&self) -> Vec<Invocation> {
         let functions = self.by_logical_id.values();
-        functions
-            .flat_map(|function| function.invocations())
-            .collect()
+        functions.flat_map(|function| function.invocations()).collect()
     }
 }

@@ -97,10 +97,7 @@ fn settle(
             function.log_platform(
                 None,
                 None,
-                &format!(
-                    "{count} message(s) of {} come back: {reason}",
-                    mapping.queue
-                ),
+                &format!("{count} message(s) of {} come back: {reason}", mapping.queue),
             );
             (batch.iter().collect(), Vec::new())
         }
@@ -135,15 +132,11 @@ fn failed_ids(body: &[u8], batch: &[Received]) -> Result<Vec<String>, String> {
     }
     let response: Option<BatchResponse> = serde_json::from_slice(body)
         .map_err(|error| format!("its batch response could not be read ({error})"))?;
-    let failures = response
-        .and_then(|response| response.batch_item_failures)
-        .unwrap_or_default();
+    let failures = response.and_then(|response| response.batch_item_failures).unwrap_or_default();
     failures
         .into_iter()
         .map(|failure| {
-            let is_known = batch
-                .iter()
-                .any(|message| message.id == failure.item_identifier);
+            let is_known = batch.iter().any(|message| message.id == failure.item_identifier);
             if is_known {
                 Ok(failure.item_identifier)
             } else {

@@ -111,9 +111,7 @@ impl Function {
         payload: Bytes,
     ) -> InvocationOutcome {
         let (function, request_id) = (Arc::clone(self), request_id.to_owned());
-        let running = self
-            .tasks
-            .spawn(async move { function.run(request_id, payload).await });
+        let running = self.tasks.spawn(async move { function.run(request_id, payload).await });
         match running.await {
             Ok(outcome) => outcome,
             Err(error) => InvocationOutcome::failed("Runtime.Unknown", &error.to_string()),
@@ -185,25 +183,22 @@ impl Function {
         within: Duration,
     ) -> Result<Arc<Process>, InvocationOutcome> {
         if self.stopping.is_cancelled() {
-            return Err(InvocationOutcome::failed(
-                "Runtime.ExitError",
-                "The engine is stopping.",
-            ));
+            return Err(InvocationOutcome::failed("Runtime.ExitError", "The engine is stopping."));
         }
         let processes = Arc::clone(&self.processes);
         let on_exit = move |id| {
             lock(&processes).remove(&id);
         };
-        let process = Process::start(&self.launch, &self.log, &self.tasks, on_exit)
-            .await
-            .map_err(|error| {
+        let process = Process::start(&self.launch, &self.log, &self.tasks, on_exit).await.map_err(
+            |error| {
                 let message = format!(
                     "RequestId: {request_id} Error: {} could not be started: {error}",
                     self.launch.executable.display()
                 );
                 self.log_platform(Some(request_id), None, &message);
                 InvocationOutcome::failed("Runtime.InvalidEntrypoint", &message)
-            })?;
+            },
+        )?;
         lock(&self.processes).insert(process.id, Arc::clone(&process));
         // It may have ended, and been taken out, before it was put in.
         if matches!(*process.phase.borrow(), ProcessPhase::Exited(_)) {

@@ -59,15 +59,9 @@ impl FunctionLaunch {
         set("AWS_LAMBDA_RUNTIME_API", runtime_api.to_owned());
         set("AWS_LAMBDA_FUNCTION_NAME", self.name.clone());
         set("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned());
-        set(
-            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
-            self.memory_mb.to_string(),
-        );
+        set("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", self.memory_mb.to_string());
         set("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand".to_owned());
-        set(
-            "AWS_LAMBDA_LOG_GROUP_NAME",
-            format!("/aws/lambda/{}", self.name),
-        );
+        set("AWS_LAMBDA_LOG_GROUP_NAME", format!("/aws/lambda/{}", self.name));
         set("AWS_LAMBDA_LOG_STREAM_NAME", format!("[$LATEST]{instance}"));
         if let Some(daemon) = self.daemon {
             set("AWS_XRAY_DAEMON_ADDRESS", daemon.to_string());
@@ -115,9 +109,8 @@ impl Process {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?.to_string();
         let mut child = spawn(launch, &address)?;
-        let id = child
-            .id()
-            .ok_or_else(|| io::Error::other("the process ended while it was started"))?;
+        let id =
+            child.id().ok_or_else(|| io::Error::other("the process ended while it was started"))?;
 
         let (work_sender, work) = mpsc::channel(1);
         let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
@@ -130,11 +123,7 @@ impl Process {
             killed: AtomicBool::new(false),
         });
         let gone = CancellationToken::new();
-        tasks.spawn(serve(
-            listener,
-            own_only(invocations.router(), None),
-            gone.clone(),
-        ));
+        tasks.spawn(serve(listener, own_only(invocations.router(), None), gone.clone()));
         let (function, log) = (launch.logical_id.clone(), Arc::clone(log));
         if let Some(out) = child.stdout.take() {
             let process = Arc::clone(&process);
@@ -228,10 +217,9 @@ fn exit_reason(status: ExitStatus) -> String {
         (Some(0), _) => "Runtime exited without providing a reason".to_owned(),
         (Some(code), _) => format!("Runtime exited with error: exit status {code}"),
         (None, Some(9)) => "Runtime exited with error: signal: killed".to_owned(),
-        (None, signal) => format!(
-            "Runtime exited with error: signal: {}",
-            signal.unwrap_or_default()
-        ),
+        (None, signal) => {
+            format!("Runtime exited with error: signal: {}", signal.unwrap_or_default())
+        }
     }
 }
 
@@ -251,10 +239,7 @@ pub(crate) fn kill_leftovers(state_dir: &Path) -> Option<Vec<u32>> {
     let marker = format!("{MARKER}={}", state_dir.display());
     let mut killed = Vec::new();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-        let id = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
+        let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
         if let Some(id) = id
             && is_marked(id, &marker)
         {
@@ -275,8 +260,6 @@ pub(crate) fn kill_leftovers(state_dir: &Path) -> Option<Vec<u32>> {
 /// A dead process that nobody has waited for has an empty environment, so it does not count.
 fn is_marked(id: u32, marker: &str) -> bool {
     std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| {
-        environment
-            .split(|byte| *byte == 0)
-            .any(|variable| variable == marker.as_bytes())
+        environment.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
     })
 }

@@ -168,9 +168,7 @@ impl Invocations {
 
     /// The invocation that the process works on.
     pub(crate) fn request_id(&self) -> Option<String> {
-        self.pending()
-            .as_ref()
-            .map(|pending| pending.request_id.clone())
+        self.pending().as_ref().map(|pending| pending.request_id.clone())
     }
 
     /// The event of that invocation.
@@ -181,10 +179,7 @@ impl Invocations {
     pub(crate) fn router(self: Arc<Self>) -> Router {
         Router::new()
             .route("/2018-06-01/runtime/invocation/next", get(next))
-            .route(
-                "/2018-06-01/runtime/invocation/{id}/response",
-                post(response),
-            )
+            .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
             .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
             .route("/2018-06-01/runtime/init/error", post(init_error))
             .with_state(self)
@@ -200,21 +195,13 @@ impl Invocations {
         match pending.take() {
             Some(found) if found.request_id == request_id => {
                 // The receiver is gone when the invocation timed out a moment ago; then nobody wants the answer.
-                let invoked = Invoked {
-                    given: found.given,
-                    answered,
-                    result,
-                };
+                let invoked = Invoked { given: found.given, answered, result };
                 found.reply.send(invoked).ok();
                 accepted()
             }
             other => {
                 *pending = other;
-                refusal(
-                    StatusCode::BAD_REQUEST,
-                    "InvalidRequestID",
-                    "Invalid request ID",
-                )
+                refusal(StatusCode::BAD_REQUEST, "InvalidRequestID", "Invalid request ID")
             }
         }
     }
@@ -247,12 +234,7 @@ async fn next(State(api): State<Arc<Invocations>>) -> Response {
         given: Instant::now(),
         reply: work.reply,
     });
-    (
-        headers,
-        AppendHeaders(trace.into_iter().flatten()),
-        work.payload,
-    )
-        .into_response()
+    (headers, AppendHeaders(trace.into_iter().flatten()), work.payload).into_response()
 }
 
 async fn response(
@@ -269,11 +251,7 @@ async fn response(
             );
             let error = failure("Function.ResponseSizeTooLarge", &message);
             api.settle(&id, Err(error));
-            refusal(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "RequestEntityTooLarge",
-                &message,
-            )
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", &message)
         }
     }
 }
@@ -292,8 +270,7 @@ async fn init_error(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    api.phase
-        .send_replace(ProcessPhase::InitFailed(error_object(&headers, body)));
+    api.phase.send_replace(ProcessPhase::InitFailed(error_object(&headers, body)));
     accepted()
 }
 
@@ -309,9 +286,7 @@ fn error_object(headers: &HeaderMap, body: Bytes) -> Bytes {
         .and_then(|kind| kind.to_str().ok())
         .unwrap_or("Unhandled");
     let text = String::from_utf8_lossy(&body);
-    json!({ "errorType": kind, "errorMessage": text })
-        .to_string()
-        .into()
+    json!({ "errorType": kind, "errorMessage": text }).to_string().into()
 }
 
 fn accepted() -> Response {

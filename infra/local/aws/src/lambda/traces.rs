@@ -30,10 +30,7 @@ impl Traces {
         stopping: &CancellationToken,
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).await?;
-        let traces = Self {
-            address: socket.local_addr()?,
-            segments: Arc::default(),
-        };
+        let traces = Self { address: socket.local_addr()?, segments: Arc::default() };
         let (receiver, stopping) = (traces.clone(), stopping.clone());
         tasks.spawn(async move {
             let mut datagram = vec![0; limits::SEGMENT_BYTES_MAX];

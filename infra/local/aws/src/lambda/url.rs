@@ -102,11 +102,8 @@ fn rendered(answer: Bytes) -> Option<Response> {
     }
     let response: UrlResponse = serde_json::from_value(value).ok()?;
     let text = response.body.unwrap_or_default();
-    let body = if response.is_base64_encoded {
-        STANDARD.decode(text).ok()?
-    } else {
-        text.into_bytes()
-    };
+    let body =
+        if response.is_base64_encoded { STANDARD.decode(text).ok()? } else { text.into_bytes() };
     let mut rendered = Response::new(Body::from(body));
     *rendered.status_mut() = StatusCode::from_u16(response.status_code).ok()?;
     let headers = rendered.headers_mut();
@@ -118,9 +115,7 @@ fn rendered(answer: Bytes) -> Option<Response> {
         let name: HeaderName = name.parse().ok()?;
         headers.insert(name, HeaderValue::from_str(&text).ok()?);
     }
-    headers
-        .entry(header::CONTENT_TYPE)
-        .or_insert(HeaderValue::from_static("application/json"));
+    headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     for cookie in response.cookies.unwrap_or_default() {
         headers.append(header::SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
     }

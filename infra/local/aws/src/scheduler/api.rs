@@ -69,19 +69,12 @@ impl Scheduler {
             ScheduleError::Validation(format!("The request could not be read: {error}."))
         };
         let request: Value = serde_json::from_slice(body).map_err(read)?;
-        let group = request["GroupName"]
-            .as_str()
-            .unwrap_or(DEFAULT_GROUP)
-            .to_owned();
+        let group = request["GroupName"].as_str().unwrap_or(DEFAULT_GROUP).to_owned();
         let token = request["ClientToken"].as_str().map(str::to_owned);
         let definition: Definition = serde_json::from_value(request).map_err(read)?;
         definition.check(name)?;
         let arn = self.arn(&group, name);
-        let schedule = NamedSchedule {
-            group,
-            name: name.to_owned(),
-            definition,
-        };
+        let schedule = NamedSchedule { group, name: name.to_owned(), definition };
         self.store.transaction(|tx| {
             check_group(tx, &schedule.group)?;
             let present: Option<(Option<String>, String)> = tx
@@ -149,11 +142,8 @@ impl Scheduler {
     fn delete(&self, name: &str, query: &Query) -> Result<Option<Value>, ScheduleError> {
         let group = query.value("groupName").unwrap_or(DEFAULT_GROUP);
         let deleted = self.store.transaction(|tx| {
-            tx.execute(
-                "DELETE FROM schedules WHERE group_name = ?1 AND name = ?2",
-                [group, name],
-            )
-            .map_err(ScheduleError::from)
+            tx.execute("DELETE FROM schedules WHERE group_name = ?1 AND name = ?2", [group, name])
+                .map_err(ScheduleError::from)
         })?;
         if deleted == 0 {
             return Err(missing(name));
@@ -220,9 +210,7 @@ impl Scheduler {
             .map_err(ScheduleError::from)
         })?;
         if created == 0 {
-            return Err(ScheduleError::Conflict(format!(
-                "Schedule group {name} already exists."
-            )));
+            return Err(ScheduleError::Conflict(format!("Schedule group {name} already exists.")));
         }
         Ok(json!({ "ScheduleGroupArn": self.group_arn(name) }))
     }
@@ -257,16 +245,13 @@ impl Scheduler {
             let rows = statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect::<Result<_, _>>().map_err(ScheduleError::from)
         })?;
-        let groups: Vec<Value> = found
-            .iter()
-            .map(|(name, created_ms)| self.group_json(name, *created_ms))
-            .collect();
+        let groups: Vec<Value> =
+            found.iter().map(|(name, created_ms)| self.group_json(name, *created_ms)).collect();
         Ok(json!({ "ScheduleGroups": groups }))
     }
 
     fn group_arn(&self, name: &str) -> String {
-        self.account
-            .arn("scheduler", &format!("schedule-group/{name}"))
+        self.account.arn("scheduler", &format!("schedule-group/{name}"))
     }
 
     fn group_json(&self, name: &str, created_ms: i64) -> Value {
@@ -321,10 +306,7 @@ fn refusal(error: &ScheduleError) -> Response {
     };
     (
         status,
-        [
-            ("x-amzn-errortype", kind),
-            ("content-type", "application/json"),
-        ],
+        [("x-amzn-errortype", kind), ("content-type", "application/json")],
         json!({ "Message": error.to_string() }).to_string(),
     )
         .into_response()

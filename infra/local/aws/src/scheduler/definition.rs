@@ -139,8 +139,7 @@ impl Definition {
 
     /// Whether it fires once only.
     pub(crate) fn is_once(&self) -> bool {
-        self.expression()
-            .is_ok_and(|expression| expression.is_once())
+        self.expression().is_ok_and(|expression| expression.is_once())
     }
 
     /// Refuses what AWS refuses.
@@ -149,11 +148,7 @@ impl Definition {
         self.expression()?;
         self.zone()?;
         one_of("state", &self.state, &["ENABLED", "DISABLED"])?;
-        one_of(
-            "actionAfterCompletion",
-            &self.action_after_completion,
-            &["NONE", "DELETE"],
-        )?;
+        one_of("actionAfterCompletion", &self.action_after_completion, &["NONE", "DELETE"])?;
         let window = &self.flexible_time_window;
         one_of("mode", &window.mode, &["OFF", "FLEXIBLE"])?;
         match (window.mode.as_str(), window.maximum_window_in_minutes) {
@@ -176,10 +171,7 @@ impl Definition {
         }
         let role: Vec<&str> = target.role_arn.splitn(6, ':').collect();
         if !matches!(role[..], ["arn", _, "iam", "", _, name] if name.starts_with("role/")) {
-            return refuse(&format!(
-                "RoleArn is not the ARN of a role: {}",
-                target.role_arn
-            ));
+            return refuse(&format!("RoleArn is not the ARN of a role: {}", target.role_arn));
         }
         let group = target
             .sqs_parameters
@@ -197,10 +189,8 @@ impl Definition {
             }
             Some(_) => {}
         }
-        let dead_letters = target
-            .dead_letter_config
-            .as_ref()
-            .and_then(|config| config.arn.as_ref());
+        let dead_letters =
+            target.dead_letter_config.as_ref().and_then(|config| config.arn.as_ref());
         if let Some(arn) = dead_letters
             && name_of_arn(arn).is_none_or(|name| name.ends_with(".fifo"))
         {
@@ -235,9 +225,7 @@ impl Definition {
 /// Names of schedules and groups.
 pub(crate) fn check_name(name: &str) -> Result<(), ScheduleError> {
     let fits = (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if fits {
         Ok(())
     } else {
@@ -251,10 +239,7 @@ fn one_of(field: &str, value: &str, allowed: &[&str]) -> Result<(), ScheduleErro
     if allowed.contains(&value) {
         Ok(())
     } else {
-        refuse(&format!(
-            "Value '{value}' at '{field}' must be one of {}.",
-            allowed.join(", ")
-        ))
+        refuse(&format!("Value '{value}' at '{field}' must be one of {}.", allowed.join(", ")))
     }
 }
 

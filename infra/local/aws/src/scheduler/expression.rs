@@ -29,9 +29,7 @@ impl Expression {
                 .map(Self::At)
                 .map_err(|_| refuse()),
             "rate" => rate(inner).ok_or_else(refuse),
-            "cron" => Err(format!(
-                "This engine has at(...) and rate(...), not {text}."
-            )),
+            "cron" => Err(format!("This engine has at(...) and rate(...), not {text}.")),
             _ => Err(refuse()),
         }
     }
@@ -72,9 +70,7 @@ fn rate(inner: &str) -> Option<Expression> {
         "day" | "days" => 86_400_000,
         _ => return None,
     };
-    Some(Expression::Rate {
-        every_ms: count.checked_mul(unit_ms)?,
-    })
+    Some(Expression::Rate { every_ms: count.checked_mul(unit_ms)? })
 }
 
 #[cfg(test)]
@@ -87,22 +83,10 @@ mod tests {
     fn a_one_time_schedule_is_read_in_its_time_zone() {
         for (local, zone, at) in [
             ("2026-07-01T09:30:00", "UTC", "2026-07-01T09:30:00Z"),
-            (
-                "2026-07-01T09:30:00",
-                "Europe/Berlin",
-                "2026-07-01T07:30:00Z",
-            ),
-            (
-                "2026-07-01T09:30:00",
-                "America/New_York",
-                "2026-07-01T13:30:00Z",
-            ),
+            ("2026-07-01T09:30:00", "Europe/Berlin", "2026-07-01T07:30:00Z"),
+            ("2026-07-01T09:30:00", "America/New_York", "2026-07-01T13:30:00Z"),
             // The clocks skip it.
-            (
-                "2026-03-29T02:30:00",
-                "Europe/Berlin",
-                "2026-03-29T01:30:00Z",
-            ),
+            ("2026-03-29T02:30:00", "Europe/Berlin", "2026-03-29T01:30:00Z"),
         ] {
             let expression = Expression::parse(&format!("at({local})")).unwrap();
             let found = expression.next_ms(0, 0, zone.parse().unwrap());

@@ -141,9 +141,7 @@ impl Scheduler {
                     message_group_id: group.and_then(|group| group.message_group_id.clone()),
                     ..MessageEntry::default()
                 };
-                self.sqs
-                    .send(&queue, entry)
-                    .map_err(|error| error.to_string())
+                self.sqs.send(&queue, entry).map_err(|error| error.to_string())
             }
             Some(Destination::Function(arn)) => {
                 let function = self
@@ -169,10 +167,7 @@ impl Scheduler {
                 .replace("<aws.scheduler.schedule-arn>", &firing.schedule_arn)
                 .replace("<aws.scheduler.scheduled-time>", &scheduled)
                 .replace("<aws.scheduler.execution-id>", &firing.id)
-                .replace(
-                    "<aws.scheduler.attempt-number>",
-                    &firing.attempt.to_string(),
-                ),
+                .replace("<aws.scheduler.attempt-number>", &firing.attempt.to_string()),
             None => json!({
                 "version": "0",
                 "id": firing.id,
@@ -238,19 +233,8 @@ fn due_schedules(tx: &Transaction<'_>, now_ms: i64) -> rusqlite::Result<Vec<DueS
          WHERE next_ms <= ?1 ORDER BY next_ms LIMIT ?2",
     )?;
     let rows = statement.query_map(
-        params![
-            now_ms,
-            i64::try_from(limits::FIRINGS_PER_ROUND_MAX).unwrap_or(1)
-        ],
-        |row| {
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                row.get(3)?,
-                row.get(4)?,
-            ))
-        },
+        params![now_ms, i64::try_from(limits::FIRINGS_PER_ROUND_MAX).unwrap_or(1)],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
     )?;
     rows.collect()
 }
@@ -260,10 +244,8 @@ fn due_firings(tx: &Transaction<'_>, now_ms: i64) -> Result<Vec<Firing>, Schedul
         "SELECT id, schedule_arn, target, scheduled_ms, first_ms, attempt FROM firings
          WHERE next_ms <= ?1 ORDER BY next_ms LIMIT ?2",
     )?;
-    let mut rows = statement.query(params![
-        now_ms,
-        i64::try_from(limits::FIRINGS_PER_ROUND_MAX).unwrap_or(1)
-    ])?;
+    let mut rows = statement
+        .query(params![now_ms, i64::try_from(limits::FIRINGS_PER_ROUND_MAX).unwrap_or(1)])?;
     let mut firings = Vec::new();
     while let Some(row) = rows.next()? {
         let target: String = row.get(2)?;

@@ -60,15 +60,7 @@ impl Scheduler {
         functions: Arc<Functions>,
         stopping: CancellationToken,
     ) -> Self {
-        Self {
-            store,
-            clock,
-            account,
-            sqs,
-            functions,
-            changed: watch::Sender::new(()),
-            stopping,
-        }
+        Self { store, clock, account, sqs, functions, changed: watch::Sender::new(()), stopping }
     }
 
     /// Makes groups and schedules of the template what it says; one that is unchanged keeps its next time.
@@ -122,8 +114,7 @@ impl Scheduler {
 
     /// The ARN of a schedule.
     fn arn(&self, group: &str, name: &str) -> String {
-        self.account
-            .arn("scheduler", &format!("schedule/{group}/{name}"))
+        self.account.arn("scheduler", &format!("schedule/{group}/{name}"))
     }
 
     /// Has the firing loop check again.

@@ -23,12 +23,7 @@ impl Secrets {
             Ok(value) => (StatusCode::OK, value),
             Err(error) => refusal(&error),
         };
-        (
-            status,
-            [("content-type", "application/x-amz-json-1.1")],
-            body.to_string(),
-        )
-            .into_response()
+        (status, [("content-type", "application/x-amz-json-1.1")], body.to_string()).into_response()
     }
 
     fn act(&self, action: &str, request: &Value) -> Result<Value, SecretError> {
@@ -57,9 +52,7 @@ impl Secrets {
             return Err(SecretError::MissingVersion(format!("VersionId: {id}")));
         }
         if let Some(stage) = stage.filter(|stage| *stage != CURRENT) {
-            return Err(SecretError::MissingVersion(format!(
-                "staging label: {stage}"
-            )));
+            return Err(SecretError::MissingVersion(format!("staging label: {stage}")));
         }
         Ok(json!({
             "ARN": arn(&self.account, &secret.name),
@@ -130,9 +123,9 @@ fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, SecretE
     match &request[member] {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text)),
-        _ => Err(SecretError::Serialization(serde::de::Error::custom(
-            format!("{member} is not a text"),
-        ))),
+        _ => Err(SecretError::Serialization(serde::de::Error::custom(format!(
+            "{member} is not a text"
+        )))),
     }
 }
 
@@ -148,8 +141,5 @@ fn refusal(error: &SecretError) -> (StatusCode, Value) {
         SecretError::Serialization(_) => (StatusCode::BAD_REQUEST, "SerializationException"),
         SecretError::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServiceError"),
     };
-    (
-        status,
-        json!({ "__type": kind, "Message": error.to_string() }),
-    )
+    (status, json!({ "__type": kind, "Message": error.to_string() }))
 }

@@ -46,11 +46,7 @@ pub(crate) fn arn(account: &Account, name: &str) -> String {
 
 impl Secrets {
     pub(crate) fn new(store: Arc<Store>, clock: Clock, account: Account) -> Self {
-        Self {
-            store,
-            clock,
-            account,
-        }
+        Self { store, clock, account }
     }
 
     /// Creates the secret of a template, or renews what comes from the parameters.

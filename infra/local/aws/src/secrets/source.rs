@@ -36,10 +36,7 @@ pub(super) fn compose(
         Source::Generated(generate) => generate,
     };
     let generated = present.unwrap_or_else(|| password(generate));
-    let value = match (
-        &generate.secret_string_template,
-        &generate.generate_string_key,
-    ) {
+    let value = match (&generate.secret_string_template, &generate.generate_string_key) {
         (Some(template), Some(key)) => {
             // The parse error would quote the text, and the text holds credentials.
             let mut object: serde_json::Map<String, Value> = serde_json::from_str(template)

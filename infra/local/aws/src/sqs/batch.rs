@@ -43,10 +43,7 @@ impl Sqs {
             let mut reply = BatchReply::default();
             for entry in request.entries {
                 let id = entry.id.clone();
-                reply.add(
-                    &id,
-                    send::send(transaction, queue, entry).map(|sent| value(&sent)),
-                )?;
+                reply.add(&id, send::send(transaction, queue, entry).map(|sent| value(&sent)))?;
             }
             Ok(reply.value())
         })
@@ -103,9 +100,7 @@ fn check_batch<'a>(ids: impl Iterator<Item = &'a str>) -> Result<(), SqsError> {
     for id in ids {
         count += 1;
         let fits = (1..=80).contains(&id.len())
-            && id
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
         if !fits {
             return Err(SqsError::batch_id_format());
         }

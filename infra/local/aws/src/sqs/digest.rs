@@ -56,11 +56,7 @@ pub(crate) fn of_attributes(attributes: &BTreeMap<String, MessageAttribute>) -> 
     for (name, attribute) in attributes {
         part(name.as_bytes(), &mut encoded);
         part(attribute.data_type.as_bytes(), &mut encoded);
-        encoded.push(if attribute.string_value.is_some() {
-            1
-        } else {
-            2
-        });
+        encoded.push(if attribute.string_value.is_some() { 1 } else { 2 });
         part(&attribute.value_bytes(), &mut encoded);
     }
     Some(format!("{:x}", md5::compute(encoded)))

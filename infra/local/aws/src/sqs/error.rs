@@ -15,12 +15,7 @@ pub(crate) struct SqsError {
 
 impl SqsError {
     fn sender(shape: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            shape,
-            code,
-            message: message.into(),
-            status: StatusCode::BAD_REQUEST,
-        }
+        Self { shape, code, message: message.into(), status: StatusCode::BAD_REQUEST }
     }
 
     /// With another status than 400, as AWS's model of the service has it for some.
@@ -79,11 +74,7 @@ impl SqsError {
     }
 
     pub(crate) fn parameter(message: impl Into<String>) -> Self {
-        Self::sender(
-            "InvalidParameterValueException",
-            "InvalidParameterValue",
-            message,
-        )
+        Self::sender("InvalidParameterValueException", "InvalidParameterValue", message)
     }
 
     pub(crate) fn missing(parameter: &str) -> Self {

@@ -134,10 +134,7 @@ impl Sqs {
                     )?;
                 }
                 "ListQueueTags" => {
-                    return Ok(Some(unless_empty(
-                        "Tags",
-                        json!(stored::tags(transaction, name)?),
-                    )));
+                    return Ok(Some(unless_empty("Tags", json!(stored::tags(transaction, name)?))));
                 }
                 "TagQueue" => {
                     let mut tags = stored::tags(transaction, name)?;
@@ -160,12 +157,7 @@ impl Sqs {
             return Err(SqsError::missing("QueueName"));
         }
         self.transaction(|transaction| {
-            stored::create(
-                transaction,
-                &request.queue_name,
-                &request.attributes,
-                &request.tags,
-            )
+            stored::create(transaction, &request.queue_name, &request.attributes, &request.tags)
         })?;
         Ok(json!({ "QueueUrl": self.account.queue_url(&request.queue_name) }))
     }
@@ -203,10 +195,7 @@ impl Sqs {
     }
 
     fn urls(&self, names: Vec<String>) -> Vec<String> {
-        names
-            .iter()
-            .map(|name| self.account.queue_url(name))
-            .collect()
+        names.iter().map(|name| self.account.queue_url(name)).collect()
     }
 }
 
@@ -230,9 +219,8 @@ fn attributes(transaction: &QueueTransaction<'_>, queue: &Queue, asked: &[String
     }
     if !asked.iter().any(|name| name == "All") {
         // The one known attribute that a queue need not have.
-        if let Some(unknown) = asked
-            .iter()
-            .find(|name| !reported.contains_key(*name) && *name != "RedrivePolicy")
+        if let Some(unknown) =
+            asked.iter().find(|name| !reported.contains_key(*name) && *name != "RedrivePolicy")
         {
             return Err(SqsError::attribute_name(unknown));
         }

@@ -55,23 +55,15 @@ const NUMBERS: [(&str, i64, i64, i64); 5] = [
         limits::MESSAGE_BYTES_MAX as i64,
     ),
     ("MessageRetentionPeriod", 345_600, 60, 1_209_600),
-    (
-        "ReceiveMessageWaitTimeSeconds",
-        0,
-        0,
-        limits::WAIT_SECONDS_MAX,
-    ),
+    ("ReceiveMessageWaitTimeSeconds", 0, 0, limits::WAIT_SECONDS_MAX),
     ("VisibilityTimeout", 30, 0, limits::VISIBILITY_SECONDS_MAX),
 ];
 
 /// An attribute that is stored and reported, and has no effect on a laptop.
 const ENCRYPTED: &str = "SqsManagedSseEnabled";
 
-const FIFO_ONLY: [&str; 3] = [
-    "ContentBasedDeduplication",
-    "DeduplicationScope",
-    "FifoThroughputLimit",
-];
+const FIFO_ONLY: [&str; 3] =
+    ["ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"];
 
 impl Queue {
     pub(crate) fn is_fifo(&self) -> bool {
@@ -83,10 +75,7 @@ impl Queue {
             .iter()
             .find(|(known, ..)| *known == name)
             .map_or(0, |(_, default, ..)| *default);
-        self.attributes
-            .get(name)
-            .and_then(|value| value.parse().ok())
-            .unwrap_or(default)
+        self.attributes.get(name).and_then(|value| value.parse().ok()).unwrap_or(default)
     }
 
     pub(crate) fn visibility_seconds(&self) -> i64 {
@@ -110,16 +99,12 @@ impl Queue {
     }
 
     pub(crate) fn deduplicates_by_content(&self) -> bool {
-        self.attributes
-            .get("ContentBasedDeduplication")
-            .is_some_and(|value| value == "true")
+        self.attributes.get("ContentBasedDeduplication").is_some_and(|value| value == "true")
     }
 
     /// Whether a deduplication id counts within its group only.
     pub(crate) fn deduplicates_per_group(&self) -> bool {
-        self.attributes
-            .get("DeduplicationScope")
-            .is_some_and(|value| value == "messageGroup")
+        self.attributes.get("DeduplicationScope").is_some_and(|value| value == "messageGroup")
     }
 
     pub(crate) fn redrive(&self) -> Option<Redrive> {
@@ -130,13 +115,9 @@ impl Queue {
     pub(crate) fn reported_attributes(&self, arn: &str) -> BTreeMap<String, String> {
         let mut reported = self.attributes.clone();
         for (name, default, ..) in NUMBERS {
-            reported
-                .entry(name.to_owned())
-                .or_insert_with(|| default.to_string());
+            reported.entry(name.to_owned()).or_insert_with(|| default.to_string());
         }
-        reported
-            .entry(ENCRYPTED.to_owned())
-            .or_insert_with(|| "true".to_owned());
+        reported.entry(ENCRYPTED.to_owned()).or_insert_with(|| "true".to_owned());
         if self.is_fifo() {
             reported.insert("FifoQueue".to_owned(), "true".to_owned());
             for (name, default) in [
@@ -144,20 +125,12 @@ impl Queue {
                 ("DeduplicationScope", "queue"),
                 ("FifoThroughputLimit", "perQueue"),
             ] {
-                reported
-                    .entry(name.to_owned())
-                    .or_insert_with(|| default.to_owned());
+                reported.entry(name.to_owned()).or_insert_with(|| default.to_owned());
             }
         }
         reported.insert("QueueArn".to_owned(), arn.to_owned());
-        reported.insert(
-            "CreatedTimestamp".to_owned(),
-            (self.created_ms / 1000).to_string(),
-        );
-        reported.insert(
-            "LastModifiedTimestamp".to_owned(),
-            (self.modified_ms / 1000).to_string(),
-        );
+        reported.insert("CreatedTimestamp".to_owned(), (self.created_ms / 1000).to_string());
+        reported.insert("LastModifiedTimestamp".to_owned(), (self.modified_ms / 1000).to_string());
         reported
     }
 }
@@ -188,9 +161,7 @@ pub(super) fn check_name(
     let stem = name.strip_suffix(".fifo").unwrap_or(name);
     let fits = !stem.is_empty()
         && name.len() <= limits::QUEUE_NAME_CHARACTERS_MAX
-        && stem
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        && stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if !fits {
         return Err(SqsError::parameter(
             "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length",
@@ -230,12 +201,9 @@ pub(super) fn check_attributes(
             return Err(SqsError::attribute_name(attribute));
         }
     }
-    let per_group = attributes
-        .get("FifoThroughputLimit")
-        .is_some_and(|value| value == "perMessageGroupId");
-    let queue_scope = attributes
-        .get("DeduplicationScope")
-        .is_some_and(|value| value == "queue");
+    let per_group =
+        attributes.get("FifoThroughputLimit").is_some_and(|value| value == "perMessageGroupId");
+    let queue_scope = attributes.get("DeduplicationScope").is_some_and(|value| value == "queue");
     if per_group && queue_scope {
         return Err(SqsError::attribute_value(
             "FifoThroughputLimit",
@@ -277,9 +245,7 @@ fn check_redrive(name: &str, value: &str) -> Result<(), SqsError> {
     let dead_queue = name_of_arn(&policy.dead_letter_target_arn)
         .ok_or_else(|| refuse("deadLetterTargetArn is not the ARN of a queue."))?;
     if dead_queue.ends_with(".fifo") != name.ends_with(".fifo") {
-        return Err(refuse(
-            "Dead-letter queue must be same type of queue as the source.",
-        ));
+        return Err(refuse("Dead-letter queue must be same type of queue as the source."));
     }
     Ok(())
 }

@@ -18,11 +18,7 @@ pub(crate) struct ReceiptHandle {
 
 impl ReceiptHandle {
     pub(crate) fn mint(queue: &str, sequence: i64) -> Self {
-        Self {
-            queue: queue.to_owned(),
-            sequence,
-            nonce: uuid::Uuid::new_v4().simple().to_string(),
-        }
+        Self { queue: queue.to_owned(), sequence, nonce: uuid::Uuid::new_v4().simple().to_string() }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -69,9 +65,7 @@ pub(crate) fn delete(
         DeliveryState::Expired { .. } if queue.is_fifo() => {
             return Err(SqsError::expired_receipt(handle));
         }
-        DeliveryState::Expired {
-            delivered_again: true,
-        } => return Ok(()),
+        DeliveryState::Expired { delivered_again: true } => return Ok(()),
         DeliveryState::Expired { .. } | DeliveryState::InFlight { .. } => {}
     }
     transaction
@@ -159,14 +153,14 @@ fn delivery_state(
         .optional()?;
     Ok(match found {
         None => DeliveryState::Gone,
-        Some((current, ..)) if current.as_deref() != Some(handle) => DeliveryState::Expired {
-            delivered_again: true,
-        },
-        Some((_, visible_ms, _)) if visible_ms <= transaction.now_ms => DeliveryState::Expired {
-            delivered_again: false,
-        },
-        Some((.., received_ms)) => DeliveryState::InFlight {
-            received_ms: received_ms.unwrap_or(transaction.now_ms),
-        },
+        Some((current, ..)) if current.as_deref() != Some(handle) => {
+            DeliveryState::Expired { delivered_again: true }
+        }
+        Some((_, visible_ms, _)) if visible_ms <= transaction.now_ms => {
+            DeliveryState::Expired { delivered_again: false }
+        }
+        Some((.., received_ms)) => {
+            DeliveryState::InFlight { received_ms: received_ms.unwrap_or(transaction.now_ms) }
+        }
     })
 }

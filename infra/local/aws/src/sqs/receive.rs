@@ -71,9 +71,7 @@ pub(crate) fn receive(
     for _ in 0..=limits::DEAD_LETTERS_PER_RECEIVE_MAX / limits::BATCH_ENTRIES_MAX {
         let candidates = candidates(transaction, queue, options)?;
         let (dead, alive): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| {
-            redrive
-                .as_ref()
-                .is_some_and(|redrive| candidate.receives >= redrive.receives_max)
+            redrive.as_ref().is_some_and(|redrive| candidate.receives >= redrive.receives_max)
         });
         if dead.is_empty() {
             return alive
@@ -108,10 +106,7 @@ fn expire(transaction: &QueueTransaction<'_>, queue: &Queue) -> Result<(), SqsEr
     transaction
         .sql
         .prepare_cached("DELETE FROM messages WHERE queue = ?1 AND sent_ms <= ?2")?
-        .execute(params![
-            queue.name,
-            transaction.now_ms - queue.retention_ms()
-        ])?;
+        .execute(params![queue.name, transaction.now_ms - queue.retention_ms()])?;
     Ok(())
 }
 
@@ -137,10 +132,8 @@ fn candidates(
     );
     let mut statement = transaction.sql.prepare_cached(&sql)?;
     let count_max = i64::try_from(options.count_max).unwrap_or(1);
-    let rows = statement.query_map(
-        params![queue.name, transaction.now_ms, count_max],
-        candidate,
-    )?;
+    let rows =
+        statement.query_map(params![queue.name, transaction.now_ms, count_max], candidate)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -196,10 +189,7 @@ fn deliver(
     let received = candidate.receives_before + receives;
     tell("ApproximateReceiveCount", received.to_string());
     tell("SentTimestamp", candidate.sent_ms.to_string());
-    tell(
-        "ApproximateFirstReceiveTimestamp",
-        first_received_ms.to_string(),
-    );
+    tell("ApproximateFirstReceiveTimestamp", first_received_ms.to_string());
     tell("SenderId", transaction.account.to_owned());
     if let Some(group_id) = candidate.group_id {
         tell("MessageGroupId", group_id);
@@ -250,10 +240,7 @@ fn move_to_dead_letters(
             transaction.arn(&queue.name)
         ],
     )?;
-    transaction.sql.execute(
-        "DELETE FROM messages WHERE sequence = ?1",
-        [candidate.sequence],
-    )?;
+    transaction.sql.execute("DELETE FROM messages WHERE sequence = ?1", [candidate.sequence])?;
     transaction.woken.insert(redrive.dead_queue.clone());
     Ok(())
 }

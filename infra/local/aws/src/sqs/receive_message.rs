@@ -66,20 +66,15 @@ impl Sqs {
                 }
                 continue;
             }
-            let messages: Vec<Value> = received
-                .iter()
-                .map(|message| reported(message, &request))
-                .collect();
+            let messages: Vec<Value> =
+                received.iter().map(|message| reported(message, &request)).collect();
             return Ok(unless_empty("Messages", json!(messages)));
         }
     }
 }
 
 fn options(request: &ReceiveMessage, queue: &Queue) -> Result<(ReceiveOptions, i64), SqsError> {
-    let asked = request
-        .attribute_names
-        .iter()
-        .chain(&request.message_system_attribute_names);
+    let asked = request.attribute_names.iter().chain(&request.message_system_attribute_names);
     if let Some(unknown) = { asked }.find(|name| !SYSTEM_ATTRIBUTES.contains(&name.as_str())) {
         return Err(SqsError::attribute_name(unknown));
     }
@@ -94,25 +89,17 @@ fn options(request: &ReceiveMessage, queue: &Queue) -> Result<(ReceiveOptions, i
             ))
         }
     };
-    let count = in_range(
-        "MaxNumberOfMessages",
-        request.max_number_of_messages.unwrap_or(1),
-        1,
-        10,
-    )?;
+    let count =
+        in_range("MaxNumberOfMessages", request.max_number_of_messages.unwrap_or(1), 1, 10)?;
     let visibility_seconds = in_range(
         "VisibilityTimeout",
-        request
-            .visibility_timeout
-            .unwrap_or_else(|| queue.visibility_seconds()),
+        request.visibility_timeout.unwrap_or_else(|| queue.visibility_seconds()),
         0,
         limits::VISIBILITY_SECONDS_MAX,
     )?;
     let wait_seconds = in_range(
         "WaitTimeSeconds",
-        request
-            .wait_time_seconds
-            .unwrap_or_else(|| queue.wait_seconds()),
+        request.wait_time_seconds.unwrap_or_else(|| queue.wait_seconds()),
         0,
         limits::WAIT_SECONDS_MAX,
     )?;
@@ -138,11 +125,8 @@ fn reported(message: &Received, request: &ReceiveMessage) -> Value {
             .chain(&request.message_system_attribute_names)
             .any(|asked| asked == "All" || asked == name)
     };
-    let system: BTreeMap<_, _> = message
-        .system_attributes
-        .iter()
-        .filter(|(name, _)| asked(name))
-        .collect();
+    let system: BTreeMap<_, _> =
+        message.system_attributes.iter().filter(|(name, _)| asked(name)).collect();
     if !system.is_empty() {
         message_json["Attributes"] = json!(system);
     }

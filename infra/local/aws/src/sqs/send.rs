@@ -34,15 +34,9 @@ pub(crate) struct SentMessage {
     pub(crate) message_id: String,
     #[serde(rename = "MD5OfMessageBody")]
     pub(crate) md5_of_message_body: String,
-    #[serde(
-        rename = "MD5OfMessageAttributes",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "MD5OfMessageAttributes", skip_serializing_if = "Option::is_none")]
     pub(crate) md5_of_message_attributes: Option<String>,
-    #[serde(
-        rename = "MD5OfMessageSystemAttributes",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "MD5OfMessageSystemAttributes", skip_serializing_if = "Option::is_none")]
     pub(crate) md5_of_system_attributes: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sequence_number: Option<String>,
@@ -166,9 +160,7 @@ fn earlier(
             "SELECT message_id, sequence FROM deduplication
              WHERE queue = ?1 AND scope = ?2 AND deduplication_id = ?3",
         )?
-        .query_row(params![queue.name, scope, id], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(params![queue.name, scope, id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?)
 }
 
@@ -235,10 +227,7 @@ fn check(queue: &Queue, entry: &MessageEntry) -> Result<(), SqsError> {
         ));
     }
     check_id("MessageGroupId", entry.message_group_id.as_deref())?;
-    check_id(
-        "MessageDeduplicationId",
-        entry.message_deduplication_id.as_deref(),
-    )
+    check_id("MessageDeduplicationId", entry.message_deduplication_id.as_deref())
 }
 
 fn check_attributes(entry: &MessageEntry) -> Result<(), SqsError> {
@@ -270,9 +259,7 @@ fn check_attributes(entry: &MessageEntry) -> Result<(), SqsError> {
 fn check_attribute(name: &str, attribute: &MessageAttribute) -> Result<(), SqsError> {
     let lower = name.to_ascii_lowercase();
     let is_named_well = (1..=limits::ATTRIBUTE_NAME_CHARACTERS_MAX).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
         && !name.starts_with('.')
         && !name.ends_with('.')
         && !name.contains("..")
@@ -302,9 +289,7 @@ fn check_attribute(name: &str, attribute: &MessageAttribute) -> Result<(), SqsEr
 
 /// A decimal number, with a sign, a fraction and an exponent if it likes.
 fn is_number(text: &str) -> bool {
-    let is_plain = text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     is_plain && text.parse::<f64>().is_ok()
 }
 

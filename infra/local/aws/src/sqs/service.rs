@@ -76,10 +76,7 @@ impl Sqs {
         count_max: usize,
     ) -> Result<Vec<Received>, SqsError> {
         let disabled = self.disabled.lock();
-        if disabled
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(queue)
-        {
+        if disabled.unwrap_or_else(PoisonError::into_inner).contains(queue) {
             return Ok(Vec::new());
         }
         self.transaction(|transaction| {
@@ -197,9 +194,9 @@ impl Sqs {
     fn next_check_ms(&self, queue: &str) -> i64 {
         let now_ms = self.clock.now_ms();
         match self.transaction(|transaction| receive::next_visible_ms(transaction, queue)) {
-            Ok(visible_ms) => visible_ms
-                .unwrap_or(i64::MAX)
-                .min(now_ms + limits::QUEUE_CHECK_INTERVAL_MS),
+            Ok(visible_ms) => {
+                visible_ms.unwrap_or(i64::MAX).min(now_ms + limits::QUEUE_CHECK_INTERVAL_MS)
+            }
             Err(_) => now_ms + limits::QUEUE_RETRY_MS,
         }
     }

@@ -45,10 +45,10 @@ pub(crate) fn names(
     let mut statement = transaction.sql.prepare_cached(
         "SELECT name FROM queues WHERE substr(name, 1, length(?1)) = ?1 AND name > ?2 ORDER BY name LIMIT ?3",
     )?;
-    let rows = statement.query_map(
-        params![prefix, after, i64::try_from(count_max).unwrap_or(i64::MAX)],
-        |row| row.get(0),
-    )?;
+    let rows = statement
+        .query_map(params![prefix, after, i64::try_from(count_max).unwrap_or(i64::MAX)], |row| {
+            row.get(0)
+        })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -62,9 +62,7 @@ pub(crate) fn create(
     check(transaction, name, attributes)?;
     if let Some(present) = find_optional(transaction, name)? {
         let reported = present.reported_attributes("");
-        let differs = attributes
-            .iter()
-            .find(|(name, value)| reported.get(*name) != Some(value));
+        let differs = attributes.iter().find(|(name, value)| reported.get(*name) != Some(value));
         return match differs {
             Some((attribute, _)) => Err(SqsError::queue_exists(attribute)),
             None => Ok(()),
@@ -80,10 +78,7 @@ fn was_deleted_recently(transaction: &QueueTransaction<'_>, name: &str) -> Resul
     Ok(transaction
         .sql
         .prepare("SELECT 1 FROM deleted_queues WHERE name = ?1 AND deleted_ms > ?2")?
-        .exists(params![
-            name,
-            transaction.now_ms - limits::QUEUE_NAME_HELD_MS
-        ])?)
+        .exists(params![name, transaction.now_ms - limits::QUEUE_NAME_HELD_MS])?)
 }
 
 /// Creates a queue or gives the present one exactly these attributes: what a deployment of a template does.
@@ -172,15 +167,9 @@ fn apply_delay(transaction: &mut QueueTransaction<'_>, name: &str) -> Result<(),
 /// Deletes a queue with everything in it.
 pub(crate) fn delete(transaction: &mut QueueTransaction<'_>, name: &str) -> Result<(), SqsError> {
     find(transaction, name)?;
-    transaction
-        .sql
-        .execute("DELETE FROM queues WHERE name = ?1", [name])?;
-    transaction
-        .sql
-        .execute("DELETE FROM messages WHERE queue = ?1", [name])?;
-    transaction
-        .sql
-        .execute("DELETE FROM deduplication WHERE queue = ?1", [name])?;
+    transaction.sql.execute("DELETE FROM queues WHERE name = ?1", [name])?;
+    transaction.sql.execute("DELETE FROM messages WHERE queue = ?1", [name])?;
+    transaction.sql.execute("DELETE FROM deduplication WHERE queue = ?1", [name])?;
     transaction.sql.execute(
         "INSERT OR REPLACE INTO deleted_queues (name, deleted_ms) VALUES (?1, ?2)",
         params![name, transaction.now_ms],
@@ -198,9 +187,7 @@ pub(crate) fn purge(transaction: &mut QueueTransaction<'_>, name: &str) -> Resul
     {
         return Err(SqsError::purge_in_progress(name));
     }
-    transaction
-        .sql
-        .execute("DELETE FROM messages WHERE queue = ?1", [name])?;
+    transaction.sql.execute("DELETE FROM messages WHERE queue = ?1", [name])?;
     transaction.sql.execute(
         "UPDATE queues SET purged_ms = ?2 WHERE name = ?1",
         params![name, transaction.now_ms],
@@ -216,9 +203,7 @@ pub(crate) fn tags(
 ) -> Result<BTreeMap<String, String>, SqsError> {
     let text: Option<String> = transaction
         .sql
-        .query_row("SELECT tags FROM queues WHERE name = ?1", [name], |row| {
-            row.get(0)
-        })
+        .query_row("SELECT tags FROM queues WHERE name = ?1", [name], |row| row.get(0))
         .optional()?;
     let text = text.ok_or_else(SqsError::no_such_queue)?;
     Ok(serde_json::from_str(&text).unwrap_or_default())
@@ -230,10 +215,9 @@ pub(crate) fn set_tags(
     name: &str,
     tags: &BTreeMap<String, String>,
 ) -> Result<(), SqsError> {
-    transaction.sql.execute(
-        "UPDATE queues SET tags = ?2 WHERE name = ?1",
-        params![name, json(tags)],
-    )?;
+    transaction
+        .sql
+        .execute("UPDATE queues SET tags = ?2 WHERE name = ?1", params![name, json(tags)])?;
     Ok(())
 }
 
@@ -247,11 +231,7 @@ pub(crate) fn counts(
                 COUNT(*) FILTER (WHERE visible_ms > ?2 AND receives = 0),
                 COUNT(*) FILTER (WHERE visible_ms > ?2 AND receives > 0)
          FROM messages WHERE queue = ?1 AND sent_ms > ?3",
-        params![
-            queue.name,
-            transaction.now_ms,
-            transaction.now_ms - queue.retention_ms()
-        ],
+        params![queue.name, transaction.now_ms, transaction.now_ms - queue.retention_ms()],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     Ok([
@@ -276,9 +256,9 @@ fn check_dead_queue(
     attributes: &BTreeMap<String, String>,
 ) -> Result<(), SqsError> {
     match queue::redrive(attributes) {
-        Some(redrive) if find_optional(transaction, &redrive.dead_queue)?.is_none() => Err(
-            SqsError::attribute_value("RedrivePolicy", "Dead letter target does not exist."),
-        ),
+        Some(redrive) if find_optional(transaction, &redrive.dead_queue)?.is_none() => {
+            Err(SqsError::attribute_value("RedrivePolicy", "Dead letter target does not exist."))
+        }
         _ => Ok(()),
     }
 }

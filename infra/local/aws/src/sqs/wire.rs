@@ -31,11 +31,7 @@ pub(super) fn unless_empty(member: &str, value: Value) -> Value {
         Value::Object(map) => map.is_empty(),
         _ => false,
     };
-    if is_empty {
-        json!({})
-    } else {
-        json!({ member: value })
-    }
+    if is_empty { json!({}) } else { json!({ member: value }) }
 }
 
 /// Clients that were built for the older protocol ask for its error codes next to the new ones.
@@ -67,18 +63,10 @@ pub(super) fn value<T: serde::Serialize>(of: &T) -> Value {
 }
 
 fn refusal(error: &SqsError, with_query_code: bool) -> Response {
-    let fault = if error.status.is_server_error() {
-        "Receiver"
-    } else {
-        "Sender"
-    };
+    let fault = if error.status.is_server_error() { "Receiver" } else { "Sender" };
     let kind = error.type_name();
     // What is refused before the service itself sees it has a capital message.
-    let member = if kind.starts_with("com.amazonaws.") {
-        "message"
-    } else {
-        "Message"
-    };
+    let member = if kind.starts_with("com.amazonaws.") { "message" } else { "Message" };
     let mut body = json!({ "__type": kind });
     if !error.message.is_empty() {
         body[member] = json!(error.message);

@@ -30,10 +30,7 @@ fn holds(condition: &Value, scope: &TemplateScope) -> Result<bool, String> {
         .ok_or("it is not one function")?;
     let each = || {
         let parts = argument.as_array().map(Vec::as_slice).unwrap_or_default();
-        parts
-            .iter()
-            .map(|part| holds(part, scope))
-            .collect::<Result<Vec<bool>, String>>()
+        parts.iter().map(|part| holds(part, scope)).collect::<Result<Vec<bool>, String>>()
     };
     match (name.as_str(), argument) {
         ("Fn::Equals", Value::Array(parts)) => match parts.as_slice() {

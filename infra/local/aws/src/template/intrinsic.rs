@@ -112,18 +112,16 @@ impl TemplateScope {
                 }
                 _ => Err("Fn::FindInMap needs a mapping and two keys".to_owned()),
             },
-            _ => Err(format!(
-                "this engine does not have {name}, or not in this form"
-            )),
+            _ => Err(format!("this engine does not have {name}, or not in this form")),
         }
     }
 
     fn find(&self, mapping: &str, top: &str, second: &str) -> Result<Value, String> {
         let found = &self.mappings[mapping][top][second];
         match found {
-            Value::Null => Err(format!(
-                "Fn::FindInMap: there is no {mapping}, {top}, {second} in Mappings"
-            )),
+            Value::Null => {
+                Err(format!("Fn::FindInMap: there is no {mapping}, {top}, {second} in Mappings"))
+            }
             found => Ok(found.clone()),
         }
     }
@@ -139,9 +137,8 @@ impl TemplateScope {
         let mut rest = source;
         while let Some((before, after)) = rest.split_once("${") {
             result.push_str(before);
-            let (name, after) = after
-                .split_once('}')
-                .ok_or_else(|| "Fn::Sub: a ${ is not closed".to_owned())?;
+            let (name, after) =
+                after.split_once('}').ok_or_else(|| "Fn::Sub: a ${ is not closed".to_owned())?;
             match name.strip_prefix('!') {
                 Some(literal) => result.push_str(&format!("${{{literal}}}")),
                 None if name.contains('.') => result.push_str(&self.attribute(name)?),

@@ -55,10 +55,7 @@ impl Template {
             return Err(TemplateError::Syntax(file, reason));
         }
         let parameters = parameters::settle(&document, given)?;
-        Ok(Self {
-            document,
-            parameters,
-        })
+        Ok(Self { document, parameters })
     }
 
     /// The settled parameters as they may be shown: those that the template hides as asterisks.
@@ -117,8 +114,7 @@ impl Template {
         plan.outputs = self.outputs(&scope)?;
         plan.unhonoured = unhonoured.lines();
         // Dead-letter queues first: a redrive policy may only name a queue that is there.
-        plan.queues
-            .sort_by_key(|queue| queue.attributes.contains_key("RedrivePolicy"));
+        plan.queues.sort_by_key(|queue| queue.attributes.contains_key("RedrivePolicy"));
         Ok(plan)
     }
 
@@ -162,19 +158,13 @@ impl Template {
     }
 
     fn resources(&self) -> BTreeMap<&String, &Value> {
-        self.document["Resources"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .collect()
+        self.document["Resources"].as_object().into_iter().flatten().collect()
     }
 
     fn outputs(&self, scope: &TemplateScope) -> Result<BTreeMap<String, String>, TemplateError> {
         let outputs = self.document["Outputs"].as_object().into_iter().flatten();
         let wanted = |output: &Value| {
-            output["Condition"]
-                .as_str()
-                .map_or(Ok(true), |condition| scope.holds(condition))
+            output["Condition"].as_str().map_or(Ok(true), |condition| scope.holds(condition))
         };
         outputs
             .filter(|(_, output)| wanted(output) != Ok(false))

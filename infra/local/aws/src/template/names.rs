@@ -71,11 +71,8 @@ fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'stati
     match kind {
         QUEUE => {
             let url = account.queue_url(name);
-            let attributes = vec![
-                ("Arn", arn),
-                ("QueueName", name.to_owned()),
-                ("QueueUrl", url.clone()),
-            ];
+            let attributes =
+                vec![("Arn", arn), ("QueueName", name.to_owned()), ("QueueUrl", url.clone())];
             (url, attributes)
         }
         SECRET => (arn.clone(), vec![("Id", arn)]),

@@ -17,19 +17,13 @@ pub(super) fn settle(
     let declared = document["Parameters"].as_object().unwrap_or(&none);
     let refuse = |name: &str, reason: String| TemplateError::Parameter(name.to_owned(), reason);
     if let Some(unknown) = given.keys().find(|name| !declared.contains_key(*name)) {
-        return Err(refuse(
-            unknown,
-            "the template does not declare it".to_owned(),
-        ));
+        return Err(refuse(unknown, "the template does not declare it".to_owned()));
     }
     let mut settled = BTreeMap::new();
     for (name, parameter) in declared {
         let default = parameter.get("Default").map(text);
         let Some(value) = given.get(name).cloned().or(default) else {
-            return Err(refuse(
-                name,
-                "it has no default, so give it a value".to_owned(),
-            ));
+            return Err(refuse(name, "it has no default, so give it a value".to_owned()));
         };
         check(parameter, &value).map_err(|reason| refuse(name, reason))?;
         settled.insert(name.clone(), value);
@@ -55,9 +49,7 @@ fn check(parameter: &Value, value: &str) -> Result<(), String> {
         }
     }
     if parameter["Type"] == "Number" {
-        let number: f64 = value
-            .parse()
-            .map_err(|_| "its value is not a number".to_owned())?;
+        let number: f64 = value.parse().map_err(|_| "its value is not a number".to_owned())?;
         let bound = |name: &str| text(&parameter[name]).parse::<f64>().ok();
         if bound("MinValue").is_some_and(|least| number < least) {
             return Err(wrong("MinValue"));

@@ -22,10 +22,8 @@ impl Unhonoured {
         self.0
             .into_iter()
             .map(|((kind, property, reason), locations)| {
-                let locations: Vec<String> = locations
-                    .into_iter()
-                    .filter(|location| !location.is_empty())
-                    .collect();
+                let locations: Vec<String> =
+                    locations.into_iter().filter(|location| !location.is_empty()).collect();
                 let mut line = kind;
                 if !property.is_empty() {
                     line = format!("{line} {property}");
@@ -41,61 +39,17 @@ impl Unhonoured {
 
 /// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
 const WITHOUT_EFFECT: [(&str, &str, &str); 11] = [
-    (
-        "AWS::DynamoDB::Table",
-        "BillingMode",
-        "nothing is billed or throttled",
-    ),
-    (
-        "AWS::DynamoDB::Table",
-        "PointInTimeRecoverySpecification",
-        "no backups are made",
-    ),
-    (
-        "AWS::DynamoDB::Table",
-        "SSESpecification",
-        "the file is not encrypted",
-    ),
-    (
-        "AWS::SQS::Queue",
-        "SqsManagedSseEnabled",
-        "the file is not encrypted",
-    ),
-    (
-        "AWS::KMS::Key",
-        "KeyPolicy",
-        "policies are not enforced, every call is allowed",
-    ),
-    (
-        "AWS::KMS::Key",
-        "EnableKeyRotation",
-        "the material is not rotated",
-    ),
-    (
-        "AWS::KMS::Key",
-        "PendingWindowInDays",
-        "no key is deleted here",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "Role",
-        "roles are not enforced, every call is allowed",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "MemorySize",
-        "told to the function, not enforced",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "LoggingConfig",
-        "lines go to the engine's own output",
-    ),
-    (
-        "AWS::Serverless::Function",
-        "EventInvokeConfig",
-        "no invocation is repeated",
-    ),
+    ("AWS::DynamoDB::Table", "BillingMode", "nothing is billed or throttled"),
+    ("AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "no backups are made"),
+    ("AWS::DynamoDB::Table", "SSESpecification", "the file is not encrypted"),
+    ("AWS::SQS::Queue", "SqsManagedSseEnabled", "the file is not encrypted"),
+    ("AWS::KMS::Key", "KeyPolicy", "policies are not enforced, every call is allowed"),
+    ("AWS::KMS::Key", "EnableKeyRotation", "the material is not rotated"),
+    ("AWS::KMS::Key", "PendingWindowInDays", "no key is deleted here"),
+    ("AWS::Serverless::Function", "Role", "roles are not enforced, every call is allowed"),
+    ("AWS::Serverless::Function", "MemorySize", "told to the function, not enforced"),
+    ("AWS::Serverless::Function", "LoggingConfig", "lines go to the engine's own output"),
+    ("AWS::Serverless::Function", "EventInvokeConfig", "no invocation is repeated"),
 ];
 
 /// The properties of one resource, or a part of them.
@@ -118,12 +72,7 @@ impl<'a> Properties<'a> {
             Value::Null => Map::new(),
             _ => return Err(format!("the properties of {kind} are not a map")),
         };
-        Ok(Self {
-            kind: kind.to_owned(),
-            location: location.to_owned(),
-            left,
-            unhonoured,
-        })
+        Ok(Self { kind: kind.to_owned(), location: location.to_owned(), left, unhonoured })
     }
 
     /// The properties within a property.
@@ -145,10 +94,7 @@ impl<'a> Properties<'a> {
 
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
         self.text(name)
-            .map(|text| {
-                text.parse()
-                    .map_err(|_| format!("{name} is not a whole number"))
-            })
+            .map(|text| text.parse().map_err(|_| format!("{name} is not a whole number")))
             .transpose()
     }
 
@@ -167,8 +113,7 @@ impl<'a> Properties<'a> {
 
     /// Names a property that was read but is not followed in full.
     pub(crate) fn name_unhonoured(&mut self, name: &str, reason: &str) {
-        self.unhonoured
-            .add(&self.kind, name, &self.location, reason);
+        self.unhonoured.add(&self.kind, name, &self.location, reason);
     }
 
     /// Where what has no effect is named.
@@ -188,8 +133,7 @@ impl<'a> Properties<'a> {
                 .iter()
                 .find(|(kind, property, _)| *kind == self.kind && property == name);
             let reason = known.map_or("not known to this engine", |(.., reason)| reason);
-            self.unhonoured
-                .add(&self.kind, name, &self.location, reason);
+            self.unhonoured.add(&self.kind, name, &self.location, reason);
         }
     }
 }

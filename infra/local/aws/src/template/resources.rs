@@ -99,10 +99,7 @@ fn table(
         }
         ttl.end();
     }
-    Ok(TableSettings {
-        create: Value::Object(create),
-        ttl_attribute,
-    })
+    Ok(TableSettings { create: Value::Object(create), ttl_attribute })
 }
 
 fn queue(
@@ -112,13 +109,7 @@ fn queue(
 ) -> Result<QueueSettings, String> {
     properties.pass(&["QueueName"]);
     let mut tags = BTreeMap::new();
-    for tag in properties
-        .take("Tags")
-        .unwrap_or_default()
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
+    for tag in properties.take("Tags").unwrap_or_default().as_array().into_iter().flatten() {
         tags.insert(text(&tag["Key"]), text(&tag["Value"]));
     }
     let mut attributes = BTreeMap::new();
@@ -132,11 +123,7 @@ fn queue(
         }
         attributes.insert(name, text(&value));
     }
-    Ok(QueueSettings {
-        name: reading.name_of(id),
-        attributes,
-        tags,
-    })
+    Ok(QueueSettings { name: reading.name_of(id), attributes, tags })
 }
 
 fn function(
@@ -152,9 +139,8 @@ fn function(
     }
     // The executable comes from the settings, built for this machine.
     properties.pass(&["FunctionName", "Handler", "CodeUri", "Architectures"]);
-    let timeout_seconds = properties
-        .number("Timeout")?
-        .unwrap_or(limits::FUNCTION_TIMEOUT_SECONDS_DEFAULT);
+    let timeout_seconds =
+        properties.number("Timeout")?.unwrap_or(limits::FUNCTION_TIMEOUT_SECONDS_DEFAULT);
     if !(1..=limits::FUNCTION_TIMEOUT_SECONDS_MAX).contains(&timeout_seconds) {
         return Err("Timeout must be between 1 and 900 seconds".to_owned());
     }
@@ -164,12 +150,8 @@ fn function(
     let is_traced = properties.text("Tracing").as_deref() == Some("Active");
     let mut environment = BTreeMap::new();
     if let Some(mut part) = properties.part("Environment")? {
-        for (name, value) in part
-            .take("Variables")
-            .unwrap_or_default()
-            .as_object()
-            .into_iter()
-            .flatten()
+        for (name, value) in
+            part.take("Variables").unwrap_or_default().as_object().into_iter().flatten()
         {
             environment.insert(name.clone(), text(value));
         }
@@ -216,9 +198,7 @@ fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {
     let generate = Generate {
         secret_string_template: part.text("SecretStringTemplate"),
         generate_string_key: part.text("GenerateStringKey"),
-        password_length: part
-            .read("PasswordLength")?
-            .unwrap_or(secrets::PASSWORD_LENGTH_DEFAULT),
+        password_length: part.read("PasswordLength")?.unwrap_or(secrets::PASSWORD_LENGTH_DEFAULT),
         exclude_punctuation: part.read("ExcludePunctuation")?.unwrap_or_default(),
     };
     part.end();

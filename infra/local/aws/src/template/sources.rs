@@ -74,9 +74,7 @@ fn mapping(
     let queue = name_of_arn(&queue_arn)
         .ok_or("Queue of an SQS event is not the ARN of a queue")?
         .to_owned();
-    let batch_size = properties
-        .read("BatchSize")?
-        .unwrap_or(limits::BATCH_ENTRIES_MAX);
+    let batch_size = properties.read("BatchSize")?.unwrap_or(limits::BATCH_ENTRIES_MAX);
     if !(1..=limits::BATCH_ENTRIES_MAX).contains(&batch_size) {
         return Err("BatchSize of an SQS event must be 1 to 10 here".to_owned());
     }
@@ -90,9 +88,7 @@ fn mapping(
         }
         scaling.end();
     }
-    let types: Vec<String> = properties
-        .read("FunctionResponseTypes")?
-        .unwrap_or_default();
+    let types: Vec<String> = properties.read("FunctionResponseTypes")?.unwrap_or_default();
     Ok(Mapping {
         queue,
         queue_arn,
@@ -122,9 +118,5 @@ fn schedule(
     });
     let definition: Definition = serde_json::from_value(definition)
         .map_err(|error| format!("the schedule {name}: {error}"))?;
-    Ok(NamedSchedule {
-        group: DEFAULT_GROUP.to_owned(),
-        name: full_name,
-        definition,
-    })
+    Ok(NamedSchedule { group: DEFAULT_GROUP.to_owned(), name: full_name, definition })
 }

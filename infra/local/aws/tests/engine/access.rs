@@ -42,34 +42,15 @@ async fn who_signs_with_a_key_of_the_stack_is_let_in_and_nobody_else() {
     let stack = Stack::start_signed(&keys).await;
     for call in [LIST_QUEUES, LIST_TABLES] {
         for known in [&keys.person, &keys.functions] {
-            assert_eq!(
-                told(signed(&stack, call, known)).await.0,
-                200,
-                "{call:?} {known:?}"
-            );
+            assert_eq!(told(signed(&stack, call, known)).await.0, 200, "{call:?} {known:?}");
         }
         let mismatch = "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.";
         let unknown = "The security token included in the request is invalid.";
-        let without_token = AccessKey {
-            session_token: None,
-            ..keys.functions.clone()
-        };
+        let without_token = AccessKey { session_token: None, ..keys.functions.clone() };
         for (wrong, kind, message) in [
-            (
-                key(&keys.person.id, "another secret"),
-                "InvalidSignatureException",
-                mismatch,
-            ),
-            (
-                key("AKIANOBODY", &keys.person.secret),
-                "UnrecognizedClientException",
-                unknown,
-            ),
-            (
-                key(&keys.functions.id, &keys.person.secret),
-                "UnrecognizedClientException",
-                unknown,
-            ),
+            (key(&keys.person.id, "another secret"), "InvalidSignatureException", mismatch),
+            (key("AKIANOBODY", &keys.person.secret), "UnrecognizedClientException", unknown),
+            (key(&keys.functions.id, &keys.person.secret), "UnrecognizedClientException", unknown),
             (without_token, "UnrecognizedClientException", unknown),
         ] {
             let expected = (400, kind.to_owned(), message.to_owned());
@@ -102,20 +83,12 @@ async fn a_signature_holds_for_what_was_signed_and_for_five_minutes() {
 
     let refused = async |request, message: &str| {
         let (status, kind, said) = told(request).await;
-        assert_eq!(
-            (status, kind.as_str()),
-            (400, "InvalidSignatureException"),
-            "{said}"
-        );
+        assert_eq!((status, kind.as_str()), (400, "InvalidSignatureException"), "{said}");
         assert!(said.contains(message), "{said}");
     };
     refused(sign("sqs", now - minutes(6)), "Signature expired: ").await;
     refused(sign("sqs", now + minutes(6)), "Signature not yet current: ").await;
-    refused(
-        sign("dynamodb", now),
-        "Credential should be scoped to correct service: 'sqs'.",
-    )
-    .await;
+    refused(sign("dynamodb", now), "Credential should be scoped to correct service: 'sqs'.").await;
 
     let mut other_body = sign("sqs", now);
     *other_body.body_mut() = Body::from(r#"{"MaxResults":5}"#);
@@ -125,25 +98,17 @@ async fn a_signature_holds_for_what_was_signed_and_for_five_minutes() {
     other_call.headers_mut().insert("x-amz-target", target);
     refused(other_call, "does not match").await;
     let mut unsigned = sign("sqs", now);
-    unsigned
-        .headers_mut()
-        .insert("x-amz-more", "1".parse().unwrap());
+    unsigned.headers_mut().insert("x-amz-more", "1".parse().unwrap());
     refused(unsigned, "'x-amz-more' must be a 'SignedHeader'").await;
     let mut other_region = sign("sqs", now);
     let header = other_region.headers()["authorization"].to_str().unwrap();
     let header = header.replace("us-east-1", "eu-west-1").parse().unwrap();
     other_region.headers_mut().insert("authorization", header);
-    refused(
-        other_region,
-        "Credential should be scoped to a valid region: us-east-1.",
-    )
-    .await;
+    refused(other_region, "Credential should be scoped to a valid region: us-east-1.").await;
     let mut cut = sign("sqs", now);
     cut.headers_mut().insert(
         "authorization",
-        "AWS4-HMAC-SHA256 Credential=a/b/c/d/aws4_request"
-            .parse()
-            .unwrap(),
+        "AWS4-HMAC-SHA256 Credential=a/b/c/d/aws4_request".parse().unwrap(),
     );
     assert_eq!(
         told(cut).await,
@@ -161,28 +126,14 @@ async fn each_protocol_is_refused_in_its_own_way() {
     let endpoint = stack.engine.endpoint();
     let sqs = request(&stack, LIST_QUEUES.1).map(Body::from);
     let (_, headers, _) = send(sqs).await;
-    assert_eq!(
-        headers["x-amzn-query-error"],
-        "MissingAuthenticationToken;Sender"
-    );
+    assert_eq!(headers["x-amzn-query-error"], "MissingAuthenticationToken;Sender");
     assert!(headers.contains_key("x-amzn-requestid"));
-    for path in [
-        "/schedules/x",
-        "/2015-03-31/functions/test-Echo/invocations",
-    ] {
-        let bare = Request::post(format!("{endpoint}{path}"))
-            .body(Body::from("{}"))
-            .unwrap();
+    for path in ["/schedules/x", "/2015-03-31/functions/test-Echo/invocations"] {
+        let bare = Request::post(format!("{endpoint}{path}")).body(Body::from("{}")).unwrap();
         let (status, headers, body) = send(bare).await;
         assert_eq!(status, 403);
-        assert_eq!(
-            headers["x-amzn-errortype"],
-            "MissingAuthenticationTokenException"
-        );
-        assert_eq!(
-            body,
-            br#"{"message":"Request is missing Authentication Token"}"#
-        );
+        assert_eq!(headers["x-amzn-errortype"], "MissingAuthenticationTokenException");
+        assert_eq!(body, br#"{"message":"Request is missing Authentication Token"}"#);
     }
     let form = Request::post(format!("{endpoint}/"))
         .header("content-type", "application/x-www-form-urlencoded")
@@ -207,24 +158,14 @@ async fn functions_have_keys_of_their_own_and_the_rust_sdk_is_let_in_with_them()
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     let environment: Value = serde_json::from_slice(&body).unwrap();
     let of = |name: &str| environment[name].as_str().map(str::to_owned);
-    let (id, secret, token) = (
-        of("AWS_ACCESS_KEY_ID"),
-        of("AWS_SECRET_ACCESS_KEY"),
-        of("AWS_SESSION_TOKEN"),
-    );
+    let (id, secret, token) =
+        (of("AWS_ACCESS_KEY_ID"), of("AWS_SECRET_ACCESS_KEY"), of("AWS_SESSION_TOKEN"));
     assert_eq!(id.as_ref(), Some(&keys.functions.id));
     let credentials = Credentials::new(id.unwrap(), secret.unwrap(), token, None, "function");
     let sqs = aws_sdk_sqs::Client::from_conf(
-        sdk_config!(aws_sdk_sqs, stack.engine.endpoint())
-            .credentials_provider(credentials)
-            .build(),
+        sdk_config!(aws_sdk_sqs, stack.engine.endpoint()).credentials_provider(credentials).build(),
     );
-    let listed = sqs
-        .list_queues()
-        .queue_name_prefix("test-Inbox")
-        .send()
-        .await
-        .unwrap();
+    let listed = sqs.list_queues().queue_name_prefix("test-Inbox").send().await.unwrap();
     assert_eq!(listed.queue_urls().len(), 2);
     let shown = format!("{keys:?}");
     for secret in [&keys.functions.secret, &keys.person.secret] {
@@ -252,10 +193,7 @@ async fn test_calls_answer_to_a_key_of_their_own_and_a_page_of_somebody_else_to_
             assert!(told.contains("control_key of the ready file"), "{told}");
         }
     }
-    for (name, value) in [
-        ("host", "rebound.example:80"),
-        ("origin", "http://rebound.example"),
-    ] {
+    for (name, value) in [("host", "rebound.example:80"), ("origin", "http://rebound.example")] {
         let request = clock(format!("Bearer {}", keys.control)).header(name, value);
         let (status, _, _) = send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(status, 403, "{name}");

@@ -79,14 +79,8 @@ async fn an_expired_receipt_handle_is_refused_on_fifo() {
     stack.post(&url, "a", "a1").await;
     let old = stack.take(&url, 1).await;
     stack.advance(30);
-    let delete = |handle: &str| {
-        stack
-            .sqs()
-            .delete_message()
-            .queue_url(&url)
-            .receipt_handle(handle)
-            .send()
-    };
+    let delete =
+        |handle: &str| stack.sqs().delete_message().queue_url(&url).receipt_handle(handle).send();
     let refused = delete(receipt(&old[0])).await.unwrap_err();
     assert_eq!(refused.code(), Some("InvalidParameterValue"));
     assert!(refused.message().unwrap().contains("has expired"));
@@ -121,18 +115,9 @@ async fn a_standard_queue_takes_a_handle_until_the_message_is_received_again() {
     let old = stack.take(&url, 1).await;
     stack.advance(60);
     let new = stack.take(&url, 1).await;
-    let delete = |handle: &str| {
-        sqs.delete_message()
-            .queue_url(&url)
-            .receipt_handle(handle)
-            .send()
-    };
+    let delete = |handle: &str| sqs.delete_message().queue_url(&url).receipt_handle(handle).send();
     delete(receipt(&old[0])).await.unwrap();
-    assert_eq!(
-        stack.peek("test-Plain").await.len(),
-        1,
-        "the old handle does no harm"
-    );
+    assert_eq!(stack.peek("test-Plain").await.len(), 1, "the old handle does no harm");
     stack.advance(60);
     delete(receipt(&new[0])).await.unwrap();
     assert!(stack.peek("test-Plain").await.is_empty());
@@ -161,12 +146,7 @@ async fn a_waiting_consumer_wakes_at_once() {
 
     // Shorter than the wait, so that it is the message that ends it.
     let change = stack.sqs().change_message_visibility().queue_url(&url);
-    change
-        .receipt_handle(receipt(&second[0]))
-        .visibility_timeout(10)
-        .send()
-        .await
-        .unwrap();
+    change.receipt_handle(receipt(&second[0])).visibility_timeout(10).send().await.unwrap();
     let waiting = wait();
     stack.advance(10);
     let third = waiting.await.unwrap().unwrap().messages.unwrap();
@@ -192,9 +172,7 @@ async fn many_consumers_and_failures_keep_every_group_in_order() {
     let url = stack.fifo("storm.fifo", &[VISIBILITY]).await;
     for number in 0..EACH {
         for group in 0..GROUPS {
-            stack
-                .post(&url, &format!("g{group}"), &format!("g{group}-{number}"))
-                .await;
+            stack.post(&url, &format!("g{group}"), &format!("g{group}-{number}")).await;
         }
     }
     let done = std::sync::Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
@@ -225,10 +203,7 @@ async fn many_consumers_and_failures_keep_every_group_in_order() {
     let done = done.lock().unwrap();
     for group in 0..GROUPS {
         let prefix = format!("g{group}-");
-        let order: Vec<_> = done
-            .iter()
-            .filter_map(|body| body.strip_prefix(&prefix))
-            .collect();
+        let order: Vec<_> = done.iter().filter_map(|body| body.strip_prefix(&prefix)).collect();
         assert_eq!(order, ["0", "1", "2", "3", "4"], "group {group}");
     }
 }

@@ -17,20 +17,12 @@ fn kms(stack: &Stack) -> Client {
 
 fn context(pairs: &[(&str, &str)]) -> Option<HashMap<String, String>> {
     let pairs = pairs.iter();
-    Some(
-        pairs
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-    )
+    Some(pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
 }
 
 async fn seal(kms: &Client, key: &str, pairs: &[(&str, &str)], value: &str) -> Vec<u8> {
     let call = kms.encrypt().key_id(key).plaintext(Blob::new(value));
-    let sealed = call
-        .set_encryption_context(context(pairs))
-        .send()
-        .await
-        .unwrap();
+    let sealed = call.set_encryption_context(context(pairs)).send().await.unwrap();
     sealed.ciphertext_blob.unwrap().into_inner()
 }
 
@@ -42,9 +34,7 @@ async fn open(
     sealed: &[u8],
 ) -> Result<String, String> {
     let call = kms.decrypt().set_key_id(key.map(str::to_owned));
-    let call = call
-        .ciphertext_blob(Blob::new(sealed))
-        .set_encryption_context(context(pairs));
+    let call = call.ciphertext_blob(Blob::new(sealed)).set_encryption_context(context(pairs));
     match call.send().await {
         Ok(opened) => Ok(String::from_utf8(opened.plaintext.unwrap().into_inner()).unwrap()),
         Err(error) => Err(error.code().unwrap().to_owned()),
@@ -55,15 +45,9 @@ async fn open(
 async fn what_is_sealed_opens_with_its_key_for_its_context_and_only_as_it_was() {
     let stack = Stack::start().await;
     let kms = kms(&stack);
-    let (key, other) = (
-        stack.engine.resource("Seal").unwrap(),
-        stack.engine.resource("OtherSeal").unwrap(),
-    );
-    let here = [
-        ("stack", "test"),
-        ("tenant", "discord:1"),
-        ("kind", "daytona"),
-    ];
+    let (key, other) =
+        (stack.engine.resource("Seal").unwrap(), stack.engine.resource("OtherSeal").unwrap());
+    let here = [("stack", "test"), ("tenant", "discord:1"), ("kind", "daytona")];
     let sealed = seal(&kms, &key, &here, "canary-value").await;
     assert!(!sealed.windows(6).any(|part| part == b"canary"));
     assert_ne!(sealed, seal(&kms, &key, &here, "canary-value").await);
@@ -84,11 +68,7 @@ async fn what_is_sealed_opens_with_its_key_for_its_context_and_only_as_it_was() 
         &[here[0], ("tenant", "discord:1kind"), ("daytona", "")],
         &[here[0], here[1], here[2], ("more", "")],
     ] {
-        assert_eq!(
-            open(&kms, Some(&key), wrong, &sealed).await,
-            broken,
-            "{wrong:?}"
-        );
+        assert_eq!(open(&kms, Some(&key), wrong, &sealed).await, broken, "{wrong:?}");
     }
     for at in 0..sealed.len() {
         let mut flipped = sealed.clone();
@@ -103,11 +83,7 @@ async fn what_is_sealed_opens_with_its_key_for_its_context_and_only_as_it_was() 
         );
     }
     for length in [1, 17, 29, sealed.len() - 1] {
-        assert_eq!(
-            open(&kms, Some(&key), &here, &sealed[..length]).await,
-            broken,
-            "{length}"
-        );
+        assert_eq!(open(&kms, Some(&key), &here, &sealed[..length]).await, broken, "{length}");
     }
     let wrong_key = open(&kms, Some(&other), &here, &sealed).await;
     assert_eq!(wrong_key, Err("IncorrectKeyException".to_owned()));
@@ -133,22 +109,14 @@ async fn a_value_has_one_to_4096_bytes_and_a_key_is_described() {
     let told = described.key_metadata.unwrap();
     let arn = told.arn.unwrap();
     assert_eq!(arn, format!("arn:aws:kms:us-east-1:000000000000:key/{key}"));
-    assert_eq!(
-        (told.key_state, told.enabled),
-        (Some(KeyState::Enabled), true)
-    );
+    assert_eq!((told.key_state, told.enabled), (Some(KeyState::Enabled), true));
     assert_eq!(
         (told.key_spec, told.description.as_deref()),
         (Some(KeySpec::SymmetricDefault), Some("Seals"))
     );
     let by_arn = kms.describe_key().key_id(arn).send().await.unwrap();
     assert_eq!(by_arn.key_metadata.unwrap().key_id, key);
-    let alias = kms
-        .describe_key()
-        .key_id("alias/none")
-        .send()
-        .await
-        .unwrap_err();
+    let alias = kms.describe_key().key_id("alias/none").send().await.unwrap_err();
     assert_eq!(alias.code(), Some("NotFoundException"));
 }
 
@@ -160,10 +128,7 @@ async fn a_key_outlives_the_engine() {
     let sealed = seal(&kms(&first), &key, &[], "kept").await;
     first.engine.stop().await;
     let second = Stack::start_in(folder).await;
-    assert_eq!(
-        second.engine.resource("Seal").as_deref(),
-        Some(key.as_str())
-    );
+    assert_eq!(second.engine.resource("Seal").as_deref(), Some(key.as_str()));
     let opened = open(&kms(&second), Some(&key), &[], &sealed).await;
     assert_eq!(opened, Ok("kept".to_owned()));
 }

@@ -34,12 +34,8 @@ async fn the_environment_is_the_templates_and_lambdas_and_nothing_else() {
     assert_eq!(told("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), "512");
     assert_eq!(told("AWS_LAMBDA_FUNCTION_NAME"), "test-Echo");
     assert_eq!(told("RUST_BACKTRACE"), "1");
-    let names: BTreeSet<&str> = environment
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let names: BTreeSet<&str> =
+        environment.as_object().unwrap().keys().map(String::as_str).collect();
     for absent in ["PATH", "HOME", "CARGO_MANIFEST_DIR"] {
         assert!(!names.contains(absent), "{absent} came through");
     }
@@ -56,40 +52,24 @@ async fn an_error_a_crash_and_a_time_out_are_told_in_awss_words() {
     assert_eq!(failed.as_deref(), Some("Unhandled"));
     assert_eq!(body["errorType"], "Runtime.ExitError");
     let message = body["errorMessage"].as_str().unwrap();
-    assert!(
-        message.ends_with("Runtime exited with error: exit status 7"),
-        "{message}"
-    );
+    assert!(message.ends_with("Runtime exited with error: exit status 7"), "{message}");
     let (failed, _) = stack.invoke("Echo", json!({})).await;
     assert_eq!(failed, None, "the next invocation gets a new process");
 
-    let (failed, body) = stack
-        .invoke("Brief", json!({ "do": "wait", "file": "/nowhere" }))
-        .await;
+    let (failed, body) = stack.invoke("Brief", json!({ "do": "wait", "file": "/nowhere" })).await;
     assert_eq!(failed.as_deref(), Some("Unhandled"));
     assert_eq!(body["errorType"], "Sandbox.Timedout");
     let message = body["errorMessage"].as_str().unwrap();
-    assert!(
-        message.ends_with("Task timed out after 1.00 seconds"),
-        "{message}"
-    );
+    assert!(message.ends_with("Task timed out after 1.00 seconds"), "{message}");
     until("the process is gone", async || {
-        stack
-            .engine
-            .processes()
-            .iter()
-            .all(|(function, _)| function != "Brief")
+        stack.engine.processes().iter().all(|(function, _)| function != "Brief")
     })
     .await;
 
     let (failed, body) = stack.invoke("Broken", json!({})).await;
     assert_eq!(failed.as_deref(), Some("Unhandled"));
     assert_eq!(body["errorType"], "Runtime.ExitError");
-    let starts = stack
-        .texts()
-        .iter()
-        .filter(|line| *line == "refusing to start")
-        .count();
+    let starts = stack.texts().iter().filter(|line| *line == "refusing to start").count();
     assert_eq!(starts, 2, "a failed start is tried once more");
 }
 
@@ -99,19 +79,11 @@ async fn concurrent_invocations_have_a_process_each_and_reserved_concurrency_thr
     let go = stack.folder.0.join("go");
     let wait = json!({ "do": "wait", "file": go });
     let both = async {
-        tokio::join!(
-            stack.invoke("Echo", wait.clone()),
-            stack.invoke("Echo", wait.clone())
-        )
+        tokio::join!(stack.invoke("Echo", wait.clone()), stack.invoke("Echo", wait.clone()))
     };
     let release = async {
         until("two processes wait", async || {
-            stack
-                .texts()
-                .iter()
-                .filter(|line| *line == "waiting")
-                .count()
-                == 2
+            stack.texts().iter().filter(|line| *line == "waiting").count() == 2
         })
         .await;
         std::fs::write(&go, "").unwrap();
@@ -122,21 +94,12 @@ async fn concurrent_invocations_have_a_process_each_and_reserved_concurrency_thr
     let slow = stack.invoke("Brief", json!({ "do": "wait", "file": "/nowhere" }));
     let other = async {
         until("the first runs", async || {
-            stack
-                .texts()
-                .iter()
-                .filter(|line| *line == "waiting")
-                .count()
-                == 3
+            stack.texts().iter().filter(|line| *line == "waiting").count() == 3
         })
         .await;
-        let url = format!(
-            "{}/2015-03-31/functions/test-Brief/invocations",
-            stack.engine.endpoint()
-        );
-        send(Request::post(url).body(Body::from("{}")).unwrap())
-            .await
-            .0
+        let url =
+            format!("{}/2015-03-31/functions/test-Brief/invocations", stack.engine.endpoint());
+        send(Request::post(url).body(Body::from("{}")).unwrap()).await.0
     };
     let (_, status) = tokio::join!(slow, other);
     assert_eq!(status, 429);
@@ -145,18 +108,13 @@ async fn concurrent_invocations_have_a_process_each_and_reserved_concurrency_thr
 #[tokio::test]
 async fn output_is_passed_on_live_with_function_and_request() {
     let stack = Stack::start().await;
-    let (_, request_id) = stack
-        .invoke("Echo", json!({ "do": "print", "text": "x" }))
-        .await;
+    let (_, request_id) = stack.invoke("Echo", json!({ "do": "print", "text": "x" })).await;
     until("both lines are there", async || {
         stack.has_line("to out: \"x\"") && stack.has_line("to error: \"x\"")
     })
     .await;
     let lines = stack.lines.lock().unwrap().clone();
-    let line = lines
-        .iter()
-        .find(|line| line.text == "to out: \"x\"")
-        .unwrap();
+    let line = lines.iter().find(|line| line.text == "to out: \"x\"").unwrap();
     assert_eq!(line.function, "Echo");
     assert_eq!(line.stream, LogStream::Out);
     assert_eq!(line.request_id.as_deref(), request_id.as_str());
@@ -164,10 +122,7 @@ async fn output_is_passed_on_live_with_function_and_request() {
     let go = stack.folder.0.join("live");
     let waiting = stack.invoke("Echo", json!({ "do": "wait", "file": go }));
     let live = async {
-        until("a line arrives while the function runs", async || {
-            stack.has_line("waiting")
-        })
-        .await;
+        until("a line arrives while the function runs", async || stack.has_line("waiting")).await;
         std::fs::write(&go, "").unwrap();
     };
     tokio::join!(waiting, live);
@@ -190,9 +145,7 @@ async fn a_process_without_work_is_ended_after_five_minutes() {
 async fn a_killed_process_is_replaced() {
     let stack = Stack::start().await;
     let (_, first) = stack.invoke("Echo", json!({})).await;
-    let (status, killed) = stack
-        .call("POST", "/_bobbin/functions/Echo/kill", None)
-        .await;
+    let (status, killed) = stack.call("POST", "/_bobbin/functions/Echo/kill", None).await;
     assert_eq!(status, 200);
     assert_eq!(killed["killed"], json!([first["process"]]));
     let (failed, second) = stack.invoke("Echo", json!({})).await;
@@ -215,9 +168,7 @@ async fn what_was_killed_is_given_no_more_work() {
         let (failed, told) = stack.invoke("Echo", json!({})).await;
         assert_eq!(failed, None);
         assert!(processes.insert(told["process"].as_u64()));
-        stack
-            .call("POST", "/_bobbin/functions/Echo/kill", None)
-            .await;
+        stack.call("POST", "/_bobbin/functions/Echo/kill", None).await;
     }
 }
 
@@ -238,11 +189,7 @@ async fn fetch(
         .body(Body::from(body.to_vec()))
         .unwrap();
     let (status, _, bytes) = send(request).await;
-    (
-        status,
-        serde_json::from_slice(&bytes).unwrap_or_default(),
-        bytes,
-    )
+    (status, serde_json::from_slice(&bytes).unwrap_or_default(), bytes)
 }
 
 #[tokio::test]
@@ -260,10 +207,7 @@ async fn a_function_url_sends_events_as_aws_builds_them() {
     assert_eq!(event["version"], "2.0");
     assert_eq!(event["rawPath"], "/slack/events");
     assert_eq!(event["rawQueryString"], "a=1&b=%C3%A9&a=2");
-    assert_eq!(
-        event["queryStringParameters"],
-        json!({ "a": "1,2", "b": "é" })
-    );
+    assert_eq!(event["queryStringParameters"], json!({ "a": "1,2", "b": "é" }));
     assert_eq!(event["headers"]["x-signature"], "v0=1");
     assert_eq!(event["cookies"], json!(["k=v", "l=w"]));
     assert_eq!(event["requestContext"]["http"]["method"], "POST");
@@ -273,37 +217,23 @@ async fn a_function_url_sends_events_as_aws_builds_them() {
 
     let form = "application/x-www-form-urlencoded";
     let (_, event, _) = fetch(&stack, "POST", "/", form, b"payload=1").await;
-    assert_eq!(
-        (&event["body"], &event["isBase64Encoded"]),
-        (&json!("cGF5bG9hZD0x"), &json!(true))
-    );
+    assert_eq!((&event["body"], &event["isBase64Encoded"]), (&json!("cGF5bG9hZD0x"), &json!(true)));
 }
 
 #[tokio::test]
 async fn a_function_url_renders_what_the_function_returns() {
     let stack = Stack::start().await;
     let url = stack.engine.function_url("Echo").unwrap();
-    let get = |path: &str| {
-        Request::get(format!("{url}{path}"))
-            .body(Body::empty())
-            .unwrap()
-    };
+    let get = |path: &str| Request::get(format!("{url}{path}")).body(Body::empty()).unwrap();
     let (status, headers, body) = send(get("binary")).await;
     assert_eq!((status, body.as_slice()), (201, &[0_u8, 1, 255][..]));
     assert_eq!(headers["content-type"], "application/octet-stream");
     assert_eq!(headers.get_all("set-cookie").iter().count(), 2);
     let (status, _, body) = send(get("plain")).await;
-    assert_eq!(
-        (status, body.as_slice()),
-        (200, &b"{\"no\":\"status\"}"[..])
-    );
+    assert_eq!((status, body.as_slice()), (200, &b"{\"no\":\"status\"}"[..]));
     for path in ["error", "crash"] {
         let (status, _, body) = send(get(path)).await;
-        assert_eq!(
-            (status, body.as_slice()),
-            (502, &b"Internal Server Error"[..]),
-            "{path}"
-        );
+        assert_eq!((status, body.as_slice()), (502, &b"Internal Server Error"[..]), "{path}");
     }
     let (status, ..) = fetch(&stack, "POST", "/", "text/plain", &vec![b'x'; 7 << 20]).await;
     assert_eq!(status, 413);
@@ -332,10 +262,7 @@ async fn nothing_runs_after_a_stop_and_a_start_ends_what_was_left_over() {
         .unwrap();
     let stack = Stack::start_in(folder).await;
     assert!(left_over.wait().unwrap().code().is_none(), "it was killed");
-    assert!(
-        other.try_wait().unwrap().is_none(),
-        "that of another folder runs on"
-    );
+    assert!(other.try_wait().unwrap().is_none(), "that of another folder runs on");
     other.kill().unwrap();
     other.wait().unwrap();
     stack.engine.stop().await;
@@ -352,8 +279,5 @@ async fn a_second_engine_on_one_folder_is_refused() {
     let again = settings(&folder, SMALL, &SMALLS);
     std::mem::forget(folder);
     let refused = bobbin_local_aws::Engine::start(again).await.err().unwrap();
-    assert!(
-        refused.to_string().contains("another stack is running"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("another stack is running"), "{refused}");
 }

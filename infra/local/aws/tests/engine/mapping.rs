@@ -18,12 +18,7 @@ fn records(stack: &Stack, name: &str) -> Vec<Value> {
         .texts()
         .iter()
         .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("record ")?).ok())
-        .filter(|record| {
-            record["body"]
-                .as_str()
-                .unwrap()
-                .contains(&format!("\"{name}\""))
-        })
+        .filter(|record| record["body"].as_str().unwrap().contains(&format!("\"{name}\"")))
         .collect()
 }
 
@@ -31,16 +26,10 @@ fn records(stack: &Stack, name: &str) -> Vec<Value> {
 async fn a_record_has_the_shape_that_aws_sends() {
     let stack = Stack::start().await;
     post(&stack, "a", json!({ "name": "shape" })).await;
-    until("the message is done", async || {
-        stack.peek(INBOX).await.is_empty()
-    })
-    .await;
+    until("the message is done", async || stack.peek(INBOX).await.is_empty()).await;
     let record = records(&stack, "shape").remove(0);
     assert_eq!(record["eventSource"], "aws:sqs");
-    assert_eq!(
-        record["eventSourceARN"],
-        "arn:aws:sqs:us-east-1:000000000000:test-Inbox.fifo"
-    );
+    assert_eq!(record["eventSourceARN"], "arn:aws:sqs:us-east-1:000000000000:test-Inbox.fifo");
     assert_eq!(record["awsRegion"], "us-east-1");
     assert_eq!(record["body"], "{\"name\":\"shape\"}");
     let attributes = &record["attributes"];
@@ -65,10 +54,8 @@ async fn two_groups_run_at_once_and_one_group_never_twice() {
     for name in ["a1", "b1"] {
         post(&stack, &name[..1], json!({ "name": name, "file": go })).await;
     }
-    until("both groups run", async || {
-        stack.has_line("begin a1") && stack.has_line("begin b1")
-    })
-    .await;
+    until("both groups run", async || stack.has_line("begin a1") && stack.has_line("begin b1"))
+        .await;
     for name in ["a2", "a3"] {
         post(&stack, "a", json!({ "name": name })).await;
     }
@@ -83,12 +70,7 @@ async fn two_groups_run_at_once_and_one_group_never_twice() {
         .map(String::as_str)
         .filter(|line| line.starts_with("begin a") || line.starts_with("end a"))
         .collect();
-    assert_eq!(
-        of_a,
-        [
-            "begin a1", "end a1", "begin a2", "end a2", "begin a3", "end a3"
-        ]
-    );
+    assert_eq!(of_a, ["begin a1", "end a1", "begin a2", "end a2", "begin a3", "end a3"]);
 }
 
 #[tokio::test]
@@ -131,11 +113,7 @@ async fn a_failed_function_or_a_nonsense_answer_deletes_nothing() {
             stack.has_line("end x") && left.len() == 1 && left[0]["in_function"] == false
         })
         .await;
-        assert_eq!(
-            stack.peek(INBOX).await[0]["state"],
-            "in flight",
-            "{outcome}"
-        );
+        assert_eq!(stack.peek(INBOX).await[0]["state"], "in flight", "{outcome}");
         stack.advance(300);
         until("it runs again", async || records(&stack, "x").len() == 2).await;
     }
@@ -145,12 +123,7 @@ async fn a_failed_function_or_a_nonsense_answer_deletes_nothing() {
 async fn the_functions_own_visibility_change_holds() {
     let stack = Stack::start().await;
     let go = stack.folder.0.join("go");
-    post(
-        &stack,
-        "a",
-        json!({ "name": "x", "file": go, "outcome": "fail" }),
-    )
-    .await;
+    post(&stack, "a", json!({ "name": "x", "file": go, "outcome": "fail" })).await;
     until("the function runs", async || stack.has_line("begin x")).await;
     let record = records(&stack, "x").remove(0);
     let change = stack.sqs().change_message_visibility();
@@ -163,11 +136,7 @@ async fn the_functions_own_visibility_change_holds() {
         .unwrap();
     std::fs::write(&go, "").unwrap();
     until("the batch ended", async || {
-        stack
-            .peek(INBOX)
-            .await
-            .first()
-            .is_some_and(|left| left["in_function"] == false)
+        stack.peek(INBOX).await.first().is_some_and(|left| left["in_function"] == false)
     })
     .await;
     assert_eq!(records(&stack, "x").len(), 1);
@@ -186,10 +155,7 @@ async fn messages_of_a_stopped_engine_are_taken_up_at_the_next_start() {
 
     std::fs::write(&go, "").unwrap();
     let stack = Stack::start_in(folder).await;
-    until("the message is done", async || {
-        stack.peek(INBOX).await.is_empty()
-    })
-    .await;
+    until("the message is done", async || stack.peek(INBOX).await.is_empty()).await;
     let record = records(&stack, "x").remove(0);
     assert_eq!(record["attributes"]["ApproximateReceiveCount"], "2");
 }

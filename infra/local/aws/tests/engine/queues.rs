@@ -18,11 +18,7 @@ async fn a_duplicate_within_five_minutes_is_answered_and_dropped() {
     let scope = (QueueAttributeName::DeduplicationScope, "messageGroup");
     for (name, attributes, expected) in [
         ("queuewide.fifo", vec![], vec!["first", "first"]),
-        (
-            "pergroup.fifo",
-            vec![scope],
-            vec!["first", "third", "first"],
-        ),
+        ("pergroup.fifo", vec![scope], vec!["first", "third", "first"]),
     ] {
         let url = stack.fifo(name, &attributes).await;
         let send = |group: &str, body: &str| {
@@ -60,13 +56,7 @@ async fn content_is_deduplicated_where_the_queue_says_so() {
     let content = (QueueAttributeName::ContentBasedDeduplication, "true");
     let url = stack.fifo("content.fifo", &[content]).await;
     let send = |url: &str, body: &str| {
-        stack
-            .sqs()
-            .send_message()
-            .queue_url(url)
-            .message_group_id("a")
-            .message_body(body)
-            .send()
+        stack.sqs().send_message().queue_url(url).message_group_id("a").message_body(body).send()
     };
     send(&url, "same").await.unwrap();
     send(&url, "same").await.unwrap();
@@ -103,11 +93,7 @@ async fn a_delay_is_the_queues_on_fifo_and_the_messages_own_on_standard() {
 
     let plain = stack.engine.resource("Plain").unwrap();
     let send = stack.sqs().send_message().queue_url(&plain);
-    send.message_body("later")
-        .delay_seconds(5)
-        .send()
-        .await
-        .unwrap();
+    send.message_body("later").delay_seconds(5).send().await.unwrap();
     assert!(stack.take(&plain, 1).await.is_empty());
     stack.advance(5);
     assert_eq!(bodies(&stack.take(&plain, 1).await), ["later"]);
@@ -134,34 +120,20 @@ async fn sizes_and_batches_are_bounded() {
                 entry.id(id).message_body(body).build().unwrap()
             })
             .collect();
-        sqs.send_message_batch()
-            .queue_url(&url)
-            .set_entries(Some(entries))
-            .send()
+        sqs.send_message_batch().queue_url(&url).set_entries(Some(entries)).send()
     };
     let ids = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
-    let many = |count: usize| {
-        ids[..count]
-            .iter()
-            .map(|id| (*id, "x".to_owned()))
-            .collect()
-    };
+    let many = |count: usize| ids[..count].iter().map(|id| (*id, "x".to_owned())).collect();
     let sent = batch(many(10)).await.unwrap();
     assert_eq!((sent.successful.len(), sent.failed.len()), (10, 0));
     for (entries, code) in [
-        (
-            many(11),
-            "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
-        ),
+        (many(11), "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"),
         (vec![], "AWS.SimpleQueueService.EmptyBatchRequest"),
         (
             vec![("a", "x".to_owned()), ("a", "y".to_owned())],
             "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
         ),
-        (
-            vec![("no spaces", "x".to_owned())],
-            "AWS.SimpleQueueService.InvalidBatchEntryId",
-        ),
+        (vec![("no spaces", "x".to_owned())], "AWS.SimpleQueueService.InvalidBatchEntryId"),
         (
             vec![("a", "x".repeat(600_000)), ("b", "x".repeat(600_000))],
             "AWS.SimpleQueueService.BatchRequestTooLong",
@@ -180,11 +152,8 @@ async fn sizes_and_batches_are_bounded() {
 async fn a_message_carries_what_aws_says_about_it() {
     let stack = Stack::start().await;
     let url = stack.fifo("told.fifo", &[VISIBILITY]).await;
-    let attribute = MessageAttributeValue::builder()
-        .data_type("String")
-        .string_value("blue")
-        .build()
-        .unwrap();
+    let attribute =
+        MessageAttributeValue::builder().data_type("String").string_value("blue").build().unwrap();
     let sent = stack
         .sqs()
         .send_message()
@@ -196,10 +165,7 @@ async fn a_message_carries_what_aws_says_about_it() {
         .send()
         .await
         .unwrap();
-    assert_eq!(
-        sent.md5_of_message_body(),
-        Some("5d41402abc4b2a76b9719d911017c592")
-    );
+    assert_eq!(sent.md5_of_message_body(), Some("5d41402abc4b2a76b9719d911017c592"));
     stack.take(&url, 1).await;
     stack.advance(30);
     let taken = stack
@@ -214,27 +180,15 @@ async fn a_message_carries_what_aws_says_about_it() {
     let message = &taken.messages()[0];
     let told = message.attributes().unwrap();
     let of = |name| told.get(&name).map(String::as_str);
-    assert_eq!(
-        of(MessageSystemAttributeName::ApproximateReceiveCount),
-        Some("2")
-    );
+    assert_eq!(of(MessageSystemAttributeName::ApproximateReceiveCount), Some("2"));
     assert_eq!(of(MessageSystemAttributeName::MessageGroupId), Some("a"));
-    assert_eq!(
-        of(MessageSystemAttributeName::MessageDeduplicationId),
-        Some("one")
-    );
-    assert_eq!(
-        of(MessageSystemAttributeName::SequenceNumber),
-        sent.sequence_number()
-    );
+    assert_eq!(of(MessageSystemAttributeName::MessageDeduplicationId), Some("one"));
+    assert_eq!(of(MessageSystemAttributeName::SequenceNumber), sent.sequence_number());
     assert_eq!(sent.sequence_number().unwrap().len(), 20);
     assert_eq!(message.message_id(), sent.message_id());
     let colour = &message.message_attributes().unwrap()["colour"];
     assert_eq!(colour.string_value(), Some("blue"));
-    assert_eq!(
-        message.md5_of_message_attributes(),
-        sent.md5_of_message_attributes()
-    );
+    assert_eq!(message.md5_of_message_attributes(), sent.md5_of_message_attributes());
 }
 
 #[tokio::test]
@@ -251,10 +205,7 @@ async fn old_messages_go_and_a_purge_empties_a_queue() {
     purge().await.unwrap();
     assert!(stack.peek("old.fifo").await.is_empty());
     let refused = purge().await.unwrap_err();
-    assert_eq!(
-        refused.code(),
-        Some("AWS.SimpleQueueService.PurgeQueueInProgress")
-    );
+    assert_eq!(refused.code(), Some("AWS.SimpleQueueService.PurgeQueueInProgress"));
 }
 
 #[tokio::test]
@@ -265,11 +216,7 @@ async fn messages_behind_one_of_their_group_that_is_in_flight_count_as_available
     for (group, body) in [("a", "a1"), ("a", "a2"), ("a", "a3")] {
         stack.post(&url, group, body).await;
     }
-    let receive = || {
-        sqs.receive_message()
-            .queue_url(&url)
-            .max_number_of_messages(1)
-    };
+    let receive = || sqs.receive_message().queue_url(&url).max_number_of_messages(1);
     let count = async || {
         let told = sqs.get_queue_attributes().queue_url(&url);
         let told = told.attribute_names(QueueAttributeName::All).send().await;
@@ -304,11 +251,7 @@ async fn queues_are_made_told_tagged_and_deleted() {
     assert!(refused.into_service_error().is_queue_name_exists());
 
     let change = sqs.set_queue_attributes().queue_url(&url);
-    change
-        .attributes(QueueAttributeName::DelaySeconds, "7")
-        .send()
-        .await
-        .unwrap();
+    change.attributes(QueueAttributeName::DelaySeconds, "7").send().await.unwrap();
     stack.post(&url, "a", "a1").await;
     let told = sqs.get_queue_attributes().queue_url(&url);
     let told = told.attribute_names(QueueAttributeName::All).send().await;
@@ -330,19 +273,8 @@ async fn queues_are_made_told_tagged_and_deleted() {
         assert_eq!(told[name], value, "{name}");
     }
 
-    sqs.tag_queue()
-        .queue_url(&url)
-        .tags("a", "1")
-        .tags("b", "2")
-        .send()
-        .await
-        .unwrap();
-    sqs.untag_queue()
-        .queue_url(&url)
-        .tag_keys("a")
-        .send()
-        .await
-        .unwrap();
+    sqs.tag_queue().queue_url(&url).tags("a", "1").tags("b", "2").send().await.unwrap();
+    sqs.untag_queue().queue_url(&url).tag_keys("a").send().await.unwrap();
     let tags = sqs.list_queue_tags().queue_url(&url).send().await.unwrap();
     assert_eq!(tags.tags().unwrap().len(), 1);
     let listed = sqs.list_queues().queue_name_prefix("made").send().await;

@@ -41,12 +41,6 @@ async fn a_message_received_too_often_moves_and_its_group_flows_on() {
         told[&MessageSystemAttributeName::MessageDeduplicationId],
         first[0].message_id().unwrap()
     );
-    assert_eq!(
-        told[&MessageSystemAttributeName::ApproximateReceiveCount],
-        "3"
-    );
-    assert_eq!(
-        told[&MessageSystemAttributeName::DeadLetterQueueSourceArn],
-        MAIN_ARN
-    );
+    assert_eq!(told[&MessageSystemAttributeName::ApproximateReceiveCount], "3");
+    assert_eq!(told[&MessageSystemAttributeName::DeadLetterQueueSourceArn], MAIN_ARN);
 }

@@ -59,26 +59,15 @@ async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String
 #[tokio::test]
 async fn a_start_that_cannot_work_says_what_to_do() {
     let unknown = refusal(|settings| {
-        settings
-            .parameters
-            .insert("Modell".to_owned(), "x".to_owned());
+        settings.parameters.insert("Modell".to_owned(), "x".to_owned());
     });
-    assert_eq!(
-        unknown.await,
-        "parameter Modell: the template does not declare it"
-    );
+    assert_eq!(unknown.await, "parameter Modell: the template does not declare it");
     let missing = refusal(|settings| {
         settings.functions.remove("Worker");
     });
-    assert!(
-        missing
-            .await
-            .starts_with("function Worker: the template has it")
-    );
+    assert!(missing.await.starts_with("function Worker: the template has it"));
     let unbuilt = refusal(|settings| {
-        settings
-            .functions
-            .insert("Worker".to_owned(), "/nowhere/worker".into());
+        settings.functions.insert("Worker".to_owned(), "/nowhere/worker".into());
     });
     assert!(unbuilt.await.ends_with("build it first"));
     let absent = refusal(|settings| settings.template = "/nowhere/template.yaml".into());
@@ -91,15 +80,9 @@ async fn a_start_that_cannot_work_says_what_to_do() {
         "parameter DiscordPublicKey: it must be the public key of the developer portal (64 hex digits), or empty"
     );
     let days = refusal(|settings| settings.parameters = map(&[("LogRetentionDays", "31")]));
-    assert_eq!(
-        days.await,
-        "parameter LogRetentionDays: its value is not one of AllowedValues"
-    );
+    assert_eq!(days.await, "parameter LogRetentionDays: its value is not one of AllowedValues");
     let share = refusal(|settings| settings.parameters = map(&[("Concurrency", "11")]));
-    assert_eq!(
-        share.await,
-        "parameter Concurrency: its value is not one of AllowedValues"
-    );
+    assert_eq!(share.await, "parameter Concurrency: its value is not one of AllowedValues");
     let mut most = settings(&Folder::new(), SMALL, &SMALLS);
     most.parameters = map(&[("Most", "6")]);
     assert_eq!(
@@ -115,8 +98,5 @@ async fn a_start_that_cannot_work_says_what_to_do() {
     let mut quoted = settings(&folder, SMALL, &SMALLS);
     quoted.parameters = map(&[("Greeting", "with\"quote")]);
     let quoted = Engine::start(quoted).await.err().unwrap().to_string();
-    assert!(
-        quoted.contains("quotation marks") && !quoted.contains("with"),
-        "{quoted}"
-    );
+    assert!(quoted.contains("quotation marks") && !quoted.contains("with"), "{quoted}");
 }

@@ -56,9 +56,7 @@ impl Intercept for Wire {
 macro_rules! client {
     ($sdk:ident, $stack:expr, $wire:expr) => {
         $sdk::Client::from_conf(
-            sdk_config!($sdk, $stack.engine.endpoint())
-                .interceptor($wire.clone())
-                .build(),
+            sdk_config!($sdk, $stack.engine.endpoint()).interceptor($wire.clone()).build(),
         )
     };
 }
@@ -75,64 +73,26 @@ fn number(value: u32) -> AttributeValue {
 async fn a_message_lives_and_what_has_no_output_has_no_body() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let sqs = client!(aws_sdk_sqs, stack, wire);
-    let url = stack
-        .fifo(
-            "rust.fifo",
-            &[(QueueAttributeName::VisibilityTimeout, "30")],
-        )
-        .await;
+    let url = stack.fifo("rust.fifo", &[(QueueAttributeName::VisibilityTimeout, "30")]).await;
     for body in ["one", "two"] {
         let send = sqs.send_message().queue_url(&url).message_group_id("g");
-        let sent = send
-            .message_deduplication_id(body)
-            .message_body(body)
-            .send()
-            .await
-            .unwrap();
+        let sent = send.message_deduplication_id(body).message_body(body).send().await.unwrap();
         assert!(sent.request_id().is_some());
     }
-    let receive = sqs
-        .receive_message()
-        .queue_url(&url)
-        .max_number_of_messages(10);
+    let receive = sqs.receive_message().queue_url(&url).max_number_of_messages(10);
     let taken = receive.send().await.unwrap().messages.unwrap();
-    let [one, two] = &taken[..] else {
-        panic!("{taken:?}")
-    };
-    let change = sqs
-        .change_message_visibility()
-        .queue_url(&url)
-        .visibility_timeout(60);
-    change
-        .receipt_handle(one.receipt_handle().unwrap())
-        .send()
-        .await
-        .unwrap();
+    let [one, two] = &taken[..] else { panic!("{taken:?}") };
+    let change = sqs.change_message_visibility().queue_url(&url).visibility_timeout(60);
+    change.receipt_handle(one.receipt_handle().unwrap()).send().await.unwrap();
     let delete = sqs.delete_message().queue_url(&url);
-    delete
-        .receipt_handle(one.receipt_handle().unwrap())
-        .send()
-        .await
-        .unwrap();
+    delete.receipt_handle(one.receipt_handle().unwrap()).send().await.unwrap();
     let entry = DeleteMessageBatchRequestEntry::builder().id("two");
-    let entry = entry
-        .receipt_handle(two.receipt_handle().unwrap())
-        .build()
-        .unwrap();
-    let batch = sqs
-        .delete_message_batch()
-        .queue_url(&url)
-        .entries(entry)
-        .send()
-        .await
-        .unwrap();
+    let entry = entry.receipt_handle(two.receipt_handle().unwrap()).build().unwrap();
+    let batch = sqs.delete_message_batch().queue_url(&url).entries(entry).send().await.unwrap();
     assert_eq!((batch.successful().len(), batch.failed().len()), (1, 0));
     assert!(stack.peek("rust.fifo").await.is_empty());
     let empty = wire.empty.lock().unwrap().clone();
-    assert_eq!(
-        Vec::from_iter(empty),
-        ["ChangeMessageVisibility", "DeleteMessage"]
-    );
+    assert_eq!(Vec::from_iter(empty), ["ChangeMessageVisibility", "DeleteMessage"]);
     assert_eq!(*wire.answers.lock().unwrap(), 6);
 }
 
@@ -141,19 +101,12 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let dynamo = client!(aws_sdk_dynamodb, stack, wire);
     let definition = AttributeDefinition::builder().attribute_name("thread");
-    let key = KeySchemaElement::builder()
-        .attribute_name("thread")
-        .key_type(KeyType::Hash);
+    let key = KeySchemaElement::builder().attribute_name("thread").key_type(KeyType::Hash);
     let create = dynamo
         .create_table()
         .table_name("rust")
         .billing_mode(BillingMode::PayPerRequest)
-        .attribute_definitions(
-            definition
-                .attribute_type(ScalarAttributeType::S)
-                .build()
-                .unwrap(),
-        )
+        .attribute_definitions(definition.attribute_type(ScalarAttributeType::S).build().unwrap())
         .key_schema(key.build().unwrap());
     create.send().await.unwrap();
     let put = || {
@@ -185,15 +138,8 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
         .update_expression("SET version = :two")
         .expression_attribute_values(":two", number(2));
     update.send().await.unwrap();
-    let get = dynamo
-        .get_item()
-        .table_name("rust")
-        .key("thread", text("t"))
-        .consistent_read(true);
-    assert_eq!(
-        get.send().await.unwrap().item().unwrap()["version"],
-        number(2)
-    );
+    let get = dynamo.get_item().table_name("rust").key("thread", text("t")).consistent_read(true);
+    assert_eq!(get.send().await.unwrap().item().unwrap()["version"], number(2));
     let query = dynamo
         .query()
         .table_name("rust")
@@ -201,17 +147,13 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
         .expression_attribute_values(":t", text("t"));
     assert_eq!(query.send().await.unwrap().count(), 1);
     let keys = KeysAndAttributes::builder().keys([("thread".to_owned(), text("t"))].into());
-    let batch = dynamo
-        .batch_get_item()
-        .request_items("rust", keys.build().unwrap());
+    let batch = dynamo.batch_get_item().request_items("rust", keys.build().unwrap());
     let batch = batch.send().await.unwrap();
     assert_eq!(batch.responses().unwrap()["rust"].len(), 1);
     assert!(batch.unprocessed_keys().unwrap().is_empty());
 
     let write = |version: u32| {
-        let put = Put::builder()
-            .table_name("rust")
-            .item("thread", text("other"));
+        let put = Put::builder().table_name("rust").item("thread", text("other"));
         let check = ConditionCheck::builder()
             .table_name("rust")
             .key("thread", text("t"))
@@ -219,15 +161,9 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
             .expression_attribute_values(":v", number(version));
         dynamo
             .transact_write_items()
+            .transact_items(TransactWriteItem::builder().put(put.build().unwrap()).build())
             .transact_items(
-                TransactWriteItem::builder()
-                    .put(put.build().unwrap())
-                    .build(),
-            )
-            .transact_items(
-                TransactWriteItem::builder()
-                    .condition_check(check.build().unwrap())
-                    .build(),
+                TransactWriteItem::builder().condition_check(check.build().unwrap()).build(),
             )
             .send()
     };
@@ -237,42 +173,20 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
     else {
         panic!("{cancelled:?}")
     };
-    let codes: Vec<_> = cancelled
-        .cancellation_reasons()
-        .iter()
-        .filter_map(|reason| reason.code())
-        .collect();
+    let codes: Vec<_> =
+        cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
     assert_eq!(codes, ["None", "ConditionalCheckFailed"]);
     write(2).await.unwrap();
-    dynamo
-        .delete_item()
-        .table_name("rust")
-        .key("thread", text("t"))
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(
-        dynamo
-            .scan()
-            .table_name("rust")
-            .send()
-            .await
-            .unwrap()
-            .count(),
-        1
-    );
+    dynamo.delete_item().table_name("rust").key("thread", text("t")).send().await.unwrap();
+    assert_eq!(dynamo.scan().table_name("rust").send().await.unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn a_schedule_lives_and_its_deletion_has_no_body() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let scheduler = client!(aws_sdk_scheduler, stack, wire);
-    let window = || {
-        FlexibleTimeWindow::builder()
-            .mode(FlexibleTimeWindowMode::Off)
-            .build()
-            .unwrap()
-    };
+    let window =
+        || FlexibleTimeWindow::builder().mode(FlexibleTimeWindowMode::Off).build().unwrap();
     let target = || {
         Target::builder()
             .arn("arn:aws:sqs:us-east-1:000000000000:test-Wakes.fifo")
@@ -295,30 +209,11 @@ async fn a_schedule_lives_and_its_deletion_has_no_body() {
     };
     let made = create().await.unwrap();
     assert!(made.schedule_arn().ends_with(":schedule/wakes/wake"));
-    assert!(
-        create()
-            .await
-            .unwrap_err()
-            .into_service_error()
-            .is_conflict_exception()
-    );
-    let get = || {
-        scheduler
-            .get_schedule()
-            .name("wake")
-            .group_name("wakes")
-            .send()
-    };
+    assert!(create().await.unwrap_err().into_service_error().is_conflict_exception());
+    let get = || scheduler.get_schedule().name("wake").group_name("wakes").send();
     let got = get().await.unwrap();
     assert_eq!(got.state(), Some(&ScheduleState::Enabled));
-    assert_eq!(
-        got.target()
-            .unwrap()
-            .retry_policy()
-            .unwrap()
-            .maximum_retry_attempts(),
-        Some(185)
-    );
+    assert_eq!(got.target().unwrap().retry_policy().unwrap().maximum_retry_attempts(), Some(185));
     assert!(got.creation_date().is_some());
     let update = scheduler
         .update_schedule()
@@ -333,24 +228,12 @@ async fn a_schedule_lives_and_its_deletion_has_no_body() {
         waiting.len() == 1 && waiting[0]["group_id"] == "g"
     })
     .await;
-    let delete = || {
-        scheduler
-            .delete_schedule()
-            .name("wake")
-            .group_name("wakes")
-            .send()
-    };
+    let delete = || scheduler.delete_schedule().name("wake").group_name("wakes").send();
     delete().await.unwrap();
     let gone = delete().await.unwrap_err();
     assert!(gone.request_id().is_some());
     assert!(gone.into_service_error().is_resource_not_found_exception());
-    assert!(
-        get()
-            .await
-            .unwrap_err()
-            .into_service_error()
-            .is_resource_not_found_exception()
-    );
+    assert!(get().await.unwrap_err().into_service_error().is_resource_not_found_exception());
     let empty = wire.empty.lock().unwrap().clone();
     assert_eq!(Vec::from_iter(empty), ["DeleteSchedule"]);
 }
@@ -360,40 +243,17 @@ async fn a_secret_is_put_told_and_described() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let secrets = client!(aws_sdk_secretsmanager, stack, wire);
     let id = stack.engine.resource("Keys").unwrap();
-    let put = secrets
-        .put_secret_value()
-        .secret_id(&id)
-        .secret_string("second")
-        .send()
-        .await
-        .unwrap();
-    let second = secrets
-        .get_secret_value()
-        .secret_id(&id)
-        .send()
-        .await
-        .unwrap();
+    let put =
+        secrets.put_secret_value().secret_id(&id).secret_string("second").send().await.unwrap();
+    let second = secrets.get_secret_value().secret_id(&id).send().await.unwrap();
     assert_eq!(second.secret_string(), Some("second"));
     assert_eq!(second.version_id(), put.version_id());
-    let described = secrets
-        .describe_secret()
-        .secret_id(&id)
-        .send()
-        .await
-        .unwrap();
+    let described = secrets.describe_secret().secret_id(&id).send().await.unwrap();
     let stages = described.version_ids_to_stages().unwrap();
     assert_eq!(stages[put.version_id().unwrap()], ["AWSCURRENT"]);
-    let missing = secrets
-        .get_secret_value()
-        .secret_id("nobody")
-        .send()
-        .await
-        .unwrap_err();
+    let missing = secrets.get_secret_value().secret_id("nobody").send().await.unwrap_err();
     assert!(missing.request_id().is_some());
     let missing = missing.into_service_error();
-    assert_eq!(
-        missing.message(),
-        Some("Secrets Manager can't find the specified secret.")
-    );
+    assert_eq!(missing.message(), Some("Secrets Manager can't find the specified secret."));
     assert!(missing.is_resource_not_found_exception());
 }

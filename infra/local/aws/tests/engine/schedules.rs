@@ -46,16 +46,11 @@ async fn a_one_time_schedule_fires_on_time_into_its_group_and_is_deleted() {
     assert_eq!(reply["ScheduleArn"], arn);
 
     stack.advance(3590);
-    let (status, told) = stack
-        .call("GET", "/schedules/wake-1?groupName=wakes", None)
-        .await;
+    let (status, told) = stack.call("GET", "/schedules/wake-1?groupName=wakes", None).await;
     assert_eq!((status, &told["State"]), (200, &json!("ENABLED")));
     assert!(wakes(&stack).await.is_empty());
     stack.advance(10);
-    until("the schedule fires", async || {
-        wakes(&stack).await.len() == 1
-    })
-    .await;
+    until("the schedule fires", async || wakes(&stack).await.len() == 1).await;
     let message = &wakes(&stack).await[0];
     assert_eq!(message["group_id"], "thread-1");
     let payload: Value = serde_json::from_str(message["body"].as_str().unwrap()).unwrap();
@@ -63,9 +58,7 @@ async fn a_one_time_schedule_fires_on_time_into_its_group_and_is_deleted() {
     assert_eq!(payload["attempt"], "1");
     assert!(payload["at"].as_str().unwrap().ends_with('Z'));
     assert_eq!(payload["id"].as_str().unwrap().len(), 36);
-    let (status, _) = stack
-        .call("GET", "/schedules/wake-1?groupName=wakes", None)
-        .await;
+    let (status, _) = stack.call("GET", "/schedules/wake-1?groupName=wakes", None).await;
     assert_eq!(status, 404);
 }
 
@@ -74,9 +67,7 @@ async fn two_schedules_with_the_same_input_become_one_message() {
     let stack = Stack::start().await;
     for (name, input) in [("one", "same"), ("two", "same"), ("three", "other")] {
         let body = schedule(&at(&stack, 60, 0), input);
-        stack
-            .call("POST", &format!("/schedules/{name}"), Some(body))
-            .await;
+        stack.call("POST", &format!("/schedules/{name}"), Some(body)).await;
     }
     stack.advance(60);
     // A fourth that is due later shows that the first three have been handled.
@@ -84,10 +75,7 @@ async fn two_schedules_with_the_same_input_become_one_message() {
     stack.call("POST", "/schedules/last", Some(last)).await;
     stack.advance(1);
     until("the last arrives", async || {
-        wakes(&stack)
-            .await
-            .iter()
-            .any(|message| message["body"] == "last")
+        wakes(&stack).await.iter().any(|message| message["body"] == "last")
     })
     .await;
     assert_eq!(wakes(&stack).await.len(), 3);
@@ -103,10 +91,7 @@ async fn a_time_zone_moves_the_time() {
     stack.advance(110);
     assert!(wakes(&stack).await.is_empty());
     stack.advance(10);
-    until("the schedule fires", async || {
-        wakes(&stack).await.len() == 1
-    })
-    .await;
+    until("the schedule fires", async || wakes(&stack).await.len() == 1).await;
 }
 
 #[tokio::test]
@@ -119,10 +104,7 @@ async fn a_rate_fires_again_and_again_until_its_end() {
     stack.call("POST", "/schedules/often", Some(body)).await;
     for (advance, count) in [(61, 1), (300, 2), (300, 2), (300, 2)] {
         stack.advance(advance);
-        until("the next firing", async || {
-            wakes(&stack).await.len() >= count
-        })
-        .await;
+        until("the next firing", async || wakes(&stack).await.len() >= count).await;
     }
     assert_eq!(wakes(&stack).await.len(), 2);
 }
@@ -160,9 +142,7 @@ async fn a_schedule_that_fired_does_not_fire_again_after_a_restart() {
 
     let stack = Stack::start_in(folder).await;
     stack.advance(offset);
-    let (_, listed) = stack
-        .call("GET", "/schedules?ScheduleGroup=wakes", None)
-        .await;
+    let (_, listed) = stack.call("GET", "/schedules?ScheduleGroup=wakes", None).await;
     assert_eq!(listed["Schedules"].as_array().unwrap().len(), 2);
     assert_eq!(wakes(&stack).await.len(), 1);
     stack.advance(201);
@@ -179,10 +159,7 @@ async fn a_schedule_invokes_a_function() {
     body["Target"]["SqsParameters"] = Value::Null;
     let (status, reply) = stack.call("POST", "/schedules/tick", Some(body)).await;
     assert_eq!(status, 200, "{reply}");
-    until("the function ran", async || {
-        stack.has_line("to out: \"tick\"")
-    })
-    .await;
+    until("the function ran", async || stack.has_line("to out: \"tick\"")).await;
 }
 
 #[tokio::test]
@@ -190,43 +167,24 @@ async fn the_api_refuses_and_repeats_as_aws_does() {
     let stack = Stack::start().await;
     let good = schedule(&at(&stack, 600, 0), "x");
     let put = async |method: &str, body: &Value| {
-        stack
-            .call(method, "/schedules/name", Some(body.clone()))
-            .await
-            .0
+        stack.call(method, "/schedules/name", Some(body.clone())).await.0
     };
     assert_eq!(put("PUT", &good).await, 404);
     let mut tokened = good.clone();
     tokened["ClientToken"] = json!("token");
     assert_eq!(put("POST", &tokened).await, 200);
-    assert_eq!(
-        put("POST", &tokened).await,
-        200,
-        "the same token is a repeat"
-    );
+    assert_eq!(put("POST", &tokened).await, 200, "the same token is a repeat");
     assert_eq!(put("POST", &good).await, 409);
     assert_eq!(put("PUT", &good).await, 200);
 
     type Change = fn(&mut Value);
     let wrong: [(&str, Change); 7] = [
-        ("no group id", |body| {
-            body["Target"]["SqsParameters"] = Value::Null
-        }),
-        ("expression", |body| {
-            body["ScheduleExpression"] = json!("at(soon)")
-        }),
-        ("zone", |body| {
-            body["ScheduleExpressionTimezone"] = json!("Mars/Base")
-        }),
-        ("target", |body| {
-            body["Target"]["Arn"] = json!("arn:aws:sns:us-east-1:0:topic")
-        }),
-        ("role", |body| {
-            body["Target"]["RoleArn"] = json!("arn:aws:iam::000000000000:user/x")
-        }),
-        ("window", |body| {
-            body["FlexibleTimeWindow"] = json!({ "Mode": "FLEXIBLE" })
-        }),
+        ("no group id", |body| body["Target"]["SqsParameters"] = Value::Null),
+        ("expression", |body| body["ScheduleExpression"] = json!("at(soon)")),
+        ("zone", |body| body["ScheduleExpressionTimezone"] = json!("Mars/Base")),
+        ("target", |body| body["Target"]["Arn"] = json!("arn:aws:sns:us-east-1:0:topic")),
+        ("role", |body| body["Target"]["RoleArn"] = json!("arn:aws:iam::000000000000:user/x")),
+        ("window", |body| body["FlexibleTimeWindow"] = json!({ "Mode": "FLEXIBLE" })),
         ("dead letters", |body| {
             body["Target"]["DeadLetterConfig"] = json!({ "Arn": WAKES_ARN });
         }),
@@ -242,30 +200,12 @@ async fn the_api_refuses_and_repeats_as_aws_does() {
 
     let request = Request::builder()
         .method("DELETE")
-        .uri(format!(
-            "{}/schedules/name?groupName=wakes",
-            stack.engine.endpoint()
-        ))
+        .uri(format!("{}/schedules/name?groupName=wakes", stack.engine.endpoint()))
         .body(Body::empty())
         .unwrap();
     assert_eq!(send(request).await.0, 200);
-    assert_eq!(
-        stack.call("POST", "/schedule-groups/more", None).await.0,
-        200
-    );
-    assert_eq!(
-        stack.call("POST", "/schedule-groups/more", None).await.0,
-        409
-    );
-    assert_eq!(
-        stack.call("DELETE", "/schedule-groups/more", None).await.0,
-        200
-    );
-    assert_eq!(
-        stack
-            .call("DELETE", "/schedule-groups/default", None)
-            .await
-            .0,
-        400
-    );
+    assert_eq!(stack.call("POST", "/schedule-groups/more", None).await.0, 200);
+    assert_eq!(stack.call("POST", "/schedule-groups/more", None).await.0, 409);
+    assert_eq!(stack.call("DELETE", "/schedule-groups/more", None).await.0, 200);
+    assert_eq!(stack.call("DELETE", "/schedule-groups/default", None).await.0, 400);
 }

@@ -46,12 +46,7 @@ async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
 }
 
 fn strings(names: &Value) -> Vec<&str> {
-    names
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect()
+    names.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,16 +77,8 @@ async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws
         strings(&found.walked["secretsmanager"]),
         ["DescribeSecret", "GetSecretValue", "PutSecretValue"]
     );
-    assert_eq!(
-        strings(&found.walked["kms"]),
-        ["Decrypt", "DescribeKey", "Encrypt"]
-    );
-    for (service, count) in [
-        ("sqs", 17),
-        ("dynamodb", 23),
-        ("scheduler", 9),
-        ("lambda", 1),
-    ] {
+    assert_eq!(strings(&found.walked["kms"]), ["Decrypt", "DescribeKey", "Encrypt"]);
+    for (service, count) in [("sqs", 17), ("dynamodb", 23), ("scheduler", 9), ("lambda", 1)] {
         assert_eq!(
             strings(&found.walked[service]).len(),
             count,

@@ -101,14 +101,8 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
     let stack = project(&Arc::new(Folder::new()), &[]).await;
     let outputs = stack.engine.outputs();
     let ingress = stack.engine.function_url("Ingress").unwrap();
-    assert_eq!(
-        outputs["DiscordEndpoint"],
-        format!("{ingress}discord/interactions")
-    );
-    assert_eq!(
-        outputs["MessagesQueueUrl"],
-        stack.engine.resource("Messages").unwrap()
-    );
+    assert_eq!(outputs["DiscordEndpoint"], format!("{ingress}discord/interactions"));
+    assert_eq!(outputs["MessagesQueueUrl"], stack.engine.resource("Messages").unwrap());
     assert_eq!(outputs["TableName"], "test-Table");
     let unhonoured = stack.engine.unhonoured();
     for expected in [
@@ -118,15 +112,9 @@ async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
         "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
         "AWS::IAM::Role (IngressRole, SchedulerRole, SweeperRole, WorkerRole): roles are not enforced, every call is allowed",
     ] {
-        assert!(
-            unhonoured.iter().any(|line| line == expected),
-            "{expected} in {unhonoured:#?}"
-        );
+        assert!(unhonoured.iter().any(|line| line == expected), "{expected} in {unhonoured:#?}");
     }
-    let unknown: Vec<_> = unhonoured
-        .iter()
-        .filter(|line| line.contains("not known"))
-        .collect();
+    let unknown: Vec<_> = unhonoured.iter().filter(|line| line.contains("not known")).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
@@ -159,28 +147,17 @@ async fn the_worker_alone_can_set_wake_ups_and_they_reach_it_in_their_threads_gr
     };
     let worker = environment("Worker").await;
     assert_eq!(worker["SCHEDULE_GROUP"], "test-Wakes");
-    assert_eq!(
-        worker["SCHEDULE_ROLE_ARN"],
-        "arn:aws:iam::000000000000:role/test-SchedulerRole"
-    );
+    assert_eq!(worker["SCHEDULE_ROLE_ARN"], "arn:aws:iam::000000000000:role/test-SchedulerRole");
     for name in ["Ingress", "Sweeper"] {
         let told = environment(name).await;
-        for variable in [
-            "SCHEDULE_GROUP",
-            "SCHEDULE_ROLE_ARN",
-            "SCHEDULE_DEAD_QUEUE_ARN",
-            "MESSAGES_QUEUE_ARN",
-        ] {
+        for variable in
+            ["SCHEDULE_GROUP", "SCHEDULE_ROLE_ARN", "SCHEDULE_DEAD_QUEUE_ARN", "MESSAGES_QUEUE_ARN"]
+        {
             assert!(told[variable].is_null(), "{name} has {variable}");
         }
     }
 
-    let good = wake(
-        &stack,
-        &worker,
-        &worker["MESSAGES_QUEUE_ARN"],
-        r#"{"name":"woken"}"#,
-    );
+    let good = wake(&stack, &worker, &worker["MESSAGES_QUEUE_ARN"], r#"{"name":"woken"}"#);
     let gone = json!("arn:aws:sqs:us-east-1:000000000000:test-Gone.fifo");
     let lost = wake(&stack, &worker, &gone, r#"{"name":"lost"}"#);
     for (name, body) in [("idle-1", good), ("idle-2", lost)] {
@@ -208,17 +185,11 @@ async fn functions_of_the_project_get_messages_and_ticks() {
     let stack = project(&Arc::new(Folder::new()), &[]).await;
     crate::support::until("the sweeper ticks", async || {
         let lines = stack.lines.lock().unwrap().clone();
-        lines
-            .iter()
-            .any(|line| line.function == "Sweeper" && line.text.contains("aws.scheduler"))
+        lines.iter().any(|line| line.function == "Sweeper" && line.text.contains("aws.scheduler"))
     })
     .await;
     let url = stack.engine.resource("Messages").unwrap();
-    let send = stack
-        .sqs()
-        .send_message()
-        .queue_url(url)
-        .message_group_id("t");
+    let send = stack.sqs().send_message().queue_url(url).message_group_id("t");
     send.message_body("{\"name\":\"x\"}").send().await.unwrap();
     crate::support::until("the worker runs", async || stack.has_line("end x")).await;
 }
@@ -232,10 +203,7 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
     let outputs = stack.engine.outputs();
     assert_eq!(outputs["Joined"], "salve-us-east-1");
     assert_eq!(outputs["Sized"], "long");
-    assert_eq!(
-        Some(outputs["Address"].clone()),
-        stack.engine.function_url("Echo")
-    );
+    assert_eq!(Some(outputs["Address"].clone()), stack.engine.function_url("Echo"));
     assert!(stack.engine.unhonoured().contains(
         &"AWS::CloudWatch::Alarm (Watch): resources of this type are not set up here".to_owned()
     ));

@@ -52,24 +52,15 @@ async fn the_state_folder_is_free_once_a_stop_returns_though_a_process_is_being_
 #[tokio::test]
 async fn a_stop_breaks_off_a_request_that_never_ends() {
     let stack = Stack::start().await;
-    let address = stack
-        .engine
-        .endpoint()
-        .strip_prefix("http://")
-        .unwrap()
-        .to_owned();
+    let address = stack.engine.endpoint().strip_prefix("http://").unwrap().to_owned();
     let state = stack.folder.0.join("state").canonicalize().unwrap();
     let mut half = TcpStream::connect(&address).unwrap();
-    half.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf")
-        .unwrap();
+    half.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf").unwrap();
     // A whole request after it: when that is answered, the half one has been taken, too.
     assert_eq!(stack.call("GET", "/_bobbin/clock", None).await.0, 200);
     stack.engine.stop().await;
     for file in ["aws.sqlite", "lock"] {
         assert!(copies(&state.join(file)).is_empty(), "{file} is still open");
     }
-    assert!(
-        TcpStream::connect(&address).is_err(),
-        "the port is still open"
-    );
+    assert!(TcpStream::connect(&address).is_err(), "the port is still open");
 }

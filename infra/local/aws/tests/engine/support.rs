@@ -59,11 +59,7 @@ pub struct Stack {
 /// Cargo builds examples beside the tests: `target/*/deps/engine-…` and `target/*/examples/echo_function`.
 pub fn echo_function() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/echo_function")
+    test.parent().unwrap().parent().unwrap().join("examples/echo_function")
 }
 
 pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings {
@@ -75,10 +71,7 @@ pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings
         stack_name: "test".to_owned(),
         region: "us-east-1".to_owned(),
         state_dir: folder.0.join("state"),
-        functions: functions
-            .iter()
-            .map(|id| ((*id).to_owned(), echo_function()))
-            .collect(),
+        functions: functions.iter().map(|id| ((*id).to_owned(), echo_function())).collect(),
         extra_environment: BTreeMap::from([("RUST_BACKTRACE".to_owned(), "1".to_owned())]),
         ingress_port: 0,
         endpoint_port: 0,
@@ -119,12 +112,7 @@ impl Stack {
             None => Engine::start(settings).await,
         };
         let engine = engine.unwrap();
-        Self {
-            engine,
-            clock,
-            lines,
-            folder,
-        }
+        Self { engine, clock, lines, folder }
     }
 
     pub fn sqs(&self) -> Sqs {
@@ -155,10 +143,7 @@ impl Stack {
             .queue_url(url)
             .message_group_id(group)
             .message_deduplication_id(
-                body.chars()
-                    .filter(char::is_ascii_graphic)
-                    .take(120)
-                    .collect::<String>(),
+                body.chars().filter(char::is_ascii_graphic).take(120).collect::<String>(),
             )
             .message_body(body)
             .send()
@@ -201,19 +186,13 @@ impl Stack {
 
     /// Invokes a function; the error kind, if it failed, and the payload.
     pub async fn invoke(&self, name: &str, event: Value) -> (Option<String>, Value) {
-        let url = format!(
-            "{}/2015-03-31/functions/test-{name}/invocations",
-            self.engine.endpoint()
-        );
-        let request = Request::builder()
-            .method("POST")
-            .uri(url)
-            .body(Body::from(event.to_string()))
-            .unwrap();
+        let url =
+            format!("{}/2015-03-31/functions/test-{name}/invocations", self.engine.endpoint());
+        let request =
+            Request::builder().method("POST").uri(url).body(Body::from(event.to_string())).unwrap();
         let (_, headers, bytes) = send(request).await;
-        let failed = headers
-            .get("x-amz-function-error")
-            .map(|kind| kind.to_str().unwrap().to_owned());
+        let failed =
+            headers.get("x-amz-function-error").map(|kind| kind.to_str().unwrap().to_owned());
         (failed, serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
@@ -251,11 +230,8 @@ pub fn sqs(endpoint: &str) -> Sqs {
 /// A call on an endpoint; status and JSON.
 pub async fn call(endpoint: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-    let request = Request::builder()
-        .method(method)
-        .uri(format!("{endpoint}{path}"))
-        .body(body)
-        .unwrap();
+    let request =
+        Request::builder().method(method).uri(format!("{endpoint}{path}")).body(body).unwrap();
     let (status, _, bytes) = send(request).await;
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
@@ -274,27 +250,18 @@ pub async fn send(request: Request<Body>) -> (u16, axum::http::HeaderMap, Vec<u8
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
-        assert!(
-            start.elapsed() < WAIT_MAX,
-            "{what}: did not come true in time"
-        );
+        assert!(start.elapsed() < WAIT_MAX, "{what}: did not come true in time");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
 /// Pairs as a map of texts.
 pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 pub fn bodies(messages: &[Message]) -> Vec<&str> {
-    messages
-        .iter()
-        .filter_map(|message| message.body())
-        .collect()
+    messages.iter().filter_map(|message| message.body()).collect()
 }
 
 pub fn receipt(message: &Message) -> &str {
@@ -303,11 +270,7 @@ pub fn receipt(message: &Message) -> &str {
 
 /// A key that lasts.
 pub fn key(id: &str, secret: &str) -> AccessKey {
-    AccessKey {
-        id: id.to_owned(),
-        secret: secret.to_owned(),
-        session_token: None,
-    }
+    AccessKey { id: id.to_owned(), secret: secret.to_owned(), session_token: None }
 }
 
 /// Signs a request for a service with AWS's own signer, as of a time.
@@ -331,20 +294,13 @@ pub fn sign(
     let (mut parts, body) = request.into_parts();
     let host = parts.uri.authority().unwrap().as_str().parse().unwrap();
     parts.headers.insert("host", host);
-    let headers = parts
-        .headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+    let headers =
+        parts.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
     let uri = parts.uri.to_string();
-    let signable = SignableRequest::new(
-        parts.method.as_str(),
-        uri,
-        headers,
-        SignableBody::Bytes(&body),
-    );
-    let (instructions, _) = http_request::sign(signable.unwrap(), &parameters)
-        .unwrap()
-        .into_parts();
+    let signable =
+        SignableRequest::new(parts.method.as_str(), uri, headers, SignableBody::Bytes(&body));
+    let (instructions, _) =
+        http_request::sign(signable.unwrap(), &parameters).unwrap().into_parts();
     let mut request = Request::from_parts(parts, Body::from(body));
     instructions.apply_to_request_http1x(&mut request);
     request

@@ -44,10 +44,7 @@ async fn due(client: &Client) -> Vec<String> {
         .send()
         .await
         .unwrap();
-    let threads = found
-        .items()
-        .iter()
-        .map(|item| item["thread"].as_s().unwrap().clone());
+    let threads = found.items().iter().map(|item| item["thread"].as_s().unwrap().clone());
     threads.collect()
 }
 
@@ -66,11 +63,7 @@ async fn the_projects_table_is_there_and_survives_a_restart() {
         .send()
         .await
         .unwrap_err();
-    assert!(
-        refused
-            .into_service_error()
-            .is_conditional_check_failed_exception()
-    );
+    assert!(refused.into_service_error().is_conditional_check_failed_exception());
     first.engine.stop().await;
 
     let second = stack(folder).await;
@@ -78,10 +71,7 @@ async fn the_projects_table_is_there_and_survives_a_restart() {
         ("thread".to_owned(), AttributeValue::S("t1".to_owned())),
         ("item".to_owned(), AttributeValue::S("session".to_owned())),
     ]);
-    let get = client(&second)
-        .get_item()
-        .table_name(TABLE)
-        .set_key(Some(key));
+    let get = client(&second).get_item().table_name(TABLE).set_key(Some(key));
     assert!(get.send().await.unwrap().item().is_some());
     let ttl = client(&second).describe_time_to_live().table_name(TABLE);
     let ttl = ttl.send().await.unwrap().time_to_live_description.unwrap();
@@ -168,15 +158,11 @@ async fn count(client: &Client, by: usize) -> Result<(), Vec<String>> {
         panic!("it is refused otherwise")
     };
     let codes = cancelled.cancellation_reasons().iter();
-    Err(codes
-        .filter_map(|one| one.code().map(str::to_owned))
-        .collect())
+    Err(codes.filter_map(|one| one.code().map(str::to_owned)).collect())
 }
 
 async fn last(stack: &Stack, ms: u32) {
-    let (status, _) = stack
-        .call("POST", "/_bobbin/transactions", Some(json!({ "ms": ms })))
-        .await;
+    let (status, _) = stack.call("POST", "/_bobbin/transactions", Some(json!({ "ms": ms }))).await;
     assert_eq!(status, 200);
 }
 
@@ -200,9 +186,7 @@ async fn of_transactions_over_one_item_at_once_all_but_one_are_cancelled() {
     last(&stack, 0).await;
     count(&client, 8).await.unwrap();
     let read = client.get_item().table_name(TABLE);
-    let read = read
-        .key("thread", text("shared"))
-        .key("item", text("sandbox"));
+    let read = read.key("thread", text("shared")).key("item", text("sandbox"));
     let item = read.send().await.unwrap().item.unwrap();
     let version: usize = item["version"].as_n().unwrap().parse().unwrap();
     assert_eq!(version, counted + 1);
@@ -217,8 +201,7 @@ async fn a_write_of_an_item_of_a_transaction_in_flight_is_refused() {
     let meanwhile = async {
         let put = |thread: &str| {
             let put = client.put_item().table_name(TABLE);
-            put.item("thread", text(thread))
-                .item("item", text("session"))
+            put.item("thread", text(thread)).item("item", text("session"))
         };
         until("the transaction is in flight", async || {
             let refused = put("own-1").send().await.err();
@@ -236,9 +219,7 @@ async fn a_write_of_an_item_of_a_transaction_in_flight_is_refused() {
         assert!(refused.is_transaction_conflict_exception(), "{refused:?}");
         // What is read by itself meets nothing.
         let read = client.get_item().table_name(TABLE);
-        let read = read
-            .key("thread", text("shared"))
-            .key("item", text("sandbox"));
+        let read = read.key("thread", text("shared")).key("item", text("sandbox"));
         assert!(read.send().await.unwrap().item.is_none());
     };
     let (counted, ()) = tokio::join!(transaction, meanwhile);

@@ -31,10 +31,7 @@ impl Message {
             .filter(|line| !line.starts_with('#'))
             .map(|line| format!("{line}\n"))
             .collect();
-        let (head, body) = text
-            .trim_start()
-            .split_once("\n\n")
-            .unwrap_or((text.trim(), ""));
+        let (head, body) = text.trim_start().split_once("\n\n").unwrap_or((text.trim(), ""));
         let mut lines = head.lines();
         let first = lines.next().unwrap().to_owned();
         let headers = lines
@@ -43,11 +40,7 @@ impl Message {
                 (name.to_owned(), value.trim().to_owned())
             })
             .collect();
-        Self {
-            first,
-            headers,
-            body: body.trim_end().to_owned(),
-        }
+        Self { first, headers, body: body.trim_end().to_owned() }
     }
 }
 
@@ -68,18 +61,12 @@ fn compare(sample: &str, answered: &str, names: &mut Names) {
     for found in name.captures_iter(&known) {
         let whole = found.get(0).unwrap();
         pattern += &regex::escape(&known[end..whole.start()]);
-        pattern += if found[1].is_empty() {
-            r#"((?:[^"<>\\]|\\.)+)"#
-        } else {
-            "([0-9]+)"
-        };
+        pattern += if found[1].is_empty() { r#"((?:[^"<>\\]|\\.)+)"# } else { "([0-9]+)" };
         end = whole.end();
         new.push(found[2].to_owned());
     }
     pattern += &regex::escape(&known[end..]);
-    let found = Regex::new(&format!("^{pattern}$"))
-        .unwrap()
-        .captures(answered);
+    let found = Regex::new(&format!("^{pattern}$")).unwrap().captures(answered);
     let found = found.unwrap_or_else(|| panic!("expected {known}\nbut got  {answered}"));
     for (index, name) in new.into_iter().enumerate() {
         // The id of a request is new with each.
@@ -110,14 +97,8 @@ fn sorted(text: String) -> String {
 }
 
 fn service(asked: &Message) -> &'static str {
-    let target = asked
-        .headers
-        .iter()
-        .find(|(name, _)| name == "x-amz-target");
-    match (
-        target.map(|(_, target)| target.as_str()),
-        asked.first.as_str(),
-    ) {
+    let target = asked.headers.iter().find(|(name, _)| name == "x-amz-target");
+    match (target.map(|(_, target)| target.as_str()), asked.first.as_str()) {
         (Some(target), _) if target.starts_with("AmazonSQS") => "sqs",
         (Some(target), _) if target.starts_with("DynamoDB") => "dynamodb",
         (Some(_), _) => "secretsmanager",
@@ -135,9 +116,8 @@ async fn converse(stack: &Stack, key: &AccessKey, text: &str) -> usize {
         let (asked, sample) = exchange.split_once("\n=\n").unwrap();
         let (asked, sample) = (Message::read(asked), Message::read(sample));
         let (method, path) = asked.first.split_once(' ').unwrap();
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", stack.engine.endpoint()));
+        let mut request =
+            Request::builder().method(method).uri(format!("{}{path}", stack.engine.endpoint()));
         for (name, value) in &asked.headers {
             request = request.header(name, value);
         }
@@ -147,17 +127,9 @@ async fn converse(stack: &Stack, key: &AccessKey, text: &str) -> usize {
         let signed = sign(request, service, key, SystemTime::now());
         let (status, headers, answered) = send(signed).await;
         let answered = String::from_utf8(answered).unwrap();
-        assert_eq!(
-            status.to_string(),
-            sample.first,
-            "{asked}: {answered}",
-            asked = asked.first
-        );
+        assert_eq!(status.to_string(), sample.first, "{asked}: {answered}", asked = asked.first);
         compare_headers(&sample, &headers, &mut names);
-        let is_empty = sample
-            .headers
-            .iter()
-            .any(|header| header.0 == "content-length");
+        let is_empty = sample.headers.iter().any(|header| header.0 == "content-length");
         if is_empty || !sample.body.is_empty() {
             compare(&sample.body, &sorted(answered), &mut names);
         }

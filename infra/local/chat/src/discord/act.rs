@@ -20,20 +20,13 @@ pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
         let store = hub.store();
         store.atomically(|store| {
             let built = payload::build(hub, store, act)?;
-            store.put(
-                "d.interaction",
-                "",
-                built.record.str("token"),
-                &built.record,
-            )?;
+            store.put("d.interaction", "", built.record.str("token"), &built.record)?;
             Ok::<_, ActionError>(built)
         })?
     };
     let answer = delivery::post(hub, None, &payload, true).await;
     let store = hub.store();
     let outcome = apply_answer(hub, &store, record.str("token"), &answer)?;
-    Ok(
-        json!({"interaction_id": record["id"], "token": record["token"],
-        "ingress_status": answer.as_ref().map_or(0, |answer| answer.status), "outcome": outcome}),
-    )
+    Ok(json!({"interaction_id": record["id"], "token": record["token"],
+        "ingress_status": answer.as_ref().map_or(0, |answer| answer.status), "outcome": outcome}))
 }

@@ -24,12 +24,7 @@ pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
         &interaction["user"]
     };
     if person.has("id") && store.get("d.user", "", person.str("id"))?.is_none() {
-        store.put(
-            "d.user",
-            "",
-            person.str("id"),
-            &json!({"user": person, "admin": false}),
-        )?;
+        store.put("d.user", "", person.str("id"), &json!({"user": person, "admin": false}))?;
     }
     let source = interaction["message"].get("id").cloned();
     let mut record = payload::record(
@@ -56,11 +51,7 @@ pub fn adopt(
     let store = hub.store();
     let token = interaction.str("token");
     let foreign = |record: &Value| record.flag("adopted") && record.str("state") == "new";
-    if !store
-        .get("d.interaction", "", token)?
-        .as_ref()
-        .is_some_and(foreign)
-    {
+    if !store.get("d.interaction", "", token)?.as_ref().is_some_and(foreign) {
         return Ok(json!({"kind": "ignored"}));
     }
     if status != 200 {
@@ -71,10 +62,6 @@ pub fn adopt(
         hub,
         &store,
         token,
-        &Ok(IngressAnswer {
-            status,
-            no_retry: false,
-            body: answer.to_vec(),
-        }),
+        &Ok(IngressAnswer { status, no_retry: false, body: answer.to_vec() }),
     )
 }

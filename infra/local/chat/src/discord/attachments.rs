@@ -22,21 +22,13 @@ pub fn attach(
             .strip_prefix("files[")
             .and_then(|rest| rest.strip_suffix(']'))
             .map_or(at.to_string(), str::to_owned);
-        let named = sent
-            .list("attachments")
-            .iter()
-            .find(|one| loose_text(one, "id") == slot);
+        let named = sent.list("attachments").iter().find(|one| loose_text(one, "id") == slot);
         let filename = named
             .map(|one| one.str("filename"))
             .filter(|name| !name.is_empty())
             .unwrap_or(&file.filename);
-        let mut attachment = store_file(
-            hub,
-            store,
-            filename,
-            &file.content_type,
-            file.bytes.to_vec(),
-        )?;
+        let mut attachment =
+            store_file(hub, store, filename, &file.content_type, file.bytes.to_vec())?;
         if let Some(description) = named.and_then(|one| one["description"].as_str()) {
             attachment["description"] = description.into();
         }
@@ -57,16 +49,10 @@ pub fn store_file(
     let size = bytes.len();
     store.put_blob(
         &id,
-        &Blob {
-            name: name.to_owned(),
-            content_type: content_type.to_owned(),
-            bytes,
-        },
+        &Blob { name: name.to_owned(), content_type: content_type.to_owned(), bytes },
     )?;
     let url = format!("{}/files/{id}/{}", hub.base, percent_encoded(name));
     let expiry = now_ms() / 1_000 + 86_400;
-    Ok(
-        json!({"id": id, "filename": name, "size": size, "content_type": content_type,
-        "url": format!("{url}?ex={expiry:x}&is={:x}&hm={}", now_ms() / 1_000, random_text(32)), "proxy_url": url}),
-    )
+    Ok(json!({"id": id, "filename": name, "size": size, "content_type": content_type,
+        "url": format!("{url}?ex={expiry:x}&is={:x}&hm={}", now_ms() / 1_000, random_text(32)), "proxy_url": url}))
 }

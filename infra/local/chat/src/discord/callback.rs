@@ -55,12 +55,7 @@ pub fn apply(
         _ => {
             modal::check(data)?;
             let shown = json!({"data": data, "message_id": record["source_message"], "channel_id": channel_id});
-            store.put(
-                "d.modal",
-                record.str("user_id"),
-                data.str("custom_id"),
-                &shown,
-            )?;
+            store.put("d.modal", record.str("user_id"), data.str("custom_id"), &shown)?;
             json!({"kind": "modal", "modal": data})
         }
     };
@@ -104,11 +99,7 @@ fn defer(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Value
         "timestamp": iso(now_ms()), "edited_timestamp": null, "tts": false, "mention_everyone": false, "mentions": [], "mention_roles": [],
         "attachments": [], "embeds": [], "components": [], "pinned": false, "type": answer_kind(record), "flags": flags | LOADING,
         "application_id": hub.discord.application_id, "interaction_metadata": metadata(store, record)?});
-    let to = if flags & EPHEMERAL != 0 {
-        record["user_id"].clone()
-    } else {
-        Value::Null
-    };
+    let to = if flags & EPHEMERAL != 0 { record["user_id"].clone() } else { Value::Null };
     let kept = json!({"message": message, "to": to, "token": record["token"]});
     stored_message::save(hub, store, &kept)?;
     if !kept.has("to") {
@@ -126,9 +117,7 @@ fn answer_kind(record: &Value) -> u64 {
 }
 
 fn metadata(store: &Store, record: &Value) -> Result<Value, StoreError> {
-    let user = store
-        .get("d.user", "", record.str("user_id"))?
-        .map(|entry| entry["user"].clone());
+    let user = store.get("d.user", "", record.str("user_id"))?.map(|entry| entry["user"].clone());
     Ok(
         json!({"id": record["id"], "type": record["type"], "user": user, "name": record["name"], "authorizing_integration_owners": {}}),
     )
@@ -138,11 +127,7 @@ fn choices(data: &Value) -> Result<Value, Refusal> {
     let list = data.list("choices");
     let mut wrong = FormErrors::default();
     if list.len() > 25 {
-        wrong.at(
-            "data.choices",
-            "BASE_TYPE_MAX_LENGTH",
-            "Must be 25 or fewer in length.",
-        );
+        wrong.at("data.choices", "BASE_TYPE_MAX_LENGTH", "Must be 25 or fewer in length.");
     }
     for (at, choice) in list.iter().enumerate() {
         if !(1..=100).contains(&units(choice.str("name"))) || units(choice.str("value")) > 100 {

@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 
 /// The channel, if it is there and the bot may see it.
 pub fn visible(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
-    let channel = store
-        .get("d.channel", &hub.seeds.guild_id, id)?
-        .ok_or_else(Refusal::channel)?;
+    let channel = store.get("d.channel", &hub.seeds.guild_id, id)?.ok_or_else(Refusal::channel)?;
     require(store, VIEW_CHANNEL).map_err(|_| Refusal::new(403, 50_001, "Missing Access"))?;
     Ok(channel)
 }
@@ -40,14 +38,7 @@ pub fn not_archived(channel: &Value) -> Result<(), Refusal> {
 /// The channel, ready for a message of the bot: sending wakes an archived thread unless it is locked.
 pub fn writable(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
     let mut channel = visible(hub, store, id)?;
-    require(
-        store,
-        if is_thread(&channel) {
-            SEND_IN_THREADS
-        } else {
-            SEND_MESSAGES
-        },
-    )?;
+    require(store, if is_thread(&channel) { SEND_IN_THREADS } else { SEND_MESSAGES })?;
     if channel["thread_metadata"].flag("locked") {
         return Err(Refusal::new(403, 160_005, "Thread is locked"));
     }
@@ -113,10 +104,7 @@ pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResu
 pub fn remove(hub: &Hub, store: &Store, channel: &Value) -> Result<(), StoreError> {
     let id = channel.str("id");
     let guild = &hub.seeds.guild_id;
-    let below = store
-        .all("d.channel", guild)?
-        .into_iter()
-        .filter(|one| one.str("parent_id") == id);
+    let below = store.all("d.channel", guild)?.into_iter().filter(|one| one.str("parent_id") == id);
     for one in below.chain([channel.clone()]) {
         for kind in ["d.message", "d.ephemeral"] {
             store.delete_scope(kind, one.str("id"))?;

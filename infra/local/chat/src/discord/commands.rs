@@ -43,10 +43,8 @@ pub fn serve(
     let settled: Vec<Value> = sent
         .into_iter()
         .map(|command| {
-            let known = before
-                .iter()
-                .find(|one| same(one, &command))
-                .map(|one| one.str("id").to_owned());
+            let known =
+                before.iter().find(|one| same(one, &command)).map(|one| one.str("id").to_owned());
             completed(hub, command, known, scope)
         })
         .collect();
@@ -93,11 +91,7 @@ fn check_commands(commands: &[Value]) -> Result<(), Refusal> {
     for kind_of in 1..=3 {
         let max = if kind_of == 1 { 100 } else { 15 };
         if commands.iter().filter(|one| kind(one) == kind_of).count() > max {
-            wrong.at(
-                "_",
-                "APPLICATION_COMMAND_TOO_MANY",
-                "Too many commands of one type.",
-            );
+            wrong.at("_", "APPLICATION_COMMAND_TOO_MANY", "Too many commands of one type.");
         }
     }
     for (at, command) in commands.iter().enumerate() {
@@ -139,11 +133,7 @@ fn check_name(name: &str, path: &str, wrong: &mut FormErrors) {
         || !name.chars().all(fits)
         || name.to_lowercase() != name
     {
-        wrong.at(
-            path,
-            "APPLICATION_COMMAND_INVALID_NAME",
-            "Command name is invalid",
-        );
+        wrong.at(path, "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid");
     }
 }
 

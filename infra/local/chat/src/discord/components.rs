@@ -75,11 +75,7 @@ impl Tally {
     fn custom_id(&mut self, component: &Value, path: &str, wrong: &mut FormErrors) {
         let id = component.str("custom_id");
         if id.is_empty() {
-            wrong.at(
-                &format!("{path}.custom_id"),
-                "BASE_TYPE_REQUIRED",
-                "This field is required",
-            );
+            wrong.at(&format!("{path}.custom_id"), "BASE_TYPE_REQUIRED", "This field is required");
         } else if !self.custom_ids.insert(id.to_owned()) {
             wrong.at(
                 &format!("{path}.custom_id"),
@@ -93,17 +89,9 @@ impl Tally {
     fn button(&mut self, button: &Value, path: &str, wrong: &mut FormErrors) {
         wrong.longer(&format!("{path}.label"), button.str("label"), 80);
         if button.str("label").is_empty() && !button.has("emoji") {
-            wrong.at(
-                path,
-                "BUTTON_COMPONENT_INVALID",
-                "A button needs a label or an emoji",
-            );
+            wrong.at(path, "BUTTON_COMPONENT_INVALID", "A button needs a label or an emoji");
         }
-        match (
-            button.int("style"),
-            button.has("url"),
-            button.has("custom_id"),
-        ) {
+        match (button.int("style"), button.has("url"), button.has("custom_id")) {
             (1..=4, false, _) => self.custom_id(button, path, wrong),
             (5, true, false) => {
                 wrong.longer(&format!("{path}.url"), button.str("url"), 512);
@@ -138,11 +126,7 @@ impl Tally {
 
     fn select(&mut self, select: &Value, path: &str, wrong: &mut FormErrors) {
         self.custom_id(select, path, wrong);
-        wrong.longer(
-            &format!("{path}.placeholder"),
-            select.str("placeholder"),
-            150,
-        );
+        wrong.longer(&format!("{path}.placeholder"), select.str("placeholder"), 150);
         let options = select.list("options");
         if options.is_empty() || options.len() > 25 {
             wrong.at(
@@ -160,11 +144,7 @@ impl Tally {
         }
         for (at, option) in options.iter().enumerate() {
             for field in ["label", "value", "description"] {
-                wrong.longer(
-                    &format!("{path}.options.{at}.{field}"),
-                    option.str(field),
-                    100,
-                );
+                wrong.longer(&format!("{path}.options.{at}.{field}"), option.str(field), 100);
             }
             for field in ["label", "value"] {
                 if option.str(field).is_empty() {
@@ -181,11 +161,7 @@ impl Tally {
     fn text(&mut self, display: &Value, path: &str, wrong: &mut FormErrors) {
         let content = display.str("content");
         if content.is_empty() {
-            wrong.at(
-                &format!("{path}.content"),
-                "BASE_TYPE_REQUIRED",
-                "This field is required",
-            );
+            wrong.at(&format!("{path}.content"), "BASE_TYPE_REQUIRED", "This field is required");
         }
         wrong.longer(&format!("{path}.content"), content, TEXT_DISPLAY_UNITS_MAX);
         self.text_units += units(content);

@@ -37,10 +37,8 @@ pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Ref
         flags |= EPHEMERAL;
     }
     let attachments = attach(hub, store, draft.body, draft.files, &[])?;
-    let mut components = draft.body["components"]
-        .as_array()
-        .cloned()
-        .map_or(json!([]), Value::Array);
+    let mut components =
+        draft.body["components"].as_array().cloned().map_or(json!([]), Value::Array);
     components::number(&mut components);
     let (mentions, everyone) = pinged(store, draft.body, draft.origin)?;
     let mut message = json!({"id": id, "channel_id": draft.channel_id, "author": draft.author, "content": draft.body.str("content"),
@@ -85,11 +83,8 @@ pub fn edit(
     origin: Origin,
 ) -> Result<Value, Refusal> {
     let mut whole = kept["message"].clone();
-    for (field, none) in [
-        ("content", json!("")),
-        ("embeds", json!([])),
-        ("components", json!([])),
-    ] {
+    for (field, none) in [("content", json!("")), ("embeds", json!([])), ("components", json!([]))]
+    {
         if let Some(value) = sent.get(field) {
             whole[field] = if value.is_null() { none } else { value.clone() };
         }
@@ -104,11 +99,7 @@ pub fn edit(
     let remaining: Vec<Value> = match sent["attachments"].as_array() {
         Some(named) => old
             .into_iter()
-            .filter(|one| {
-                named
-                    .iter()
-                    .any(|name| loose_text(name, "id") == one.str("id"))
-            })
+            .filter(|one| named.iter().any(|name| loose_text(name, "id") == one.str("id")))
             .collect(),
         None => old,
     };
@@ -142,20 +133,12 @@ fn pinged(store: &Store, body: &Value, origin: Origin) -> Result<(Value, bool), 
     let rule = &body["allowed_mentions"];
     let parses = |kind: &str| rule.list("parse").iter().any(|one| one == kind);
     let everyone = (text.contains("@everyone") || text.contains("@here"))
-        && if rule.is_null() {
-            origin == Origin::Bot
-        } else {
-            parses("everyone")
-        };
+        && if rule.is_null() { origin == Origin::Bot } else { parses("everyone") };
     let mut users = Vec::new();
     for id in mentioned_users(&text) {
         let named = rule.list("users").iter().any(|one| one == id.as_str());
         if rule.is_null() || parses("users") || named {
-            users.extend(
-                store
-                    .get("d.user", "", &id)?
-                    .map(|entry| entry["user"].clone()),
-            );
+            users.extend(store.get("d.user", "", &id)?.map(|entry| entry["user"].clone()));
         }
     }
     Ok((Value::Array(users), everyone))

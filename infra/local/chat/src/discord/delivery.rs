@@ -31,19 +31,12 @@ pub async fn post(
     let signature = sign::discord(&hub.signing_key, &timestamp, signed);
     let headers = [
         ("content-type", "application/json".to_owned()),
-        (
-            "user-agent",
-            "Discord-Interactions/1.0 (+https://discord.com)".to_owned(),
-        ),
+        ("user-agent", "Discord-Interactions/1.0 (+https://discord.com)".to_owned()),
         ("x-signature-ed25519", signature),
         ("x-signature-timestamp", timestamp),
     ];
     match url {
         Some(url) => hub.ingress.deliver_to(url, &headers, body).await,
-        None => {
-            hub.ingress
-                .deliver("/discord/interactions", &headers, body)
-                .await
-        }
+        None => hub.ingress.deliver("/discord/interactions", &headers, body).await,
     }
 }

@@ -106,12 +106,7 @@ fn check_selection(select: &Value, values: &[Value]) -> Result<(), ActionError> 
     if select.int("type") != 3 {
         return Ok(());
     }
-    let known = |value: &Value| {
-        select
-            .list("options")
-            .iter()
-            .any(|one| one["value"] == *value)
-    };
+    let known = |value: &Value| select.list("options").iter().any(|one| one["value"] == *value);
     let least = select["min_values"].as_u64().unwrap_or(1);
     let most = select["max_values"].as_u64().unwrap_or(1);
     match values.iter().find(|value| !known(value)) {

@@ -67,11 +67,7 @@ fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>,
     let kept = store.get("d.message", channel, &loose_text(reference, "message_id"))?;
     if kept.is_none() && reference["fail_if_not_exists"] != false {
         let mut wrong = FormErrors::default();
-        wrong.at(
-            "message_reference",
-            "MESSAGE_REFERENCE_UNKNOWN_MESSAGE",
-            "Unknown message",
-        );
+        wrong.at("message_reference", "MESSAGE_REFERENCE_UNKNOWN_MESSAGE", "Unknown message");
         return Err(wrong.into());
     }
     Ok(kept.map(|kept| kept["message"].clone()))
@@ -100,11 +96,7 @@ pub fn edit(
     channel::not_archived(&channel)?;
     let kept = stored(store, channel_id, id)?;
     if kept["message"]["author"].str("id") != hub.discord.application_id {
-        return Err(Refusal::new(
-            403,
-            50_005,
-            "Cannot edit a message authored by another user",
-        ));
+        return Err(Refusal::new(403, 50_005, "Cannot edit a message authored by another user"));
     }
     let kept = compose::edit(hub, store, kept, &call.body, &call.files, Origin::Bot)?;
     Ok(ApiResponse::json(kept["message"].clone()))
@@ -125,14 +117,12 @@ pub fn list(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> Ro
     channel::visible(hub, store, channel_id)?;
     let limit = match call.asked("limit") {
         "" => 50,
-        text => text
-            .parse()
-            .ok()
-            .filter(|limit| (1..=LIST_MAX).contains(limit))
-            .ok_or_else(|| {
+        text => {
+            text.parse().ok().filter(|limit| (1..=LIST_MAX).contains(limit)).ok_or_else(|| {
                 let message = "int value should be between 1 and 100.";
                 Refusal::field("limit", "NUMBER_TYPE_RANGE", message)
-            })?,
+            })?
+        }
     };
     let (after, before) = (call.asked("after"), call.asked("before"));
     let mut kept = if after.is_empty() {

@@ -10,21 +10,13 @@ pub fn check(data: &Value) -> Result<(), Refusal> {
     let mut wrong = FormErrors::default();
     for (field, max) in [("custom_id", 100), ("title", 45)] {
         if data.str(field).is_empty() {
-            wrong.at(
-                &format!("data.{field}"),
-                "BASE_TYPE_REQUIRED",
-                "This field is required",
-            );
+            wrong.at(&format!("data.{field}"), "BASE_TYPE_REQUIRED", "This field is required");
         }
         wrong.longer(&format!("data.{field}"), data.str(field), max);
     }
     let parts = data.list("components");
     if parts.is_empty() || parts.len() > 5 {
-        wrong.at(
-            "data.components",
-            "BASE_TYPE_BAD_LENGTH",
-            "Must be between 1 and 5 in length.",
-        );
+        wrong.at("data.components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
     }
     let mut seen = BTreeSet::new();
     for (at, part) in parts.iter().enumerate() {
@@ -86,11 +78,7 @@ fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut 
     );
     if input.int("type") == 4 {
         if ![1, 2].contains(&input.int("style")) {
-            wrong.at(
-                &format!("{path}.style"),
-                "BASE_TYPE_CHOICES",
-                "Value must be one of {1, 2}.",
-            );
+            wrong.at(&format!("{path}.style"), "BASE_TYPE_CHOICES", "Value must be one of {1, 2}.");
         }
         if input.int("max_length") > 4000 {
             wrong.at(
@@ -108,11 +96,7 @@ fn input_of(input: &Value, path: &str, seen: &mut BTreeSet<String>, wrong: &mut 
         _ => return,
     };
     if !range.contains(&options) {
-        wrong.at(
-            &format!("{path}.options"),
-            "BASE_TYPE_BAD_LENGTH",
-            "Wrong number of options.",
-        );
+        wrong.at(&format!("{path}.options"), "BASE_TYPE_BAD_LENGTH", "Wrong number of options.");
     }
     for (at, option) in input.list("options").iter().enumerate() {
         for field in ["label", "value", "description"] {

@@ -21,16 +21,13 @@ pub struct ActionContext<'a> {
 fn registered(context: &ActionContext<'_>, name: &str, kind: u64) -> Result<Value, ActionError> {
     for scope in [context.hub.seeds.guild_id.as_str(), "global"] {
         let commands = commands::registered(context.store, scope)?;
-        if let Some(found) = commands
-            .into_iter()
-            .find(|one| one.str("name") == name && commands::kind(one) == kind)
+        if let Some(found) =
+            commands.into_iter().find(|one| one.str("name") == name && commands::kind(one) == kind)
         {
             return Ok(found);
         }
     }
-    refused(format!(
-        "no command {name:?} is registered (PUT /applications/{{id}}/commands)"
-    ))
+    refused(format!("no command {name:?} is registered (PUT /applications/{{id}}/commands)"))
 }
 
 pub fn command(context: &ActionContext<'_>, kind: u64) -> Result<Value, ActionError> {
@@ -79,24 +76,15 @@ fn options(
 ) -> Result<Vec<Value>, ActionError> {
     let mut options = Vec::new();
     let given = fields(&context.act["options"]);
-    if let Some(stranger) = given.keys().find(|name| {
-        !level
-            .list("options")
-            .iter()
-            .any(|one| one.str("name") == **name)
-    }) {
+    if let Some(stranger) =
+        given.keys().find(|name| !level.list("options").iter().any(|one| one.str("name") == **name))
+    {
         return refused(format!("the command has no option {stranger:?}"));
     }
-    for option in level
-        .list("options")
-        .iter()
-        .filter(|one| one.int("type") > 2)
-    {
+    for option in level.list("options").iter().filter(|one| one.int("type") > 2) {
         let name = option.str("name");
         let focused = partial && context.act.str("focused") == name;
-        let value = given
-            .get(name)
-            .filter(|value| !value.is_null() && *value != "");
+        let value = given.get(name).filter(|value| !value.is_null() && *value != "");
         let Some(value) = value else {
             if focused {
                 options.push(
@@ -145,21 +133,15 @@ pub fn resolve(
         member.as_object_mut().map(|one| one.remove("user"));
         add("users", person["user"].clone());
         add("members", member);
-    } else if let (7, Some(mut channel)) = (
-        kind,
-        context
-            .store
-            .get("d.channel", &context.hub.seeds.guild_id, id)?,
-    ) {
+    } else if let (7, Some(mut channel)) =
+        (kind, context.store.get("d.channel", &context.hub.seeds.guild_id, id)?)
+    {
         channel["permissions"] = MEMBER_PERMISSIONS.into();
         channel["app_permissions"] = bot_permissions(context.store)?.into();
         add("channels", channel);
-    } else if let (8, Some(guild)) = (
-        kind,
-        context
-            .store
-            .get("d.guild", "", &context.hub.seeds.guild_id)?,
-    ) {
+    } else if let (8, Some(guild)) =
+        (kind, context.store.get("d.guild", "", &context.hub.seeds.guild_id)?)
+    {
         let role = guild.list("roles").iter().find(|one| one.str("id") == id);
         let Some(role) = role.cloned() else {
             return refused(format!("there is no role {id:?}"));
@@ -176,11 +158,8 @@ pub fn resolve(
 
 /// A message that this person can see.
 pub fn visible_message(context: &ActionContext<'_>) -> Result<Value, ActionError> {
-    let kept = stored_message::find(
-        context.store,
-        context.channel_id,
-        context.act.str("message_id"),
-    )?;
+    let kept =
+        stored_message::find(context.store, context.channel_id, context.act.str("message_id"))?;
     match kept.filter(|kept| !kept.has("to") || kept.str("to") == context.user_id) {
         Some(kept) => Ok(kept["message"].clone()),
         None => refused("this person sees no such message here (message_id)"),

@@ -24,9 +24,7 @@ pub struct Interaction {
 pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, ActionError> {
     let user_id = act.str_or("user_id", &hub.seeds.user_id);
     let channel_id = act.str_or("channel_id", &hub.seeds.channel_id);
-    let Some(member) = store
-        .get("d.user", "", user_id)?
-        .filter(|one| !one["user"].flag("bot"))
+    let Some(member) = store.get("d.user", "", user_id)?.filter(|one| !one["user"].flag("bot"))
     else {
         return refused("there is no such person (user_id)");
     };
@@ -36,13 +34,7 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
     if channel["thread_metadata"].flag("archived") {
         return refused("this thread is archived; write a message to wake it, then try again");
     }
-    let context = ActionContext {
-        hub,
-        store,
-        act,
-        user_id,
-        channel_id,
-    };
+    let context = ActionContext { hub, store, act, user_id, channel_id };
     let (kind, data, source) = match act.str("type") {
         "command" => (2, options::command(&context, 2)?, None),
         "autocomplete" => (4, options::command(&context, 4)?, None),
@@ -68,15 +60,8 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
     if let Some(message) = source {
         payload["message"] = message;
     }
-    let record = record(
-        &id,
-        &token,
-        kind,
-        channel_id,
-        user_id,
-        source_id,
-        payload["data"].str("name"),
-    );
+    let record =
+        record(&id, &token, kind, channel_id, user_id, source_id, payload["data"].str("name"));
     Ok(Interaction { record, payload })
 }
 

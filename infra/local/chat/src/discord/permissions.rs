@@ -25,11 +25,7 @@ pub const SEND_IN_THREADS: u128 = 1 << 38;
 /// The bot's permissions: what the invitation asked for, until a control call changes them.
 pub fn bot_permissions(store: &Store) -> Result<String, StoreError> {
     let set = store.get("d.app", "", "permissions")?;
-    Ok(set
-        .as_ref()
-        .and_then(Value::as_str)
-        .unwrap_or(BOT_PERMISSIONS)
-        .to_owned())
+    Ok(set.as_ref().and_then(Value::as_str).unwrap_or(BOT_PERMISSIONS).to_owned())
 }
 
 /// Whether the bot has all of these permissions.

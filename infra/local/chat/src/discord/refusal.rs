@@ -17,10 +17,7 @@ pub type RouteResult = Result<ApiResponse, Refusal>;
 
 impl Refusal {
     pub fn new(status: u16, code: u64, message: &str) -> Refusal {
-        Refusal {
-            status,
-            body: json!({"message": message, "code": code}),
-        }
+        Refusal { status, body: json!({"message": message, "code": code}) }
     }
 
     /// One field of the request is wrong.
@@ -45,10 +42,7 @@ impl Refusal {
 
 impl From<Refusal> for ApiResponse {
     fn from(refusal: Refusal) -> ApiResponse {
-        ApiResponse {
-            status: refusal.status,
-            ..ApiResponse::json(refusal.body)
-        }
+        ApiResponse { status: refusal.status, ..ApiResponse::json(refusal.body) }
     }
 }
 
@@ -68,9 +62,7 @@ impl FormErrors {
         let mut node = &mut self.0;
         for part in path {
             let entry = node.entry(part.clone()).or_insert_with(|| json!({}));
-            node = entry
-                .as_object_mut()
-                .expect("every node of the tree is made as an object");
+            node = entry.as_object_mut().expect("every node of the tree is made as an object");
         }
         let list = node.entry("_errors").or_insert_with(|| json!([]));
         let list = list.as_array_mut().expect("_errors is made as a list");
@@ -84,11 +76,7 @@ impl FormErrors {
 
     pub fn longer(&mut self, path: &str, text: &str, max: usize) {
         if units(text) > max {
-            self.at(
-                path,
-                "BASE_TYPE_MAX_LENGTH",
-                &format!("Must be {max} or fewer in length."),
-            );
+            self.at(path, "BASE_TYPE_MAX_LENGTH", &format!("Must be {max} or fewer in length."));
         }
     }
 

@@ -20,15 +20,7 @@ pub async fn serve(hub: &Hub, request: Request) -> Response {
     };
     let unfit = application::unfit_endpoint(hub, &call).await;
     let serve = |hub: &Hub, call: &ApiRequest| unfit.unwrap_or_else(|| answer(hub, call));
-    bot_requests::serve(
-        hub,
-        "discord",
-        &hub.discord_faults,
-        fault_reply,
-        call,
-        serve,
-    )
-    .await
+    bot_requests::serve(hub, "discord", &hub.discord_faults, fault_reply, call, serve).await
 }
 
 fn answer(hub: &Hub, call: &ApiRequest) -> ApiResponse {
@@ -56,11 +48,9 @@ fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
         return Err(Refusal::new(401, 0, "401: Unauthorized"));
     }
     match call.unreadable {
-        Some("invalid_json" | "invalid_multipart") => Err(Refusal::new(
-            400,
-            50_109,
-            "The request body contains invalid JSON.",
-        )),
+        Some("invalid_json" | "invalid_multipart") => {
+            Err(Refusal::new(400, 50_109, "The request body contains invalid JSON."))
+        }
         Some(_) => Err(Refusal::new(
             400,
             50_035,

@@ -17,11 +17,7 @@ pub fn find(store: &Store, channel: &str, id: &str) -> Result<Option<Value>, Sto
 /// Writes a stored message and tells the pages.
 pub fn save(hub: &Hub, store: &Store, kept: &Value) -> Result<(), StoreError> {
     let message = &kept["message"];
-    let kind = if kept.has("to") {
-        "d.ephemeral"
-    } else {
-        "d.message"
-    };
+    let kind = if kept.has("to") { "d.ephemeral" } else { "d.message" };
     store.put_message(kind, message.str("channel_id"), message.str("id"), kept)?;
     hub.notify(json!({"kind": "message", "platform": "discord", "channel": message["channel_id"]}));
     Ok(())

@@ -23,38 +23,22 @@ pub fn start(
 ) -> RouteResult {
     let parent = channel::visible(hub, store, parent_id)?;
     if ![0, 5].contains(&parent.int("type")) {
-        return Err(Refusal::new(
-            400,
-            50_024,
-            "Cannot execute action on this channel type",
-        ));
+        return Err(Refusal::new(400, 50_024, "Cannot execute action on this channel type"));
     }
     let kind = match starter {
         Some(_) => 11,
         // Discord makes a thread without a type private.
         None => call.body["type"].as_u64().unwrap_or(12),
     };
-    require(
-        store,
-        if kind == 12 {
-            CREATE_PRIVATE_THREADS
-        } else {
-            CREATE_PUBLIC_THREADS
-        },
-    )?;
+    require(store, if kind == 12 { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS })?;
     check_thread(&call.body)?;
     let starter = match starter {
         None => None,
-        Some(id) => Some(
-            store
-                .get("d.message", parent_id, id)?
-                .ok_or_else(Refusal::message)?,
-        ),
+        Some(id) => Some(store.get("d.message", parent_id, id)?.ok_or_else(Refusal::message)?),
     };
-    let id = starter.as_ref().map_or_else(
-        || hub.ids.snowflake(),
-        |kept| kept["message"].str("id").to_owned(),
-    );
+    let id = starter
+        .as_ref()
+        .map_or_else(|| hub.ids.snowflake(), |kept| kept["message"].str("id").to_owned());
     if store.get("d.channel", &hub.seeds.guild_id, &id)?.is_some() {
         return Err(Refusal::new(
             400,
@@ -72,20 +56,13 @@ pub fn start(
     leave_traces(hub, store, &thread, parent_id, starter)?;
     let mut answer = thread;
     answer["member"] = membership(hub, &answer);
-    Ok(ApiResponse {
-        status: 201,
-        ..ApiResponse::json(answer)
-    })
+    Ok(ApiResponse { status: 201, ..ApiResponse::json(answer) })
 }
 
 fn check_thread(body: &Value) -> Result<(), Refusal> {
     let mut wrong = FormErrors::default();
     if !(1..=100).contains(&units(body.str("name"))) {
-        wrong.at(
-            "name",
-            "BASE_TYPE_BAD_LENGTH",
-            "Must be between 1 and 100 in length.",
-        );
+        wrong.at("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
     }
     if body.has("auto_archive_duration")
         && ![60, 1440, 4320, 10_080].contains(&body.int("auto_archive_duration"))
@@ -124,11 +101,7 @@ fn leave_traces(
     } else {
         line["message_reference"]["channel_id"] = thread["id"].clone();
     }
-    stored_message::save(
-        hub,
-        store,
-        &json!({"message": line, "to": null, "token": null}),
-    )?;
+    stored_message::save(hub, store, &json!({"message": line, "to": null, "token": null}))?;
     Ok(())
 }
 
@@ -138,9 +111,7 @@ pub fn active_threads(hub: &Hub, store: &Store, guild: &str) -> RouteResult {
     threads.retain(|one| channel::is_thread(one) && !channel::archived(one));
     threads.reverse();
     let members: Vec<Value> = threads.iter().map(|one| membership(hub, one)).collect();
-    Ok(ApiResponse::json(
-        json!({"threads": threads, "members": members}),
-    ))
+    Ok(ApiResponse::json(json!({"threads": threads, "members": members})))
 }
 
 fn membership(hub: &Hub, thread: &Value) -> Value {

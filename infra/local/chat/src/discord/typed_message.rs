@@ -32,9 +32,8 @@ fn post(
     user: &Value,
     body: &Value,
 ) -> Result<Value, Refusal> {
-    let channel = store
-        .get("d.channel", &hub.seeds.guild_id, channel_id)?
-        .ok_or_else(Refusal::channel)?;
+    let channel =
+        store.get("d.channel", &hub.seeds.guild_id, channel_id)?.ok_or_else(Refusal::channel)?;
     if channel::archived(&channel) {
         let mut awake = channel;
         channel::set_archived(&mut awake, false);
@@ -42,8 +41,7 @@ fn post(
     }
     let named = |channel: &str, id: &str| {
         let kept = store.get("d.message", channel, id)?;
-        kept.map(|kept| kept["message"].clone())
-            .ok_or_else(Refusal::message)
+        kept.map(|kept| kept["message"].clone()).ok_or_else(Refusal::message)
     };
     let mut own = body.clone();
     if body.has("forward") {

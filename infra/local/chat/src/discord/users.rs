@@ -28,9 +28,7 @@ pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
         json!({"id": id, "name": guild["name"], "icon": null, "banner": null, "owner": false,
             "permissions": bot_permissions(store).unwrap_or_default(), "features": []})
     });
-    Ok(ApiResponse::json(json!(
-        page.into_iter().collect::<Vec<_>>()
-    )))
+    Ok(ApiResponse::json(json!(page.into_iter().collect::<Vec<_>>())))
 }
 
 /// Refuses a guild that does not exist.

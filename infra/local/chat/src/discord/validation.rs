@@ -30,11 +30,7 @@ pub fn message(
 ) -> Result<(), Refusal> {
     let mut wrong = FormErrors::default();
     if !sent.is_object() {
-        wrong.at(
-            "_",
-            "MODEL_TYPE_CONVERT",
-            "Only dictionaries may be used in a ModelType",
-        );
+        wrong.at("_", "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType");
         return wrong.done();
     }
     check_files(files)?;
@@ -42,17 +38,9 @@ pub fn message(
     let allowed = SUPPRESS_EMBEDS
         | SILENT
         | COMPONENTS_V2
-        | if origin == Origin::Interaction {
-            EPHEMERAL
-        } else {
-            0
-        };
+        | if origin == Origin::Interaction { EPHEMERAL } else { 0 };
     if sent.int("flags") & !(allowed | HAS_THREAD | LOADING) != 0 {
-        wrong.at(
-            "flags",
-            "MESSAGE_FLAGS_INVALID",
-            "These flags cannot be set here.",
-        );
+        wrong.at("flags", "MESSAGE_FLAGS_INVALID", "These flags cannot be set here.");
     }
     wrong.longer("content", whole.str("content"), CONTENT_UNITS_MAX);
     check_nonce(sent, &mut wrong);
@@ -60,22 +48,14 @@ pub fn message(
     check_mentions(sent, &mut wrong);
     let v2 = flags & COMPONENTS_V2 != 0;
     if v2 && (!whole.str("content").is_empty() || !whole.list("embeds").is_empty()) {
-        let field = if whole.str("content").is_empty() {
-            "embeds"
-        } else {
-            "content"
-        };
+        let field = if whole.str("content").is_empty() { "embeds" } else { "content" };
         wrong.at(field, "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2",
             "The 'content', 'embeds', 'sticker_ids' and 'poll' fields cannot be used when using MessageFlags.IS_COMPONENTS_V2");
     }
     let mut tally = Tally::default();
     let top: &[u64] = if v2 { &[1, 10, 14, 17] } else { &[1] };
     if !v2 && whole.list("components").len() > 5 {
-        wrong.at(
-            "components",
-            "BASE_TYPE_BAD_LENGTH",
-            "Must be between 1 and 5 in length.",
-        );
+        wrong.at("components", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 5 in length.");
     }
     for (at, component) in whole.list("components").iter().enumerate() {
         tally.component(component, top, &format!("components.{at}"), &mut wrong);
@@ -107,9 +87,7 @@ pub fn message(
 fn is_empty(whole: &Value, files: &[UploadedFile]) -> bool {
     whole.str("content").trim().is_empty()
         && files.is_empty()
-        && ["embeds", "components", "attachments"]
-            .iter()
-            .all(|field| whole.list(field).is_empty())
+        && ["embeds", "components", "attachments"].iter().all(|field| whole.list(field).is_empty())
 }
 
 fn check_files(files: &[UploadedFile]) -> Result<(), Refusal> {
@@ -137,11 +115,7 @@ fn check_nonce(sent: &Value, wrong: &mut FormErrors) {
 fn check_embeds(whole: &Value, wrong: &mut FormErrors) {
     let embeds = whole.list("embeds");
     if embeds.len() > 10 {
-        wrong.at(
-            "embeds",
-            "BASE_TYPE_MAX_LENGTH",
-            "Must be 10 or fewer in length.",
-        );
+        wrong.at("embeds", "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length.");
     }
     let mut total = 0;
     for (at, embed) in embeds.iter().enumerate() {
@@ -166,11 +140,7 @@ fn check_embeds(whole: &Value, wrong: &mut FormErrors) {
         total += units(embed["footer"].str("text")) + units(embed["author"].str("name"));
     }
     if total > 6000 {
-        wrong.at(
-            "embeds",
-            "MAX_EMBED_SIZE_EXCEEDED",
-            "Embed size exceeds maximum size of 6000",
-        );
+        wrong.at("embeds", "MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of 6000");
     }
 }
 
@@ -186,11 +156,11 @@ fn check_mentions(sent: &Value, wrong: &mut FormErrors) {
             );
         }
     }
-    if mentions.list("parse").iter().any(|one| {
-        !["users", "roles", "everyone"]
-            .iter()
-            .any(|kind| one == kind)
-    }) {
+    if mentions
+        .list("parse")
+        .iter()
+        .any(|one| !["users", "roles", "everyone"].iter().any(|kind| one == kind))
+    {
         wrong.at(
             "allowed_mentions.parse",
             "BASE_TYPE_CHOICES",

@@ -21,9 +21,7 @@ fn unknown_webhook() -> Refusal {
 
 /// The interaction that a token belongs to, while the token lives.
 fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Value, Refusal> {
-    let record = store
-        .get("d.interaction", "", token)?
-        .ok_or_else(unknown_webhook)?;
+    let record = store.get("d.interaction", "", token)?.ok_or_else(unknown_webhook)?;
     if app != hub.discord.application_id {
         return Err(unknown_webhook());
     }
@@ -51,9 +49,8 @@ pub fn follow_up(
     {
         return edit(hub, store, call, kept);
     }
-    let channel = store
-        .get("d.channel", &hub.seeds.guild_id, channel_id)?
-        .ok_or_else(Refusal::channel)?;
+    let channel =
+        store.get("d.channel", &hub.seeds.guild_id, channel_id)?.ok_or_else(Refusal::channel)?;
     channel::not_archived(&channel)?;
     let to = (call.body.int("flags") & EPHEMERAL != 0).then(|| record.str("user_id"));
     let draft = Draft {

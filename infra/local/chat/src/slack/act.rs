@@ -49,10 +49,7 @@ async fn stop_session(hub: &Arc<Hub>, act: &Value) -> ActionResult {
         let store = hub.store();
         let Actor { user, channel } = actor(hub, &store, act)?;
         let thread = root_of(&store, channel.str("id"), act.str("thread_ts"))?;
-        if store
-            .get("s.session", channel.str("id"), &thread)?
-            .is_none()
-        {
+        if store.get("s.session", channel.str("id"), &thread)?.is_none() {
             return refused("this thread has no agent session");
         }
         changed(hub, "status", channel.str("id"), &thread);

@@ -15,10 +15,7 @@ pub struct Actor {
 pub fn actor(hub: &Hub, store: &Store, act: &Value) -> Result<Actor, ActionError> {
     let user_id = act.str_or("user_id", &hub.seeds.slack_user_id);
     let channel_id = act.str_or("channel_id", &hub.seeds.slack_channel_id);
-    let Some(user) = store
-        .get("s.user", "", user_id)?
-        .filter(|one| !one.flag("is_bot"))
-    else {
+    let Some(user) = store.get("s.user", "", user_id)?.filter(|one| !one.flag("is_bot")) else {
         return refused("there is no such person (user_id)");
     };
     let Some(channel) = store.get("s.channel", "", channel_id)? else {

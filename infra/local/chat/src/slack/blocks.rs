@@ -9,12 +9,7 @@ use std::collections::BTreeSet;
 
 /// Gives an id to every block that has none.
 pub fn with_ids(mut blocks: Value) -> Value {
-    for block in blocks
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-        .filter(|one| !one.has("block_id"))
-    {
+    for block in blocks.as_array_mut().into_iter().flatten().filter(|one| !one.has("block_id")) {
         block["block_id"] = random_text(5).into();
     }
     blocks
@@ -23,10 +18,7 @@ pub fn with_ids(mut blocks: Value) -> Value {
 /// Checks a list of at most so many blocks.
 pub fn check(blocks: &Value, most: usize) -> Result<(), MethodError> {
     let Some(list) = blocks.as_array() else {
-        return Err(MethodError {
-            error: "invalid_blocks_format",
-            messages: Vec::new(),
-        });
+        return Err(MethodError { error: "invalid_blocks_format", messages: Vec::new() });
     };
     let mut check = Check::default();
     if list.len() > most {
@@ -44,10 +36,7 @@ pub fn check(blocks: &Value, most: usize) -> Result<(), MethodError> {
     if check.messages.is_empty() {
         return Ok(());
     }
-    Err(MethodError {
-        error: "invalid_blocks",
-        messages: check.messages,
-    })
+    Err(MethodError { error: "invalid_blocks", messages: check.messages })
 }
 
 #[derive(Default)]
@@ -60,8 +49,7 @@ struct Check {
 
 impl Check {
     fn wrong(&mut self, what: String, at: &str) {
-        self.messages
-            .push(format!("[ERROR] {what} [json-pointer:{at}]"));
+        self.messages.push(format!("[ERROR] {what} [json-pointer:{at}]"));
     }
 
     fn length(&mut self, text: &str, min: usize, max: usize, at: &str) {
@@ -84,10 +72,7 @@ impl Check {
         match text.str("type") {
             "plain_text" => {}
             "mrkdwn" if !plain_only => {}
-            _ => self.wrong(
-                "must be a valid text object".to_owned(),
-                &format!("{at}/type"),
-            ),
+            _ => self.wrong("must be a valid text object".to_owned(), &format!("{at}/type")),
         }
         self.length(text.str("text"), 1, max, &format!("{at}/text"));
     }
@@ -96,16 +81,9 @@ impl Check {
         let id = one.str(field);
         if !id.is_empty() {
             self.length(id, 1, 255, &format!("{at}/{field}"));
-            let seen = if field == "block_id" {
-                &mut self.block_ids
-            } else {
-                &mut self.action_ids
-            };
+            let seen = if field == "block_id" { &mut self.block_ids } else { &mut self.action_ids };
             if !seen.insert(id.to_owned()) {
-                self.wrong(
-                    format!("`{field}`s must be unique"),
-                    &format!("{at}/{field}"),
-                );
+                self.wrong(format!("`{field}`s must be unique"), &format!("{at}/{field}"));
             }
         }
     }
@@ -180,10 +158,7 @@ impl Check {
         }
         for field in ["details", "output"] {
             if task.has(field) && task[field].str("type") != "rich_text" {
-                self.wrong(
-                    "must be a rich_text block".to_owned(),
-                    &format!("{at}/{field}"),
-                );
+                self.wrong("must be a rich_text block".to_owned(), &format!("{at}/{field}"));
             }
         }
     }
@@ -191,10 +166,7 @@ impl Check {
     fn input(&mut self, block: &Value, at: &str) {
         let kind = block["element"].str("type");
         if kind == "button" {
-            self.wrong(
-                format!("unsupported element: {kind}"),
-                &format!("{at}/element/type"),
-            );
+            self.wrong(format!("unsupported element: {kind}"), &format!("{at}/element/type"));
         }
         self.text(&block["label"], true, 2000, &format!("{at}/label"));
         if block.has("hint") {
@@ -220,19 +192,13 @@ impl Check {
                 self.length(one.str("value"), 0, 2000, &format!("{at}/value"));
                 self.length(one.str("url"), 0, 3000, &format!("{at}/url"));
                 if one.has("style") && !["primary", "danger"].contains(&one.str("style")) {
-                    self.wrong(
-                        "must be one of primary, danger".to_owned(),
-                        &format!("{at}/style"),
-                    );
+                    self.wrong("must be one of primary, danger".to_owned(), &format!("{at}/style"));
                 }
             }
             "static_select" | "multi_static_select" => self.options(one, 100, at),
             "plain_text_input" => {
                 if one.int("max_length") > 3000 {
-                    self.wrong(
-                        "must be less than 3001".to_owned(),
-                        &format!("{at}/max_length"),
-                    );
+                    self.wrong("must be less than 3001".to_owned(), &format!("{at}/max_length"));
                 }
             }
             "external_select" => {}
@@ -245,12 +211,7 @@ impl Check {
         self.items(options, 1, max, &format!("{at}/options"));
         for (nth, option) in options.iter().enumerate() {
             let here = format!("{at}/options/{nth}");
-            self.length(
-                option["text"].str("text"),
-                1,
-                75,
-                &format!("{here}/text/text"),
-            );
+            self.length(option["text"].str("text"), 1, 75, &format!("{here}/text/text"));
             self.length(option.str("value"), 1, 150, &format!("{here}/value"));
             self.length(
                 option["description"].str("text"),

@@ -35,9 +35,7 @@ pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
 /// The direct messages of a person with the app.
 pub fn direct_messages(store: &Store, user: &str) -> Result<Option<Value>, StoreError> {
     let all = store.all("s.channel", "")?;
-    Ok(all
-        .into_iter()
-        .find(|one| one.flag("is_im") && one.str("user") == user))
+    Ok(all.into_iter().find(|one| one.flag("is_im") && one.str("user") == user))
 }
 
 /// Tells the pages that a channel or thread has changed.

@@ -36,9 +36,7 @@ pub fn update(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     }
     if !fresh.has("blocks") {
         message["edited"] = json!({"user": hub.slack.bot_user_id, "ts": hub.ids.ts()});
-        message
-            .as_object_mut()
-            .map(|fields| fields.remove("blocks"));
+        message.as_object_mut().map(|fields| fields.remove("blocks"));
     }
     store.put("s.message", &channel, args.str("ts"), &message)?;
     let thread = message.str_or("thread_ts", args.str("ts"));

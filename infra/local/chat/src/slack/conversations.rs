@@ -53,11 +53,7 @@ fn within(args: &Value, ts: &str) -> bool {
     let micros = |field: &str| {
         let text = loose_text(args, field);
         ts_micros(&text).or_else(|| {
-            text.split('.')
-                .next()?
-                .parse::<u64>()
-                .ok()
-                .map(|seconds| seconds * 1_000_000)
+            text.split('.').next()?.parse::<u64>().ok().map(|seconds| seconds * 1_000_000)
         })
     };
     let at = ts_micros(ts).unwrap_or_default();
@@ -71,24 +67,16 @@ fn within(args: &Value, ts: &str) -> bool {
 
 /// Cuts a page after the cursor, which is the last `ts` of the page before.
 fn page(args: &Value, mut messages: Vec<Value>) -> Value {
-    if let Some(at) = messages
-        .iter()
-        .position(|one| args.has("cursor") && one.str("ts") == args.str("cursor"))
+    if let Some(at) =
+        messages.iter().position(|one| args.has("cursor") && one.str("ts") == args.str("cursor"))
     {
         messages.drain(..=at);
     }
     let limit = usize::try_from(limit(args)).unwrap_or(usize::MAX);
     let has_more = messages.len() > limit;
     messages.truncate(limit);
-    let cursor = if has_more {
-        messages.last().map(|one| one["ts"].clone())
-    } else {
-        None
-    };
+    let cursor = if has_more { messages.last().map(|one| one["ts"].clone()) } else { None };
     let with_metadata = flag(args, "include_all_metadata");
-    let shown: Vec<Value> = messages
-        .iter()
-        .map(|one| shown(one, with_metadata))
-        .collect();
+    let shown: Vec<Value> = messages.iter().map(|one| shown(one, with_metadata)).collect();
     json!({"messages": shown, "has_more": has_more, "response_metadata": {"next_cursor": cursor.unwrap_or_else(|| "".into())}})
 }

@@ -27,10 +27,8 @@ pub async fn deliver(hub: &Arc<Hub>, event: Value) -> Value {
     hub.remember_event(&id, &envelope);
     let first = post_event(hub, &envelope, None).await;
     if retry_reason(&first).is_some() {
-        let (retrying, last) = (
-            Arc::clone(hub),
-            first.as_ref().map_or_else(reason_of, |_| "http_error"),
-        );
+        let (retrying, last) =
+            (Arc::clone(hub), first.as_ref().map_or_else(reason_of, |_| "http_error"));
         hub.tasks.spawn(async move {
             tokio::select! {
                 () = retrying.stop.cancelled() => {}
@@ -85,13 +83,7 @@ pub async fn post_event(
         headers.push(("x-slack-retry-num", number.to_string()));
         headers.push(("x-slack-retry-reason", reason.to_owned()));
     }
-    post(
-        hub,
-        "/slack/events",
-        headers,
-        envelope.to_string().into_bytes(),
-    )
-    .await
+    post(hub, "/slack/events", headers, envelope.to_string().into_bytes()).await
 }
 
 async fn post(
@@ -101,15 +93,9 @@ async fn post(
     body: Vec<u8>,
 ) -> Result<IngressAnswer, NoAnswer> {
     let timestamp = (now_ms() / 1_000).to_string();
-    headers.push((
-        "x-slack-signature",
-        sign::slack(&hub.slack.signing_secret, &timestamp, &body),
-    ));
+    headers.push(("x-slack-signature", sign::slack(&hub.slack.signing_secret, &timestamp, &body)));
     headers.push(("x-slack-request-timestamp", timestamp));
-    headers.push((
-        "user-agent",
-        "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned(),
-    ));
+    headers.push(("user-agent", "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned()));
     hub.ingress.deliver(path, &headers, body).await
 }
 
@@ -118,33 +104,21 @@ pub async fn post_form(
     path: &str,
     form: &[(&str, String)],
 ) -> Result<IngressAnswer, NoAnswer> {
-    let pairs: Vec<String> = form
-        .iter()
-        .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
-        .collect();
-    let headers = vec![(
-        "content-type",
-        "application/x-www-form-urlencoded".to_owned(),
-    )];
+    let pairs: Vec<String> =
+        form.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value))).collect();
+    let headers = vec![("content-type", "application/x-www-form-urlencoded".to_owned())];
     post(hub, path, headers, pairs.join("&").into_bytes()).await
 }
 
 pub async fn interact(hub: &Hub, payload: &Value) -> Result<IngressAnswer, NoAnswer> {
-    post_form(
-        hub,
-        "/slack/interactivity",
-        &[("payload", payload.to_string())],
-    )
-    .await
+    post_form(hub, "/slack/interactivity", &[("payload", payload.to_string())]).await
 }
 
 /// Delivers an event of the past again, with the headers of a retry.
 pub async fn retry(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let wanted = act.str("event_id");
-    let found = lock(&hub.events)
-        .iter()
-        .find(|(id, _)| id == wanted)
-        .map(|(_, envelope)| envelope.clone());
+    let found =
+        lock(&hub.events).iter().find(|(id, _)| id == wanted).map(|(_, envelope)| envelope.clone());
     let Some(envelope) = found else {
         return refused("no such event was delivered lately (event_id)");
     };

@@ -16,28 +16,20 @@ pub type MethodResult = Result<Value, MethodError>;
 
 /// Refuses with an error that its name says all of.
 pub fn fail<T>(error: &'static str) -> Result<T, MethodError> {
-    Err(MethodError {
-        error,
-        messages: Vec::new(),
-    })
+    Err(MethodError { error, messages: Vec::new() })
 }
 
 impl From<StoreError> for MethodError {
     fn from(error: StoreError) -> MethodError {
         tracing::error!(%error, "the chat's state failed");
-        MethodError {
-            error: "internal_error",
-            messages: Vec::new(),
-        }
+        MethodError { error: "internal_error", messages: Vec::new() }
     }
 }
 
 impl From<MethodError> for ActionError {
     fn from(refusal: MethodError) -> ActionError {
         ActionError::Refused(
-            format!("{} {}", refusal.error, refusal.messages.join("; "))
-                .trim()
-                .to_owned(),
+            format!("{} {}", refusal.error, refusal.messages.join("; ")).trim().to_owned(),
         )
     }
 }

@@ -40,9 +40,7 @@ pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
     };
     let store = hub.store();
     let kept = store.atomically(|store| {
-        let Some(file) = store
-            .get("s.file", "", id)?
-            .filter(|file| file.str("mode") == "pending")
+        let Some(file) = store.get("s.file", "", id)?.filter(|file| file.str("mode") == "pending")
         else {
             return Ok(text(404, "not found"));
         };
@@ -64,18 +62,9 @@ pub fn store_file(
     bytes: Vec<u8>,
 ) -> Result<Value, StoreError> {
     let (kind, size) = (content_type(name), bytes.len());
-    store.put_blob(
-        id,
-        &Blob {
-            name: name.to_owned(),
-            content_type: kind.to_owned(),
-            bytes,
-        },
-    )?;
+    store.put_blob(id, &Blob { name: name.to_owned(), content_type: kind.to_owned(), bytes })?;
     let (url, name_in_url) = (&hub.base, percent_encoded(name));
-    let extension = name
-        .rsplit_once('.')
-        .map_or("text", |(_, extension)| extension);
+    let extension = name.rsplit_once('.').map_or("text", |(_, extension)| extension);
     let file = json!({"id": id, "created": now_ms() / 1_000, "timestamp": now_ms() / 1_000, "name": name, "title": name, "mimetype": kind,
         "filetype": extension, "pretty_type": extension.to_ascii_uppercase(), "user": hub.slack.bot_user_id, "size": size, "mode": "hosted",
         "is_external": false, "is_public": true, "url_private": format!("{url}/slack/files/{id}/{name_in_url}"),
@@ -108,9 +97,8 @@ pub fn complete_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     }
     let mut files = Vec::new();
     for one in named {
-        let Some(mut file) = store
-            .get("s.file", "", one.str("id"))?
-            .filter(|file| file.str("mode") == "hosted")
+        let Some(mut file) =
+            store.get("s.file", "", one.str("id"))?.filter(|file| file.str("mode") == "hosted")
         else {
             return fail("file_not_found");
         };
@@ -129,9 +117,7 @@ pub fn complete_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
         }
         save_new(hub, store, &id, &mut message)?;
     }
-    let listed: Vec<Value> = files
-        .iter()
-        .map(|file| json!({"id": file["id"], "title": file["title"]}))
-        .collect();
+    let listed: Vec<Value> =
+        files.iter().map(|file| json!({"id": file["id"], "title": file["title"]})).collect();
     Ok(json!({"files": listed}))
 }

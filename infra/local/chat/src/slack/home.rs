@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 
 /// What Slack refuses about a Home.
 fn check(view: &Value) -> Result<(), MethodError> {
-    let wrong = |message: String| MethodError {
-        error: "invalid_arguments",
-        messages: vec![message],
-    };
+    let wrong =
+        |message: String| MethodError { error: "invalid_arguments", messages: vec![message] };
     if view.str("type") != "home" {
         let message = "[ERROR] must be a home [json-pointer:/view/type]";
         return Err(wrong(message.to_owned()));
@@ -41,10 +39,7 @@ fn complete(hub: &Hub, mut view: Value, id: &str) -> Value {
         ("app_id", json!(hub.slack.app_id)),
         ("app_installed_team_id", json!(hub.seeds.team_id)),
         ("bot_id", json!(hub.seeds.slack_bot_id)),
-        (
-            "hash",
-            json!(format!("{}.{}", now_ms() / 1_000, random_text(8))),
-        ),
+        ("hash", json!(format!("{}.{}", now_ms() / 1_000, random_text(8)))),
         ("root_view_id", json!(id)),
         ("previous_view_id", Value::Null),
         ("state", json!({"values": {}})),
@@ -64,14 +59,8 @@ pub fn publish(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
         return fail("user_not_found");
     }
     let old = store.get("s.home", "", user)?;
-    if let Some(old) = old
-        .as_ref()
-        .filter(|old| args.has("hash") && args["hash"] != old["hash"])
-    {
-        tracing::debug!(
-            view = old.str("id"),
-            "a Home view was published on an old hash"
-        );
+    if let Some(old) = old.as_ref().filter(|old| args.has("hash") && args["hash"] != old["hash"]) {
+        tracing::debug!(view = old.str("id"), "a Home view was published on an old hash");
         return fail("hash_conflict");
     }
     let id = old.map_or_else(|| slack_id('V'), |old| old.str("id").to_owned());

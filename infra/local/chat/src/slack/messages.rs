@@ -19,11 +19,7 @@ fn content(args: &Value) -> Result<(String, Option<Value>), MethodError> {
     if args.str("text").is_empty() && blocks.is_none() && args.list("attachments").is_empty() {
         return fail("no_text");
     }
-    let text = args
-        .str("text")
-        .chars()
-        .take(SLACK_TEXT_CHARS_MAX)
-        .collect();
+    let text = args.str("text").chars().take(SLACK_TEXT_CHARS_MAX).collect();
     Ok((text, blocks))
 }
 
@@ -85,12 +81,7 @@ pub fn save_new(
         message["parent_user_id"] = root["user"].clone();
         store.put("s.message", channel, &ts, message)?;
     }
-    changed(
-        hub,
-        "message",
-        channel,
-        if thread.is_empty() { &ts } else { &thread },
-    );
+    changed(hub, "message", channel, if thread.is_empty() { &ts } else { &thread });
     Ok(ts)
 }
 
@@ -131,12 +122,7 @@ pub fn save_ephemeral(
     let ts = hub.ids.ts();
     message["ts"] = ts.as_str().into();
     message["is_ephemeral"] = true.into();
-    store.put_message(
-        "s.ephemeral",
-        channel,
-        &ts,
-        &json!({"message": message, "to": to}),
-    )?;
+    store.put_message("s.ephemeral", channel, &ts, &json!({"message": message, "to": to}))?;
     changed(hub, "message", channel, message.str("thread_ts"));
     Ok(ts)
 }

@@ -72,10 +72,7 @@ fn arguments(call: &ApiRequest) -> Value {
         args[name] = value;
     }
     for name in ["blocks", "attachments", "metadata", "view", "files"] {
-        if let Some(parsed) = args[name]
-            .as_str()
-            .and_then(|text| serde_json::from_str(text).ok())
-        {
+        if let Some(parsed) = args[name].as_str().and_then(|text| serde_json::from_str(text).ok()) {
             args[name] = parsed;
         }
     }

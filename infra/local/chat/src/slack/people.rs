@@ -10,9 +10,7 @@ use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
 pub fn auth(hub: &Hub, store: &Store) -> MethodResult {
-    let team = store
-        .get("s.team", "", &hub.seeds.team_id)?
-        .unwrap_or_default();
+    let team = store.get("s.team", "", &hub.seeds.team_id)?.unwrap_or_default();
     Ok(
         json!({"url": format!("{}/", hub.base), "team": team["name"], "team_id": hub.seeds.team_id, "user": "bobbin",
         "user_id": hub.slack.bot_user_id, "bot_id": hub.seeds.slack_bot_id, "is_enterprise_install": false}),

@@ -40,9 +40,7 @@ pub fn thread_status(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     if !args["status"].is_string() {
         return fail("invalid_arguments");
     }
-    update_session(hub, store, args, |session| {
-        session["text"] = args["status"].clone()
-    })
+    update_session(hub, store, args, |session| session["text"] = args["status"].clone())
 }
 
 pub fn session_status(hub: &Hub, store: &Store, args: &Value) -> MethodResult {

@@ -29,29 +29,19 @@ pub fn start(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
                 return fail(error);
             }
         }
-        if store
-            .get("s.user", "", args.str("recipient_user_id"))?
-            .is_none()
-        {
+        if store.get("s.user", "", args.str("recipient_user_id"))?.is_none() {
             return fail("user_not_found");
         }
     }
     let piece = piece(args)?;
-    let mut message = from_bot(
-        hub,
-        &json!({ "text": if piece.is_empty() { " " } else { piece } }),
-    )?;
+    let mut message =
+        from_bot(hub, &json!({ "text": if piece.is_empty() { " " } else { piece } }))?;
     message["text"] = piece.into();
     message["blocks"] = as_blocks(piece);
     message["thread_ts"] = root_of(store, to.str("id"), args.str("thread_ts"))?.into();
     message["streaming_state"] = "in_progress".into();
     let ts = save_new(hub, store, to.str("id"), &mut message)?;
-    store.put(
-        "s.stream",
-        to.str("id"),
-        &ts,
-        &json!({"began_ms": now_ms()}),
-    )?;
+    store.put("s.stream", to.str("id"), &ts, &json!({"began_ms": now_ms()}))?;
     Ok(json!({"channel": to["id"], "ts": ts}))
 }
 
@@ -96,11 +86,7 @@ fn piece(args: &Value) -> Result<&str, MethodError> {
 }
 
 fn as_blocks(text: &str) -> Value {
-    if text.is_empty() {
-        json!([])
-    } else {
-        json!([{"type": "markdown", "text": text}])
-    }
+    if text.is_empty() { json!([]) } else { json!([{"type": "markdown", "text": text}]) }
 }
 
 /// A message of the bot that still takes pieces.

@@ -20,15 +20,9 @@ fn wire_text(hub: &Hub, act: &Value) -> String {
     if !act.flag("typed") {
         return text.to_owned();
     }
-    let escaped = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    let (mention, mut out, mut rest) = (
-        format!("<@{}>", hub.slack.bot_user_id),
-        String::new(),
-        escaped.as_str(),
-    );
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let (mention, mut out, mut rest) =
+        (format!("<@{}>", hub.slack.bot_user_id), String::new(), escaped.as_str());
     while let Some(at) = rest.find("@bobbin") {
         let (before, after) = (&rest[..at], &rest[at + "@bobbin".len()..]);
         let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -44,9 +38,8 @@ fn wire_text(hub: &Hub, act: &Value) -> String {
 fn rich_text(text: &str) -> Value {
     let mut elements = Vec::new();
     let mut rest = text;
-    while let Some((before, (user, after))) = rest
-        .split_once("<@")
-        .and_then(|(before, tail)| Some((before, tail.split_once('>')?)))
+    while let Some((before, (user, after))) =
+        rest.split_once("<@").and_then(|(before, tail)| Some((before, tail.split_once('>')?)))
     {
         if !before.is_empty() {
             elements.push(json!({"type": "text", "text": unescaped(before)}));
@@ -63,9 +56,7 @@ fn rich_text(text: &str) -> Value {
 
 /// What escaped text says.
 fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&amp;", "&")
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
 /// The person writes; a mention in a channel reaches the app twice.
@@ -96,12 +87,7 @@ pub async fn say(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     event["channel"] = channel["id"].clone();
     event["event_ts"] = kept["ts"].clone();
     let mut plain = event.clone();
-    plain["channel_type"] = if channel.flag("is_im") {
-        "im"
-    } else {
-        "channel"
-    }
-    .into();
+    plain["channel_type"] = if channel.flag("is_im") { "im" } else { "channel" }.into();
     let mut events = vec![plain];
     let mention = format!("<@{}", hub.slack.bot_user_id);
     if !channel.flag("is_im") && kept.str("text").contains(&mention) {
@@ -109,11 +95,7 @@ pub async fn say(hub: &Arc<Hub>, act: &Value) -> ActionResult {
         event.as_object_mut().map(|fields| fields.remove("subtype"));
         events.push(event);
         // Slack delivers the twins in either order.
-        if hub
-            .mentions
-            .fetch_add(1, Ordering::Relaxed)
-            .is_multiple_of(2)
-        {
+        if hub.mentions.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             events.reverse();
         }
     }
@@ -142,14 +124,7 @@ fn uploads(hub: &Hub, store: &Store, act: &Value, user: &str) -> Result<Vec<Valu
 
 fn uuid() -> String {
     let hex = hex::encode(random_text(16));
-    format!(
-        "{}-{}-4{}-8{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[13..16],
-        &hex[17..20],
-        &hex[20..32]
-    )
+    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
 }
 
 /// The person deletes a message of theirs.

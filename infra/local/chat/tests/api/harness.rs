@@ -45,13 +45,7 @@ impl Ingress {
     }
 
     pub fn deliveries(&self, path: &str) -> Vec<Got> {
-        self.got
-            .lock()
-            .unwrap()
-            .iter()
-            .filter(|one| one.path == path)
-            .cloned()
-            .collect()
+        self.got.lock().unwrap().iter().filter(|one| one.path == path).cloned().collect()
     }
 }
 
@@ -118,23 +112,14 @@ pub async fn start() -> Harness {
         rand::random::<u64>()
     ));
     let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
-    let ingress = Ingress {
-        key,
-        got: Arc::default(),
-        answers: Arc::default(),
-    };
+    let ingress = Ingress { key, got: Arc::default(), answers: Arc::default() };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(receive).with_state(ingress.clone());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
     chat.set_ingress(base);
-    Harness {
-        chat,
-        ingress,
-        http: reqwest::Client::new(),
-        dir,
-    }
+    Harness { chat, ingress, http: reqwest::Client::new(), dir }
 }
 
 async fn receive(
@@ -144,22 +129,14 @@ async fn receive(
     raw: Bytes,
 ) -> Response {
     let text = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-            .to_owned()
+        headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
     let good = if uri.path().starts_with("/discord") {
-        let signature: Option<[u8; 64]> = hex::decode(text("x-signature-ed25519"))
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok());
+        let signature: Option<[u8; 64]> =
+            hex::decode(text("x-signature-ed25519")).ok().and_then(|bytes| bytes.try_into().ok());
         let signed = [text("x-signature-timestamp").as_bytes(), &raw].concat();
         signature.is_some_and(|bytes| {
-            ingress
-                .key
-                .verify_strict(&signed, &Signature::from_bytes(&bytes))
-                .is_ok()
+            ingress.key.verify_strict(&signed, &Signature::from_bytes(&bytes)).is_ok()
         })
     } else {
         sign::slack(SECRET, &text("x-slack-request-timestamp"), &raw) == text("x-slack-signature")
@@ -170,20 +147,11 @@ async fn receive(
     let body =
         serde_json::from_slice(&raw).unwrap_or_else(|_| form(&String::from_utf8_lossy(&raw)));
     let challenge = body["challenge"].clone();
-    ingress.got.lock().unwrap().push(Got {
-        path: uri.path().to_owned(),
-        headers,
-        body,
-    });
+    ingress.got.lock().unwrap().push(Got { path: uri.path().to_owned(), headers, body });
     if let Some(challenge) = challenge.as_str() {
         return challenge.to_owned().into_response();
     }
-    let (status, answer) = ingress
-        .answers
-        .lock()
-        .unwrap()
-        .pop_front()
-        .unwrap_or((200, json!({})));
+    let (status, answer) = ingress.answers.lock().unwrap().pop_front().unwrap_or((200, json!({})));
     let status = StatusCode::from_u16(status).unwrap();
     if answer.is_null() {
         status.into_response()
@@ -206,10 +174,8 @@ impl Harness {
     /// A Discord call of the bot: status and body.
     pub async fn discord(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
         let url = format!("{}{path}", self.chat.discord_api());
-        let mut request = self
-            .http
-            .request(method.parse().unwrap(), url)
-            .header("authorization", BOT);
+        let mut request =
+            self.http.request(method.parse().unwrap(), url).header("authorization", BOT);
         if !body.is_null() {
             request = request.json(&body);
         }
@@ -218,14 +184,7 @@ impl Harness {
 
     pub async fn slack(&self, method: &str, body: Value) -> Value {
         let url = format!("{}/{method}", self.chat.slack_api());
-        read(
-            self.http
-                .post(url)
-                .header("authorization", XOXB)
-                .json(&body),
-        )
-        .await
-        .1
+        read(self.http.post(url).header("authorization", XOXB).json(&body)).await.1
     }
 
     pub async fn control(&self, path: &str, body: Value) -> (u16, Value) {
@@ -257,22 +216,12 @@ impl Harness {
 
     /// Stops and starts again on the same state.
     pub async fn restart(self) -> Harness {
-        let Harness {
-            chat,
-            ingress,
-            http,
-            dir,
-        } = self;
+        let Harness { chat, ingress, http, dir } = self;
         let seeds = chat.seeds();
         chat.stop().await;
         let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
         assert_eq!(chat.seeds().guild_id, seeds.guild_id);
-        Harness {
-            chat,
-            ingress,
-            http,
-            dir,
-        }
+        Harness { chat, ingress, http, dir }
     }
 
     pub async fn end(self) {
@@ -284,10 +233,7 @@ impl Harness {
 async fn read(request: reqwest::RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();
-    (
-        status,
-        serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default(),
-    )
+    (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default())
 }
 
 /// Waits until `done` holds, at most 5 s.

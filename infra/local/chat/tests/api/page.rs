@@ -3,32 +3,16 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-const SCRIPTS: [&str; 7] = [
-    "app.js",
-    "dom.js",
-    "text.js",
-    "discord.js",
-    "slack.js",
-    "composer.js",
-    "panel.js",
-];
+const SCRIPTS: [&str; 7] =
+    ["app.js", "dom.js", "text.js", "discord.js", "slack.js", "composer.js", "panel.js"];
 
 #[tokio::test]
 async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
     let harness = start().await;
-    let index = harness
-        .http
-        .get(harness.chat.page())
-        .bearer_auth(CONTROL_KEY);
+    let index = harness.http.get(harness.chat.page()).bearer_auth(CONTROL_KEY);
     let index = index.send().await.unwrap();
-    let policy = index.headers()["content-security-policy"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
-        "{policy}"
-    );
+    let policy = index.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     let html = index.text().await.unwrap();
     assert!(!html.contains("http://") && !html.contains("https://") && !html.contains("style="));
     for script in SCRIPTS {
@@ -59,10 +43,8 @@ async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
 #[tokio::test]
 async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
     let harness = start().await;
-    let plain = reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .unwrap();
+    let plain =
+        reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let page = harness.chat.page();
     for path in [
         "/live",
@@ -82,26 +64,15 @@ async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
             assert_eq!(request.send().await.unwrap().status(), 401, "{path}");
         }
     }
-    for path in [
-        "/ui/upload?name=x",
-        "/_control/discord/interact",
-        "/_control/slack/act",
-    ] {
+    for path in ["/ui/upload?name=x", "/_control/discord/interact", "/_control/slack/act"] {
         let sent = plain.post(format!("{page}{path}")).body("{}").send().await;
         assert_eq!(sent.unwrap().status(), 401, "{path}");
     }
-    let asked = plain
-        .get(format!("{page}/?key=another"))
-        .send()
-        .await
-        .unwrap();
+    let asked = plain.get(format!("{page}/?key=another")).send().await.unwrap();
     assert_eq!(asked.status(), 401);
     assert!(asked.headers().get("set-cookie").is_none());
     let told = asked.text().await.unwrap();
-    assert!(
-        told.contains("the whole address that <code>cargo run</code> printed"),
-        "{told}"
-    );
+    assert!(told.contains("the whole address that <code>cargo run</code> printed"), "{told}");
 
     let login_url = bobbin_local_chat::login_url(&page, CONTROL_KEY);
     let entered = plain.get(login_url).send().await.unwrap();
@@ -118,10 +89,7 @@ async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
     let cookie = cookie.split(';').next().unwrap();
     let shown = plain.get(&page).header("cookie", format!("a=b; {cookie}"));
     assert_eq!(shown.send().await.unwrap().status(), 200);
-    let foreign = plain
-        .get(&page)
-        .header("cookie", cookie)
-        .header("origin", "http://127.0.0.1:1");
+    let foreign = plain.get(&page).header("cookie", cookie).header("origin", "http://127.0.0.1:1");
     assert_eq!(foreign.send().await.unwrap().status(), 403);
     harness.end().await;
 }
@@ -140,19 +108,9 @@ async fn a_kept_file_runs_nothing() {
         .await
         .unwrap();
     let file: Value = sent.json().await.unwrap();
-    let served = harness
-        .http
-        .get(file["url"].as_str().unwrap())
-        .send()
-        .await
-        .unwrap();
+    let served = harness.http.get(file["url"].as_str().unwrap()).send().await.unwrap();
     assert_eq!(served.headers()["content-disposition"], "attachment");
-    assert!(
-        served.headers()["content-security-policy"]
-            .to_str()
-            .unwrap()
-            .starts_with("sandbox")
-    );
+    assert!(served.headers()["content-security-policy"].to_str().unwrap().starts_with("sandbox"));
     harness.end().await;
 }
 
@@ -170,19 +128,12 @@ async fn viewers_hear_of_messages_and_of_session_records() {
     let (ear, mut chunks) = (Arc::clone(&heard), live.bytes_stream());
     tokio::spawn(async move {
         while let Some(Ok(chunk)) = chunks.next().await {
-            ear.lock()
-                .unwrap()
-                .push_str(&String::from_utf8_lossy(&chunk));
+            ear.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk));
         }
     });
     let hears = |word: &str| heard.lock().unwrap().contains(word);
     until("a new viewer reads everything", || hears("everything")).await;
-    harness
-        .slack(
-            "chat.postMessage",
-            json!({"channel": "general", "text": "hi"}),
-        )
-        .await;
+    harness.slack("chat.postMessage", json!({"channel": "general", "text": "hi"})).await;
     until("the message is announced", || hears(r#""kind":"message""#)).await;
     until("the records are announced", || hears("inspector")).await;
     let inspected = harness.ui("inspector").await;

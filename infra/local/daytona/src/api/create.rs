@@ -102,34 +102,22 @@ fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
     let leaves = |fault: &Fault| matches!(fault, Fault::LeaveSecrets).then_some(());
     let leaves_secrets =
         !secrets.is_empty() && engine.faults.take(&[name.clone()], leaves).is_some();
-    let record = Record {
-        secrets,
-        leaves_secrets,
-        ..new_record(id, name, folder, asked, image, now)
-    };
-    engine
-        .store
-        .add(&mut inner, record.clone())
-        .map_err(ApiError::internal)?;
+    let record =
+        Record { secrets, leaves_secrets, ..new_record(id, name, folder, asked, image, now) };
+    engine.store.add(&mut inner, record.clone()).map_err(ApiError::internal)?;
     Ok(record)
 }
 
 fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
     let resources = [asked.cpu, asked.gpu, asked.memory, asked.disk];
     if asked.build_info.is_some() && asked.snapshot.is_some() {
-        return Err(ApiError::bad(
-            "Cannot specify a snapshot when using a build info entry",
-        ));
+        return Err(ApiError::bad("Cannot specify a snapshot when using a build info entry"));
     }
     if asked.build_info.is_none() && resources.iter().any(Option::is_some) {
-        return Err(ApiError::bad(
-            "Cannot specify Sandbox resources when using a snapshot",
-        ));
+        return Err(ApiError::bad("Cannot specify Sandbox resources when using a snapshot"));
     }
     if resources.iter().flatten().any(|amount| *amount < 0) {
-        return Err(ApiError::bad(
-            "cpu, gpu, memory and disk must not be negative",
-        ));
+        return Err(ApiError::bad("cpu, gpu, memory and disk must not be negative"));
     }
     Ok(())
 }
@@ -138,10 +126,7 @@ fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
 fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
     let mut own = inner.sandboxes.values().map(|entry| &entry.record);
     if own.any(|taken| taken.name == name && may_see(taken.account)) {
-        return Err(ApiError::new(
-            409,
-            format!("Sandbox with name {name} already exists"),
-        ));
+        return Err(ApiError::new(409, format!("Sandbox with name {name} already exists")));
     }
     if inner.sandboxes.len() >= SANDBOXES_MAX {
         return Err(ApiError::bad(format!(
@@ -178,10 +163,7 @@ fn snapshot_image(
         )));
     };
     if found.state != "active" {
-        return Err(ApiError::bad(format!(
-            "Snapshot {wanted} is {}",
-            found.state
-        )));
+        return Err(ApiError::bad(format!("Snapshot {wanted} is {}", found.state)));
     }
     found.last_used_at = Some(now);
     Ok(Image {
@@ -254,9 +236,5 @@ fn folder_for(engine: &Engine, name: &str, id: &str) -> String {
         && name
             .chars()
             .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'));
-    if plain && !engine.store.sandbox_dir(name).exists() {
-        name.to_owned()
-    } else {
-        id.to_owned()
-    }
+    if plain && !engine.store.sandbox_dir(name).exists() { name.to_owned() } else { id.to_owned() }
 }

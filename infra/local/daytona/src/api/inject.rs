@@ -19,22 +19,10 @@ use crate::serve::Cut;
 fn operation(method: &Method, path: &str) -> (String, Option<String>) {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (word, sandbox) = match parts.as_slice() {
-        ["api", "sandbox"] => (
-            if *method == Method::POST {
-                "create"
-            } else {
-                "list"
-            },
-            None,
-        ),
-        ["api", "sandbox", id] => (
-            if *method == Method::DELETE {
-                "delete"
-            } else {
-                "get"
-            },
-            Some(*id),
-        ),
+        ["api", "sandbox"] => (if *method == Method::POST { "create" } else { "list" }, None),
+        ["api", "sandbox", id] => {
+            (if *method == Method::DELETE { "delete" } else { "get" }, Some(*id))
+        }
         ["api", "sandbox", id, "ports", _, word, ..] | ["api", "sandbox", id, word, ..] => {
             (*word, Some(*id))
         }
@@ -57,10 +45,7 @@ pub(super) async fn inject_faults(
         return next.run(request).await;
     }
     let (word, sandbox) = operation(request.method(), path);
-    let names = sandbox
-        .as_deref()
-        .map(|sandbox| engine.names(sandbox))
-        .unwrap_or_default();
+    let names = sandbox.as_deref().map(|sandbox| engine.names(sandbox)).unwrap_or_default();
     let vanish = engine.faults.take(&names, |fault| {
         let Fault::Vanish { operation } = fault else {
             return None;
@@ -74,10 +59,8 @@ pub(super) async fn inject_faults(
     if let Some(answer) = answer_instead(&engine, &names, is_toolbox, &word) {
         return answer;
     }
-    let connection = request
-        .extensions()
-        .get::<ConnectInfo<Cut>>()
-        .map(|ConnectInfo(cut)| cut.clone());
+    let connection =
+        request.extensions().get::<ConnectInfo<Cut>>().map(|ConnectInfo(cut)| cut.clone());
     let response = next.run(request).await;
     if let Some(ms) = engine.faults.delay_ms(&names, &word) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
@@ -96,10 +79,7 @@ fn answer_instead(
     word: &str,
 ) -> Option<Response> {
     match engine.faults.instead(names, word) {
-        Some(Instead::Refusal {
-            status,
-            retry_after,
-        }) => {
+        Some(Instead::Refusal { status, retry_after }) => {
             let message = match status {
                 429 => "Rate limit exceeded",
                 _ => "an armed fault",
@@ -134,24 +114,9 @@ mod tests {
             (Method::GET, "/api/sandbox/a", "get", Some("a")),
             (Method::DELETE, "/api/sandbox/a", "delete", Some("a")),
             (Method::POST, "/api/sandbox/a/stop", "stop", Some("a")),
-            (
-                Method::GET,
-                "/api/sandbox/a/ports/4096/preview-url",
-                "preview-url",
-                Some("a"),
-            ),
-            (
-                Method::POST,
-                "/toolbox/a/process/execute",
-                "exec",
-                Some("a"),
-            ),
-            (
-                Method::POST,
-                "/toolbox/a/files/bulk-upload",
-                "files",
-                Some("a"),
-            ),
+            (Method::GET, "/api/sandbox/a/ports/4096/preview-url", "preview-url", Some("a")),
+            (Method::POST, "/toolbox/a/process/execute", "exec", Some("a")),
+            (Method::POST, "/toolbox/a/files/bulk-upload", "files", Some("a")),
             (Method::GET, "/api/snapshots/x", "snapshots", None),
         ];
         for (method, path, word, sandbox) in cases {

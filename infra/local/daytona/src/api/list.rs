@@ -30,34 +30,20 @@ pub(super) async fn list(
         .into_iter()
         .filter(|(record, _)| may_see(record.account) && wanted.admits(record))
         .map(|(record, item)| {
-            (
-                format!("{}\u{0}{}", sort_key(&record, &wanted.sort), record.id),
-                item,
-            )
+            (format!("{}\u{0}{}", sort_key(&record, &wanted.sort), record.id), item)
         })
         .collect();
-    rows.sort_by(|(one, _), (other, _)| {
-        if wanted.ascending {
-            one.cmp(other)
-        } else {
-            other.cmp(one)
-        }
-    });
+    rows.sort_by(
+        |(one, _), (other, _)| {
+            if wanted.ascending { one.cmp(other) } else { other.cmp(one) }
+        },
+    );
     if let Some(after) = &wanted.after {
-        rows.retain(|(key, _)| {
-            if wanted.ascending {
-                key > after
-            } else {
-                key < after
-            }
-        });
+        rows.retain(|(key, _)| if wanted.ascending { key > after } else { key < after });
     }
     let more = rows.len() > wanted.limit;
     rows.truncate(wanted.limit);
-    let next = rows
-        .last()
-        .filter(|_| more)
-        .map(|(key, _)| URL_SAFE_NO_PAD.encode(key));
+    let next = rows.last().filter(|_| more).map(|(key, _)| URL_SAFE_NO_PAD.encode(key));
     let items: Vec<Value> = rows.into_iter().map(|(_, item)| item).collect();
     Ok(Json(json!({ "items": items, "nextCursor": next })).into_response())
 }
@@ -126,10 +112,7 @@ impl Filter {
                 "snapshots" | "snapshots[]" => wanted.snapshots.push(value),
                 "sort" if SORTS.contains(&value.as_str()) => wanted.sort = value,
                 "sort" => {
-                    return Err(ApiError::bad(format!(
-                        "sort must be one of {}",
-                        SORTS.join(", ")
-                    )));
+                    return Err(ApiError::bad(format!("sort must be one of {}", SORTS.join(", "))));
                 }
                 "order" if value == "asc" || value == "desc" => wanted.ascending = value == "asc",
                 "order" => return Err(ApiError::bad("order must be asc or desc")),
@@ -148,34 +131,19 @@ impl Filter {
 
     fn admits(&self, record: &Record) -> bool {
         let begins = |wanted: &Option<String>, with: &str| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| with.starts_with(wanted))
+            wanted.as_ref().is_none_or(|wanted| with.starts_with(wanted))
         };
         begins(&self.id, &record.id)
             && begins(&self.name, &record.name)
-            && self
-                .labels
-                .iter()
-                .all(|(name, value)| record.labels.get(name) == Some(value))
+            && self.labels.iter().all(|(name, value)| record.labels.get(name) == Some(value))
             && (self.states.is_empty()
                 || self.states.iter().any(|state| state == record.state.name()))
             && (self.snapshots.is_empty()
-                || record
-                    .snapshot
-                    .as_ref()
-                    .is_some_and(|one| self.snapshots.contains(one)))
+                || record.snapshot.as_ref().is_some_and(|one| self.snapshots.contains(one)))
     }
 }
 
-const SORTS: [&str; 6] = [
-    "name",
-    "cpu",
-    "memoryGib",
-    "diskGib",
-    "lastActivityAt",
-    "createdAt",
-];
+const SORTS: [&str; 6] = ["name", "cpu", "memoryGib", "diskGib", "lastActivityAt", "createdAt"];
 
 /// Text that sorts as the field does.
 fn sort_key(record: &Record, sort: &str) -> String {

@@ -20,10 +20,7 @@ use crate::state::{Operation, SandboxState};
 
 pub(super) async fn get(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
     let id = engine.store.id_of(&sandbox)?;
-    let record = engine
-        .store
-        .record(&id)
-        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
+    let record = engine.store.record(&id).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
@@ -70,11 +67,7 @@ pub(super) async fn stop(
 
 pub(super) async fn archive(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
     let id = engine.store.id_of(&sandbox)?;
-    if engine
-        .store
-        .record(&id)
-        .is_some_and(|record| record.auto_delete == 0)
-    {
+    if engine.store.record(&id).is_some_and(|record| record.auto_delete == 0) {
         return Err(ApiError::bad("Ephemeral sandboxes cannot be archived"));
     }
     let begun = lifecycle::begin(&engine, &id, Operation::Archive, false)?;
@@ -111,9 +104,7 @@ pub(super) async fn labels(
     body: Bytes,
 ) -> Answer {
     let Labels { labels } = parse(&body)?;
-    update(&engine, &sandbox, |record| {
-        record.labels.clone_from(&labels)
-    })?;
+    update(&engine, &sandbox, |record| record.labels.clone_from(&labels))?;
     Ok(Json(json!({ "labels": labels })).into_response())
 }
 
@@ -136,9 +127,7 @@ pub(super) async fn secrets(
 fn minutes(text: &str, least: i64) -> Result<i64, ApiError> {
     let minutes = text.parse().ok().filter(|minutes| *minutes >= least);
     minutes.ok_or_else(|| {
-        ApiError::bad(format!(
-            "the interval must be a whole number of minutes, at least {least}"
-        ))
+        ApiError::bad(format!("the interval must be a whole number of minutes, at least {least}"))
     })
 }
 
@@ -157,9 +146,7 @@ pub(super) async fn auto_archive(
     Path((sandbox, text)): Interval,
 ) -> Answer {
     let minutes = minutes(&text, 0)?;
-    update(&engine, &sandbox, |record| {
-        record.auto_archive = archive_minutes(minutes)
-    })
+    update(&engine, &sandbox, |record| record.auto_archive = archive_minutes(minutes))
 }
 
 pub(super) async fn auto_delete(
@@ -172,12 +159,8 @@ pub(super) async fn auto_delete(
 
 pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Interval) -> Answer {
     let minutes = minutes(&text, 0)?;
-    let at = (minutes > 0).then(|| {
-        engine
-            .clock
-            .now_ms()
-            .saturating_add(minutes.saturating_mul(60_000))
-    });
+    let at =
+        (minutes > 0).then(|| engine.clock.now_ms().saturating_add(minutes.saturating_mul(60_000)));
     update(&engine, &sandbox, |record| record.destroy_at = at)
 }
 
@@ -194,9 +177,6 @@ pub(super) async fn last_activity(
 }
 
 pub(super) async fn toolbox_url(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
-    engine
-        .store
-        .record(&sandbox)
-        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
+    engine.store.record(&sandbox).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(json!({ "url": engine.toolbox_url })).into_response())
 }

@@ -68,8 +68,7 @@ fn sandbox_routes() -> Router<SharedEngine> {
         .route("/preview-url", get(previews::preview))
         .route("/signed-preview-url", get(previews::signed))
         .route("/signed-preview-url/{token}/expire", post(previews::expire));
-    all.nest("/sandbox/{sandbox}", one)
-        .nest("/sandbox/{sandbox}/ports/{port}", port)
+    all.nest("/sandbox/{sandbox}", one).nest("/sandbox/{sandbox}/ports/{port}", port)
 }
 
 fn snapshot_routes() -> Router<SharedEngine> {
@@ -91,9 +90,7 @@ fn secret_routes(confinement: &Confinement) -> Router<SharedEngine> {
             .route("/secret/paginated", get(secrets::list))
             .route(
                 "/secret/{secret}",
-                get(secrets::get)
-                    .patch(secrets::update)
-                    .delete(secrets::delete),
+                get(secrets::get).patch(secrets::update).delete(secrets::delete),
             ),
         _ => Router::new()
             .route("/secret", any(secrets::unsupported))
@@ -111,9 +108,7 @@ fn account_routes() -> Router<SharedEngine> {
 }
 
 fn control_routes() -> Router<SharedEngine> {
-    let faults = post(control::arm)
-        .get(control::faults)
-        .delete(control::clear);
+    let faults = post(control::arm).get(control::faults).delete(control::clear);
     Router::new()
         .route("/clock", post(control::clock))
         .route("/faults", faults)

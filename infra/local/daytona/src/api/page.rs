@@ -30,8 +30,6 @@ pub(super) fn check_limit(asked: Option<usize>) -> Result<usize, ApiError> {
     if (1..=PAGE_MAX).contains(&limit) {
         Ok(limit)
     } else {
-        Err(ApiError::bad(format!(
-            "limit must be between 1 and {PAGE_MAX}"
-        )))
+        Err(ApiError::bad(format!("limit must be between 1 and {PAGE_MAX}")))
     }
 }

@@ -18,10 +18,7 @@ type Port = Path<(String, u16)>;
 pub(super) async fn preview(State(engine): EngineState, Path((sandbox, port)): Port) -> Answer {
     let id = engine.store.id_of(&sandbox)?;
     let url = preview::url(&engine, &id, port).await?;
-    let record = engine
-        .store
-        .record(&id)
-        .ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
+    let record = engine.store.record(&id).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(json!({ "sandboxId": id, "url": url, "token": record.token })).into_response())
 }
 
@@ -53,9 +50,7 @@ pub(super) async fn signed(
                 "more than {SIGNED_MAX} signed links of one sandbox"
             )));
         }
-        entry
-            .signed
-            .insert(signed.clone(), (port, now + seconds * 1000));
+        entry.signed.insert(signed.clone(), (port, now + seconds * 1000));
         Ok(())
     });
     added.ok_or_else(|| ApiError::no_sandbox(&sandbox))??;

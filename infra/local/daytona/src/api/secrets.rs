@@ -39,10 +39,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     let now = engine.clock.now_ms();
     let secrets = &mut engine.store.lock().secrets;
     if secrets.values().any(|other| other.name == name) {
-        return Err(ApiError::new(
-            409,
-            format!("Secret with name {name} already exists"),
-        ));
+        return Err(ApiError::new(409, format!("Secret with name {name} already exists")));
     }
     if secrets.len() >= SECRETS_MAX {
         return Err(ApiError::bad(format!(
@@ -106,9 +103,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(id): Path<String>) -
 pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -> Answer {
     let limit = page.limit()?;
     let from: usize = match page.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
-        Some(cursor) => cursor
-            .parse()
-            .map_err(|_| ApiError::bad("Invalid cursor"))?,
+        Some(cursor) => cursor.parse().map_err(|_| ApiError::bad("Invalid cursor"))?,
         None => 0,
     };
     let secrets = &engine.store.lock().secrets;

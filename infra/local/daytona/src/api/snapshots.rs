@@ -68,9 +68,7 @@ fn check_quota(snapshots: &Snapshots) -> Result<(), ApiError> {
     if snapshots.len() < SNAPSHOTS_MAX {
         return Ok(());
     }
-    Err(ApiError::bad(format!(
-        "Snapshot quota exceeded. Maximum allowed: {SNAPSHOTS_MAX}"
-    )))
+    Err(ApiError::bad(format!("Snapshot quota exceeded. Maximum allowed: {SNAPSHOTS_MAX}")))
 }
 
 #[derive(Deserialize)]
@@ -90,9 +88,7 @@ pub(super) async fn of_sandbox(
     let asked: CreateSandboxSnapshot = parse(&body)?;
     let id = engine.store.id_of(&sandbox)?;
     if asked.include_memory {
-        return Err(ApiError::bad(
-            "includeMemory is not supported for container sandboxes",
-        ));
+        return Err(ApiError::bad("includeMemory is not supported for container sandboxes"));
     }
     check_quota(&engine.store.lock().snapshots)?;
     let record = lifecycle::begin_snapshot(&engine, &id, asked.name)?;
@@ -165,10 +161,7 @@ pub(super) async fn activate(State(engine): EngineState, Path(snapshot): Path<St
 pub(super) async fn deactivate(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.state != "active" {
-        return Err(ApiError::bad(format!(
-            "Snapshot {} is not active",
-            snapshot.name
-        )));
+        return Err(ApiError::bad(format!("Snapshot {} is not active", snapshot.name)));
     }
     "inactive".clone_into(&mut snapshot.state);
     engine.store.put_snapshot(snapshot)?;
@@ -181,10 +174,7 @@ pub(super) async fn build_logs_url(
     Path(snapshot): Path<String>,
 ) -> Answer {
     let snapshot = found(&engine, &snapshot)?;
-    let url = format!(
-        "http://127.0.0.1:{}/api/snapshots/{}/build-logs",
-        engine.port, snapshot.id
-    );
+    let url = format!("http://127.0.0.1:{}/api/snapshots/{}/build-logs", engine.port, snapshot.id);
     Ok(Json(json!({ "url": url })).into_response())
 }
 
@@ -228,10 +218,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<Stri
         }
         let removed = tokio::task::spawn_blocking(move || engine.store.drop_snapshot(&id)).await;
         if let Ok(Err(error)) = removed {
-            tracing::warn!(
-                reason = error.message,
-                "a snapshot's files could not be removed"
-            );
+            tracing::warn!(reason = error.message, "a snapshot's files could not be removed");
         }
     });
     Ok(StatusCode::OK.into_response())
@@ -241,11 +228,7 @@ pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -
     let limit = page.limit()?;
     let number = page.page.unwrap_or(1).max(1);
     let mut found: Vec<Snapshot> = engine.store.lock().snapshots.values().cloned().collect();
-    found.retain(|one| {
-        page.name
-            .as_ref()
-            .is_none_or(|name| one.name.contains(name.as_str()))
-    });
+    found.retain(|one| page.name.as_ref().is_none_or(|name| one.name.contains(name.as_str())));
     found.retain(|one| page.source.is_none() || one.source == page.source);
     found.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
     if page.order.as_deref() != Some("asc") {
@@ -258,8 +241,6 @@ pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -
         .map(Snapshot::to_json)
         .collect();
     let pages = found.len().div_ceil(limit);
-    Ok(
-        Json(json!({ "items": items, "total": found.len(), "page": number, "totalPages": pages }))
-            .into_response(),
-    )
+    Ok(Json(json!({ "items": items, "total": found.len(), "page": number, "totalPages": pages }))
+        .into_response())
 }

@@ -10,14 +10,10 @@ use crate::secret::Secret;
 /// Refuses names that Daytona takes for HTML or an address.
 pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
     let wrong = name.chars().count() > NAME_CHARS_MAX
-        || name
-            .chars()
-            .any(|letter| letter.is_control() || matches!(letter, '<' | '>' | '/'))
+        || name.chars().any(|letter| letter.is_control() || matches!(letter, '<' | '>' | '/'))
         || name.contains("://");
     if wrong {
-        Err(ApiError::bad(
-            "name must not contain HTML, URLs or control characters",
-        ))
+        Err(ApiError::bad("name must not contain HTML, URLs or control characters"))
     } else {
         Ok(())
     }
@@ -40,9 +36,5 @@ pub(super) fn secret_names(
 
 /// The interval of auto-archive, for which 0 asks for the maximum.
 pub(super) fn archive_minutes(asked: i64) -> i64 {
-    if asked == 0 {
-        AUTO_ARCHIVE_MINUTES_MAX
-    } else {
-        asked.clamp(1, AUTO_ARCHIVE_MINUTES_MAX)
-    }
+    if asked == 0 { AUTO_ARCHIVE_MINUTES_MAX } else { asked.clamp(1, AUTO_ARCHIVE_MINUTES_MAX) }
 }

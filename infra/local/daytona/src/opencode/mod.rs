@@ -40,10 +40,7 @@ pub async fn install(
 ) -> Result<Installed, InstallError> {
     let platform = platform()?;
     let target = cache_dir.join(format!("opencode-{VERSION}-{platform}"));
-    let at = |source| InstallError::Cache {
-        path: cache_dir.to_owned(),
-        source,
-    };
+    let at = |source| InstallError::Cache { path: cache_dir.to_owned(), source };
     std::fs::create_dir_all(cache_dir).map_err(at)?;
     // Programs inside sandboxes are found by absolute paths.
     let bin_dir = target.canonicalize().unwrap_or(target.clone()).join("bin");
@@ -55,10 +52,8 @@ pub async fn install(
         program: "npm",
         advice: "install Node.js 20 or newer with npm (Debian and Ubuntu: `apt install nodejs npm`; macOS: `brew install node`)",
     })?;
-    let staging = Staging {
-        npm,
-        folder: cache_dir.join(format!("staging-{}", std::process::id())),
-    };
+    let staging =
+        Staging { npm, folder: cache_dir.join(format!("staging-{}", std::process::id())) };
     let result = build(&staging, &platform, &mut progress).await;
     let result = result.and_then(|built| {
         if target.exists() {
@@ -122,10 +117,7 @@ async fn build(
     let version = run(trial, "opencode --version").await?.trim().to_owned();
     if version != VERSION {
         let said = format!("it printed {version:?} instead of {VERSION}");
-        return Err(InstallError::Step {
-            step: "opencode --version".to_owned(),
-            said,
-        });
+        return Err(InstallError::Step { step: "opencode --version".to_owned(), said });
     }
 
     let ripgrep = install_ripgrep(staging, platform, &bin_dir, progress).await;
@@ -136,11 +128,7 @@ async fn build(
         progress(&warning);
         warnings.push(warning);
     }
-    let installed = Installed {
-        bin_dir,
-        version,
-        warnings,
-    };
+    let installed = Installed { bin_dir, version, warnings };
     // Without ripgrep there is no stamp: the next call tries again.
     if ripgrep.is_ok() {
         write_stamp(&installed).map_err(|source| staging.unusable(source))?;
@@ -154,11 +142,8 @@ fn write_stamp(installed: &Installed) -> std::io::Result<()> {
         let size = entry.metadata()?.len();
         files.insert(entry.file_name().to_string_lossy().into_owned(), size);
     }
-    let stamp = Stamp {
-        version: installed.version.clone(),
-        warnings: installed.warnings.clone(),
-        files,
-    };
+    let stamp =
+        Stamp { version: installed.version.clone(), warnings: installed.warnings.clone(), files };
     let text = serde_json::to_vec_pretty(&stamp)?;
     std::fs::write(stamp_file(&installed.bin_dir), text)
 }
@@ -184,9 +169,7 @@ async fn install_ripgrep(
         }
         return Ok(());
     }
-    let platform = platform
-        .trim_end_matches("-musl")
-        .trim_end_matches("-baseline");
+    let platform = platform.trim_end_matches("-musl").trim_end_matches("-baseline");
     let package = format!("@vscode/ripgrep-{platform}");
     progress(&format!("fetching {package} {RIPGREP_VERSION}"));
     let hash = pinned(&RIPGREP_HASHES, platform);
@@ -210,11 +193,7 @@ mod tests {
         std::fs::write(folder.join("bin/opencode"), "12345").expect("a file");
         let stamp = |size: u64| {
             let files = BTreeMap::from([("opencode".to_owned(), size)]);
-            let stamp = Stamp {
-                version: VERSION.to_owned(),
-                warnings: Vec::new(),
-                files,
-            };
+            let stamp = Stamp { version: VERSION.to_owned(), warnings: Vec::new(), files };
             std::fs::write(
                 folder.join("installed.json"),
                 serde_json::to_vec(&stamp).expect("a stamp"),

@@ -49,10 +49,7 @@ pub(super) const RIPGREP_HASHES: [(&str, &str); 4] = [
 
 /// The hash that is pinned for a platform, if one is.
 pub(super) fn pinned(table: &[(&str, &'static str)], platform: &str) -> Option<&'static str> {
-    table
-        .iter()
-        .find(|(name, _)| *name == platform)
-        .map(|(_, hash)| *hash)
+    table.iter().find(|(name, _)| *name == platform).map(|(_, hash)| *hash)
 }
 
 /// A folder in which packages are fetched and unpacked, one after the other.
@@ -64,10 +61,7 @@ pub(super) struct Staging {
 impl Staging {
     /// What to say of a file that cannot be written or read here.
     pub(super) fn unusable(&self, source: std::io::Error) -> InstallError {
-        InstallError::Cache {
-            path: self.folder.clone(),
-            source,
-        }
+        InstallError::Cache { path: self.folder.clone(), source }
     }
 
     /// Downloads, checks and unpacks a package. Answers a warning when no hash was pinned for it.
@@ -80,22 +74,15 @@ impl Staging {
         let unusable = |source| self.unusable(source);
         let named = format!("{package}@{version}");
         let mut pack = Command::new(&self.npm);
-        pack.args([
-            "pack",
-            &named,
-            "--ignore-scripts",
-            "--silent",
-            "--pack-destination",
-        ])
-        .arg(&self.folder)
-        .current_dir(&self.folder);
+        pack.args(["pack", &named, "--ignore-scripts", "--silent", "--pack-destination"])
+            .arg(&self.folder)
+            .current_dir(&self.folder);
         let printed = run(pack, &format!("npm pack {named}")).await?;
         let printed = printed.lines().last().unwrap_or_default();
         let file = self.folder.join(printed.trim());
         let bytes = tokio::fs::read(&file).await.map_err(unusable)?;
-        let found = tokio::task::spawn_blocking(move || integrity(&bytes))
-            .await
-            .unwrap_or_default();
+        let found =
+            tokio::task::spawn_blocking(move || integrity(&bytes)).await.unwrap_or_default();
         if let Some(expected) = pinned.filter(|expected| *expected != found) {
             return Err(InstallError::Integrity {
                 package: named,
@@ -134,15 +121,8 @@ fn integrity(bytes: &[u8]) -> String {
 
 /// Runs a program to its end and answers what it printed.
 pub(super) async fn run(mut command: Command, step: &str) -> Result<String, InstallError> {
-    let failed = |said: String| InstallError::Step {
-        step: step.to_owned(),
-        said,
-    };
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    let failed = |said: String| InstallError::Step { step: step.to_owned(), said };
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let output =
         tokio::time::timeout(Duration::from_millis(INSTALL_STEP_MS_MAX), command.output()).await;
     let output = output
@@ -153,9 +133,7 @@ pub(super) async fn run(mut command: Command, step: &str) -> Result<String, Inst
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let last: Vec<&str> = said.lines().rev().take(5).collect();
-    Err(failed(
-        last.into_iter().rev().collect::<Vec<_>>().join("; "),
-    ))
+    Err(failed(last.into_iter().rev().collect::<Vec<_>>().join("; ")))
 }
 
 #[cfg(test)]
@@ -175,11 +153,7 @@ mod tests {
         let named: Vec<(&str, &str)> = image
             .lines()
             .filter_map(|line| line.trim().strip_prefix("package="))
-            .zip(
-                image
-                    .lines()
-                    .filter_map(|line| line.trim().strip_prefix("hash=")),
-            )
+            .zip(image.lines().filter_map(|line| line.trim().strip_prefix("hash=")))
             .collect();
         let pinned = OPENCODE_HASHES.map(|(platform, hash)| {
             let bytes = STANDARD.decode(&hash["sha512-".len()..]).expect("base64");
@@ -191,9 +165,7 @@ mod tests {
         let steps: Vec<&str> = image.lines().filter(|line| line.contains("npm ")).collect();
         assert_eq!(
             steps,
-            [format!(
-                "    npm pack --ignore-scripts --silent \"$package@{VERSION}\"; \\"
-            )]
+            [format!("    npm pack --ignore-scripts --silent \"$package@{VERSION}\"; \\")]
         );
         assert!(image.contains("sha512sum --check"), "{image}");
     }

@@ -5,11 +5,7 @@ use super::error::InstallError;
 /// The name of this machine's package, as OpenCode names its platforms.
 pub(super) fn platform() -> Result<String, InstallError> {
     let unknown = || {
-        InstallError::Platform(format!(
-            "{} on {}",
-            std::env::consts::OS,
-            std::env::consts::ARCH
-        ))
+        InstallError::Platform(format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH))
     };
     let system = match std::env::consts::OS {
         "linux" => "linux",
@@ -23,9 +19,7 @@ pub(super) fn platform() -> Result<String, InstallError> {
     };
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let musl = std::fs::read_dir("/lib").is_ok_and(|entries| {
-        entries
-            .flatten()
-            .any(|entry| entry.file_name().to_string_lossy().starts_with("ld-musl-"))
+        entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("ld-musl-"))
     });
     Ok(name(system, processor, &flags, musl))
 }
@@ -46,18 +40,9 @@ mod tests {
 
     #[test]
     fn the_package_fits_the_processor() {
-        assert_eq!(
-            name("linux", "x64", "flags : sse avx2 bmi", false),
-            "linux-x64"
-        );
-        assert_eq!(
-            name("linux", "x64", "flags : sse avx bmi", false),
-            "linux-x64-baseline"
-        );
-        assert_eq!(
-            name("linux", "arm64", "Features : fp", true),
-            "linux-arm64-musl"
-        );
+        assert_eq!(name("linux", "x64", "flags : sse avx2 bmi", false), "linux-x64");
+        assert_eq!(name("linux", "x64", "flags : sse avx bmi", false), "linux-x64-baseline");
+        assert_eq!(name("linux", "arm64", "Features : fp", true), "linux-arm64-musl");
         assert_eq!(name("darwin", "x64", "", false), "darwin-x64");
     }
 }

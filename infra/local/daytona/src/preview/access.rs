@@ -53,10 +53,8 @@ pub(super) fn authorize(
     let valid = |token: &str| match &entry.stale_token {
         Some((old, until)) if clock::system_ms() < *until => token == old,
         _ => {
-            let signed = entry
-                .signed
-                .get(token)
-                .is_some_and(|(of, until)| of == port && now < *until);
+            let signed =
+                entry.signed.get(token).is_some_and(|(of, until)| of == port && now < *until);
             token == entry.record.token || signed
         }
     };
@@ -64,19 +62,14 @@ pub(super) fn authorize(
         return valid(token).then_some(Credential::Token);
     }
     let query = uri.query().unwrap_or_default().split('&');
-    if let Some(token) = query
-        .filter_map(|pair| pair.split_once('='))
-        .find(|(name, _)| *name == QUERY_TOKEN)
+    if let Some(token) =
+        query.filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == QUERY_TOKEN)
     {
         return valid(token.1).then(|| Credential::Cookie(token.1.to_owned()));
     }
-    let cookies = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok());
-    let found = cookies
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='));
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let found =
+        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let own = cookie_name(exposed);
     let mut tokens = found.filter(|(name, _)| *name == own);
     (entry.record.public || tokens.any(|(_, token)| valid(token))).then_some(Credential::Token)
@@ -84,10 +77,7 @@ pub(super) fn authorize(
 
 /// What the server inside sees: its own host, the outer one in a header of its own, and none of our credentials.
 pub(super) fn rewrite(request: &mut Request, target: u16, credential: &Credential) {
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |whole| whole.as_str());
+    let path = request.uri().path_and_query().map_or("/", |whole| whole.as_str());
     let path = match credential {
         Credential::Cookie(_) => without_token(path),
         _ => path.to_owned(),
@@ -115,13 +105,6 @@ fn without_token(path: &str) -> String {
     let Some((path, query)) = path.split_once('?') else {
         return path.to_owned();
     };
-    let rest: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !pair.starts_with(QUERY_TOKEN))
-        .collect();
-    if rest.is_empty() {
-        path.to_owned()
-    } else {
-        format!("{path}?{}", rest.join("&"))
-    }
+    let rest: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with(QUERY_TOKEN)).collect();
+    if rest.is_empty() { path.to_owned() } else { format!("{path}?{}", rest.join("&")) }
 }

@@ -30,10 +30,7 @@ use relay::send;
 pub(crate) async fn url(engine: &SharedEngine, id: &str, port: u16) -> Result<String, ApiError> {
     let present = {
         let inner = engine.store.lock();
-        let entry = inner
-            .sandboxes
-            .get(id)
-            .ok_or_else(|| ApiError::no_sandbox(id))?;
+        let entry = inner.sandboxes.get(id).ok_or_else(|| ApiError::no_sandbox(id))?;
         if entry.previews.len() >= PREVIEWS_MAX && !entry.previews.contains_key(&port) {
             return Err(ApiError::bad(format!(
                 "more than {PREVIEWS_MAX} ports of one sandbox are exposed"
@@ -49,13 +46,9 @@ pub(crate) async fn url(engine: &SharedEngine, id: &str, port: u16) -> Result<St
 }
 
 async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiError> {
-    let listener = TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .map_err(ApiError::internal)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(ApiError::internal)?;
     let local = listener.local_addr().map_err(ApiError::internal)?.port();
-    let also = serve::also_on(engine.run.also_on, local)
-        .await
-        .map_err(ApiError::internal)?;
+    let also = serve::also_on(engine.run.also_on, local).await.map_err(ApiError::internal)?;
     let end: CancellationToken = engine.stopping.child_token();
     let router = Router::new().fallback(forward).with_state(ExposedPort {
         engine: engine.clone(),
@@ -64,19 +57,12 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
     });
     let router = engine.run.breakpoints.before("agent", serve::peer, router);
     for listener in [Some(listener), also].into_iter().flatten() {
-        engine
-            .machine
-            .tasks
-            .spawn(serve::run(listener, router.clone(), end.clone()));
+        engine.machine.tasks.spawn(serve::run(listener, router.clone(), end.clone()));
     }
-    let made = PreviewListener {
-        port: local,
-        _end: end.drop_guard(),
-    };
+    let made = PreviewListener { port: local, _end: end.drop_guard() };
     // Two calls at once: the first listener stays, the second ends here.
-    let listening = engine
-        .store
-        .change(id, |entry| entry.previews.entry(port).or_insert(made).port);
+    let listening =
+        engine.store.change(id, |entry| entry.previews.entry(port).or_insert(made).port);
     listening.ok_or_else(|| ApiError::no_sandbox(id))
 }
 
@@ -93,9 +79,8 @@ async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Re
         (error.status, axum::Json(body)).into_response()
     };
     let names = engine.names(id);
-    let stale = engine.faults.take(&names, |fault| {
-        matches!(fault, Fault::RunnerInfo).then_some(())
-    });
+    let stale =
+        engine.faults.take(&names, |fault| matches!(fault, Fault::RunnerInfo).then_some(()));
     if stale.is_some() {
         return refuse(&ApiError::runner_info(&names));
     }

@@ -30,9 +30,7 @@ pub(super) async fn send(
     if request.method() != Method::POST {
         return once(exposed, names, request, target).await;
     }
-    let replay = faults.take(names, |fault| {
-        matches!(fault, Fault::ReplayPost).then_some(())
-    });
+    let replay = faults.take(names, |fault| matches!(fault, Fault::ReplayPost).then_some(()));
     if replay.is_none() {
         return once(exposed, names, request, target).await;
     }
@@ -96,10 +94,7 @@ impl OpenConnection {
         if let Some(entry) = exposed.engine.store.lock().sandboxes.get_mut(&exposed.id) {
             entry.open += 1;
         }
-        OpenConnection {
-            engine: exposed.engine.clone(),
-            id: exposed.id.clone(),
-        }
+        OpenConnection { engine: exposed.engine.clone(), id: exposed.id.clone() }
     }
 }
 
@@ -130,9 +125,7 @@ impl HttpBody for RelayedBody {
         if self.left == Some(0) {
             // What was passed on must reach the other side before the connection breaks.
             std::task::ready!(self.flushed.as_mut().poll(wake));
-            return Poll::Ready(Some(Err(axum::Error::new(
-                "the stream is cut by an armed fault",
-            ))));
+            return Poll::Ready(Some(Err(axum::Error::new("the stream is cut by an armed fault"))));
         }
         let frame = match std::task::ready!(Pin::new(&mut self.inner).poll_frame(wake)) {
             Some(Ok(frame)) => frame,
@@ -147,9 +140,7 @@ impl HttpBody for RelayedBody {
         };
         bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         self.left = Some(left - bytes.len() as u64);
-        self.flushed
-            .as_mut()
-            .reset(Instant::now() + Duration::from_millis(POLL_MS));
+        self.flushed.as_mut().reset(Instant::now() + Duration::from_millis(POLL_MS));
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }
 }

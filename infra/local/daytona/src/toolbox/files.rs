@@ -61,13 +61,7 @@ pub(super) async fn create_folder(sandbox: Sandbox, Query(query): Query<FileQuer
         .filter(|mode| *mode <= 0o7777)
         .ok_or_else(|| ApiError::bad(format!("bad request: invalid mode {text}")))?;
     let path = query.required_path()?;
-    sandbox
-        .call(Op::Folder {
-            path,
-            mode,
-            parents: true,
-        })
-        .await?;
+    sandbox.call(Op::Folder { path, mode, parents: true }).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 

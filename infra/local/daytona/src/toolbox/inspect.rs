@@ -46,9 +46,7 @@ pub(super) async fn port_in_use(
 ) -> Answer {
     let (record, process) = sandbox.engine.store.running(&sandbox.id)?;
     if !(3_000..=9_999).contains(&port) {
-        return Err(ApiError::bad(
-            "bad request: port out of range: must be between 3000 and 9999",
-        ));
+        return Err(ApiError::bad("bad request: port out of range: must be between 3000 and 9999"));
     }
     let connected = process.dial(record.host_port(port)).await;
     answer(json!({ "isInUse": connected.is_ok() }))

@@ -41,10 +41,7 @@ pub(super) async fn of_first_command(
 }
 
 async fn read(sandbox: &Sandbox, of: &CommandPath) -> Result<Value, ApiError> {
-    let op = Op::SessionLogs {
-        session: of.session.clone(),
-        command: of.command.clone(),
-    };
+    let op = Op::SessionLogs { session: of.session.clone(), command: of.command.clone() };
     sandbox.call(op).await
 }
 
@@ -88,9 +85,6 @@ async fn send_as_written(sandbox: Sandbox, of: CommandPath, mut socket: WebSocke
         }
     }
     // The other side may have closed first.
-    let end = CloseFrame {
-        code: close_code::NORMAL,
-        reason: "".into(),
-    };
+    let end = CloseFrame { code: close_code::NORMAL, reason: "".into() };
     let _ = socket.send(Message::Close(Some(end))).await;
 }

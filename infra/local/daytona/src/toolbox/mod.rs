@@ -32,10 +32,7 @@ pub(crate) fn router() -> Router<SharedEngine> {
         .route("/files/bulk-upload", post(transfer::bulk_upload))
         .layer(DefaultBodyLimit::max(FILE_BYTES_MAX + BODY_BYTES_MAX));
     let sessions = Router::new()
-        .route(
-            "/",
-            get(process::get_session).delete(process::delete_session),
-        )
+        .route("/", get(process::get_session).delete(process::delete_session))
         .route("/exec", post(process::run))
         .route("/logs", get(logs::of_first_command))
         .route("/command/{command}", get(process::get_command))
@@ -43,10 +40,7 @@ pub(crate) fn router() -> Router<SharedEngine> {
         .route("/command/{command}/input", post(process::input));
     Router::new()
         .route("/process/execute", post(process::execute))
-        .route(
-            "/process/session",
-            post(process::create_session).get(process::list_sessions),
-        )
+        .route("/process/session", post(process::create_session).get(process::list_sessions))
         .nest("/process/session/{session}", sessions)
         .route("/work-dir", get(inspect::work_dir))
         .route("/user-home-dir", get(inspect::work_dir))
@@ -68,12 +62,7 @@ async fn reword_rejections(request: Request, next: Next) -> Response {
     if !status.is_client_error() || !plain {
         return response;
     }
-    let text = axum::body::to_bytes(response.into_body(), BODY_BYTES_MAX)
-        .await
-        .unwrap_or_default();
-    ApiError::new(
-        status.as_u16(),
-        format!("bad request: {}", String::from_utf8_lossy(&text)),
-    )
-    .into_response()
+    let text = axum::body::to_bytes(response.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
+    ApiError::new(status.as_u16(), format!("bad request: {}", String::from_utf8_lossy(&text)))
+        .into_response()
 }

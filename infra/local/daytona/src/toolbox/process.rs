@@ -28,10 +28,8 @@ pub(super) async fn execute(sandbox: Sandbox, body: Bytes) -> Answer {
     let command = required_command(asked.command)?;
     let own = asked.envs.unwrap_or_default();
     check_variables(own.keys())?;
-    let timeout_ms = asked
-        .timeout
-        .filter(|seconds| *seconds > 0)
-        .map(|seconds| seconds.saturating_mul(1000));
+    let timeout_ms =
+        asked.timeout.filter(|seconds| *seconds > 0).map(|seconds| seconds.saturating_mul(1000));
     let op = Op::Execute {
         command,
         env: sandbox.environment(own),
@@ -56,9 +54,7 @@ struct CreateSession {
 }
 
 pub(super) async fn create_session(sandbox: Sandbox, body: Bytes) -> Answer {
-    let CreateSession {
-        session_id: session,
-    } = parse(&body)?;
+    let CreateSession { session_id: session } = parse(&body)?;
     let env = sandbox.environment(Environment::new());
     sandbox.call(Op::SessionCreate { session, env }).await?;
     Ok(StatusCode::CREATED.into_response())
@@ -97,17 +93,10 @@ struct RunInSession {
 pub(super) async fn run(sandbox: Sandbox, Path(path): Path<SessionPath>, body: Bytes) -> Answer {
     let asked: RunInSession = parse(&body)?;
     let wait = !asked.run_async.or(asked.r#async).unwrap_or(false);
-    let op = Op::SessionRun {
-        session: path.session,
-        command: required_command(asked.command)?,
-        wait,
-    };
+    let op =
+        Op::SessionRun { session: path.session, command: required_command(asked.command)?, wait };
     let value = sandbox.call(op).await?;
-    let status = if wait {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
-    };
+    let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(value)).into_response())
 }
 
@@ -119,10 +108,7 @@ pub(super) struct CommandPath {
 }
 
 pub(super) async fn get_command(sandbox: Sandbox, Path(path): Path<CommandPath>) -> Answer {
-    let op = Op::SessionCommand {
-        session: path.session,
-        command: path.command,
-    };
+    let op = Op::SessionCommand { session: path.session, command: path.command };
     sandbox.answer(op).await
 }
 
@@ -133,11 +119,7 @@ struct Input {
 
 pub(super) async fn input(sandbox: Sandbox, Path(path): Path<CommandPath>, body: Bytes) -> Answer {
     let Input { data } = parse(&body)?;
-    let op = Op::SessionInput {
-        session: path.session,
-        command: path.command,
-        data,
-    };
+    let op = Op::SessionInput { session: path.session, command: path.command, data };
     sandbox.call(op).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

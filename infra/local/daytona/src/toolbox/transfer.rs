@@ -23,24 +23,15 @@ async fn read(sandbox: &Sandbox, path: String) -> Result<Vec<u8>, ApiError> {
     let value = sandbox.call(Op::Read { path }).await?;
     let data: Base64Bytes =
         serde_json::from_value(value["data"].clone()).map_err(ApiError::internal)?;
-    data.bytes()
-        .ok_or_else(|| ApiError::internal("a file did not come through"))
+    data.bytes().ok_or_else(|| ApiError::internal("a file did not come through"))
 }
 
 async fn write(sandbox: &Sandbox, path: String, bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(ApiError::bad(format!(
-            "bad request: a file may have {FILE_BYTES_MAX} bytes"
-        )));
+        return Err(ApiError::bad(format!("bad request: a file may have {FILE_BYTES_MAX} bytes")));
     }
     let data = Base64Bytes::new(bytes);
-    sandbox
-        .call(Op::Write {
-            path,
-            data,
-            mode: None,
-        })
-        .await
+    sandbox.call(Op::Write { path, data, mode: None }).await
 }
 
 pub(super) async fn download(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
@@ -73,10 +64,7 @@ pub(super) async fn bulk_download(sandbox: Sandbox, body: Bytes) -> Answer {
                 "bad request: more than {FILE_BYTES_MAX} bytes asked for at once"
             )));
         }
-        let quoted = path
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace(['\r', '\n'], " ");
+        let quoted = path.replace('\\', "\\\\").replace('"', "\\\"").replace(['\r', '\n'], " ");
         let head = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{quoted}\"\r\n\
              Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
@@ -92,10 +80,7 @@ pub(super) async fn bulk_download(sandbox: Sandbox, body: Bytes) -> Answer {
 }
 
 fn error_part(error: &ApiError, path: &str) -> Vec<u8> {
-    error
-        .toolbox_body("DAYTONA_DAEMON", path, "POST")
-        .to_string()
-        .into_bytes()
+    error.toolbox_body("DAYTONA_DAEMON", path, "POST").to_string().into_bytes()
 }
 
 /// The bytes as they are, or a form with the field `file`.
@@ -127,9 +112,7 @@ pub(super) async fn upload(
 }
 
 fn broken(error: &impl std::fmt::Display) -> ApiError {
-    ApiError::bad(format!(
-        "bad request: the upload broke off or is too big: {error}"
-    ))
+    ApiError::bad(format!("bad request: the upload broke off or is too big: {error}"))
 }
 
 /// What a form of many files has led to so far.
@@ -156,8 +139,7 @@ impl BulkUpload {
             },
             Some((number, "file")) => {
                 let Some(path) = self.paths.get(number).cloned() else {
-                    self.errors
-                        .push(format!("files[{number}].file: missing path"));
+                    self.errors.push(format!("files[{number}].file: missing path"));
                     return Ok(());
                 };
                 let result = match field.bytes().await {
@@ -165,9 +147,9 @@ impl BulkUpload {
                     Err(error) => Err(broken(&error)),
                 };
                 match result {
-                    Ok(file) => self
-                        .written
-                        .push(json!({ "path": file["path"], "bytes": file["bytes"] })),
+                    Ok(file) => {
+                        self.written.push(json!({ "path": file["path"], "bytes": file["bytes"] }))
+                    }
                     Err(error) if error.message.contains("Is the Sandbox started?") => {
                         return Err(error);
                     }
@@ -193,9 +175,7 @@ pub(super) async fn bulk_upload(sandbox: Sandbox, mut form: Multipart) -> Answer
             }
         }
     }
-    let BulkUpload {
-        written, errors, ..
-    } = upload;
+    let BulkUpload { written, errors, .. } = upload;
     if errors.is_empty() && written.is_empty() {
         return Err(ApiError::bad("bad request: no files in the form"));
     }

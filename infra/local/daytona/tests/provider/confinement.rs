@@ -13,10 +13,7 @@ async fn worlds(name: &str) -> Vec<World> {
     if confined.provider.confinement() == &Confinement::Bubblewrap {
         return vec![confined, unconfined];
     }
-    eprintln!(
-        "SKIPPED the confined half: {:?}",
-        confined.provider.confinement()
-    );
+    eprintln!("SKIPPED the confined half: {:?}", confined.provider.confinement());
     confined.end().await;
     vec![unconfined]
 }
@@ -27,9 +24,7 @@ const DAEMON: &str =
 /// Gone, or dead and not yet collected by the machine's first process.
 fn ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ")
-        .next()
-        .is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
+    stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('Z'))
 }
 
 #[tokio::test]
@@ -38,10 +33,7 @@ async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
         let id = world.sandbox("daemon").await;
         let before = world.provider.sandboxes()[0].pids.len();
         world.exec(&id, DAEMON).await;
-        wait_for("the daemon", async || {
-            world.provider.sandboxes()[0].pids.len() > before
-        })
-        .await;
+        wait_for("the daemon", async || world.provider.sandboxes()[0].pids.len() > before).await;
         let pids = world.provider.sandboxes()[0].pids.clone();
         assert_eq!(world.exec(&id, "true").await["exitCode"], 0);
         world.act(&id, "stop?force=true").await;
@@ -50,10 +42,7 @@ async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
         for pid in pids {
             wait_for("the end of each process", async || ended(pid)).await;
         }
-        assert!(
-            world.provider.sandboxes()[0].dir.exists(),
-            "the directory stays"
-        );
+        assert!(world.provider.sandboxes()[0].dir.exists(), "the directory stays");
         world.end().await;
     }
 }
@@ -68,10 +57,7 @@ async fn what_whoever_starts_it_has_open_is_closed_in_a_sandbox() {
         let id = world.sandbox("descriptors").await;
         let told = world.exec(&id, "ls -l /proc/self/fd").await;
         let told = told["result"].as_str().unwrap();
-        assert!(
-            told.contains("-> ") && !told.contains("held-open"),
-            "{told}"
-        );
+        assert!(told.contains("-> ") && !told.contains("held-open"), "{told}");
         world.end().await;
     }
 }
@@ -87,17 +73,12 @@ async fn a_confined_sandbox_writes_in_its_own_folder_only() {
             "touch {outside}/x 2>/dev/null; for f in /etc/x /usr/x /x; do touch $f 2>/dev/null && echo $f; done; touch mine /tmp/mine && echo ok"
         );
         assert_eq!(world.exec(&id, &tried).await["result"], "ok\n");
-        assert!(
-            !world.folder.join("x").exists(),
-            "what is not mounted is not reached"
-        );
+        assert!(!world.folder.join("x").exists(), "what is not mounted is not reached");
         assert!(world.provider.sandboxes()[0].dir.join("mine").exists());
         let other = world.sandbox("other").await;
         let neighbour = world.provider.sandboxes()[0].dir.display().to_string();
         assert_eq!(
-            world
-                .exec(&other, &format!("ls {neighbour} 2>/dev/null; true"))
-                .await["result"],
+            world.exec(&other, &format!("ls {neighbour} 2>/dev/null; true")).await["result"],
             ""
         );
         let count = world.exec(&other, "ls -d /proc/[0-9]* | wc -l").await["result"]
@@ -105,10 +86,7 @@ async fn a_confined_sandbox_writes_in_its_own_folder_only() {
             .unwrap()
             .trim()
             .to_owned();
-        assert!(
-            count.parse::<u32>().unwrap() < 10,
-            "its own process space: {count}"
-        );
+        assert!(count.parse::<u32>().unwrap() < 10, "its own process space: {count}");
     }
     world.end().await;
     for rest in worlds {

@@ -19,26 +19,16 @@ struct Program {
 impl Program {
     fn start(folder: &Path, confined: bool) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bobbin-daytona"));
-        command
-            .args(["--key", "k", "--transition-ms", "20", "--state-dir"])
-            .arg(folder);
+        command.args(["--key", "k", "--transition-ms", "20", "--state-dir"]).arg(folder);
         if !confined {
             command.arg("--unconfined");
         }
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let api = lines
             .find_map(|line| Some(line.unwrap().strip_prefix("DAYTONA_API_URL=")?.to_owned()))
             .unwrap();
-        Program {
-            child,
-            api,
-            _output: lines,
-        }
+        Program { child, api, _output: lines }
     }
 
     async fn call(&self, method: Method, path: &str, body: Value) -> Value {
@@ -52,11 +42,8 @@ impl Program {
     }
 
     fn signal(&mut self, signal: Signal) {
-        kill_process(
-            Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap(),
-            signal,
-        )
-        .unwrap();
+        kill_process(Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap(), signal)
+            .unwrap();
         self.child.wait().unwrap();
     }
 }
@@ -72,10 +59,7 @@ impl Drop for Program {
 
 /// Processes that carry the variable of this state folder.
 fn processes_of(folder: &Path) -> Vec<String> {
-    let variable = format!(
-        "BOBBIN_STATE_DIR={}\0",
-        folder.canonicalize().unwrap().display()
-    );
+    let variable = format!("BOBBIN_STATE_DIR={}\0", folder.canonicalize().unwrap().display());
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let environ = |path: &Path| std::fs::read(path.join("environ")).unwrap_or_default();
     entries
@@ -91,9 +75,7 @@ fn processes_of(folder: &Path) -> Vec<String> {
 async fn leaves_nothing(signal: Signal, confined: bool) {
     let folder = fresh_folder("crash");
     let mut program = Program::start(&folder, confined);
-    let created = program
-        .call(Method::POST, "/sandbox", json!({ "name": "crash" }))
-        .await;
+    let created = program.call(Method::POST, "/sandbox", json!({ "name": "crash" })).await;
     let toolbox = format!(
         "{}/{}",
         created["toolboxProxyUrl"].as_str().unwrap(),
@@ -110,9 +92,7 @@ async fn leaves_nothing(signal: Signal, confined: bool) {
         .unwrap();
     assert_eq!(ran.status(), 200);
     wait_for("the server", async || {
-        processes_of(&folder)
-            .iter()
-            .any(|command| command.starts_with("sh -c"))
+        processes_of(&folder).iter().any(|command| command.starts_with("sh -c"))
     })
     .await;
 

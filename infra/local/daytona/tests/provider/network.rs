@@ -62,13 +62,7 @@ async fn a_sandbox_reaches_the_named_ports_of_this_machine_and_no_other_by_no_wa
     let told = world.exec(&id, "echo $HTTPS_PROXY").await;
     let proxy = told["result"].as_str().unwrap().trim();
     let proxy: u16 = proxy.rsplit(':').next().unwrap().parse().unwrap();
-    for host in [
-        "127.0.0.1",
-        "localhost",
-        "0.0.0.0",
-        "[::ffff:127.0.0.1]",
-        "169.254.169.254",
-    ] {
+    for host in ["127.0.0.1", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]", "169.254.169.254"] {
         for ask in [
             format!(
                 "CONNECT {host}:{other} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
@@ -99,15 +93,11 @@ async fn sandboxes_listen_on_the_same_port_and_each_is_reached_by_its_own_previe
         );
         world.exec(&id, &serve).await;
         let in_use = format!("/toolbox/{id}/port/3000/in-use");
-        wait_for("the server", async || {
-            world.get(&in_use).await.1 == json!({ "isInUse": true })
-        })
-        .await;
+        wait_for("the server", async || world.get(&in_use).await.1 == json!({ "isInUse": true }))
+            .await;
         let ports = world.get(&format!("/toolbox/{id}/port")).await.1;
         assert_eq!(ports, json!({ "ports": [3000] }));
-        let (_, link) = world
-            .get(&format!("/api/sandbox/{id}/ports/3000/preview-url"))
-            .await;
+        let (_, link) = world.get(&format!("/api/sandbox/{id}/ports/3000/preview-url")).await;
         let shown = reqwest::Client::new()
             .get(link["url"].as_str().unwrap())
             .header("x-daytona-preview-token", link["token"].as_str().unwrap());
@@ -127,10 +117,7 @@ async fn a_sandbox_cannot_lead_the_provider_to_what_is_anothers() {
     let serve = "mkdir site && echo private > site/index.html && (setsid python3 -m http.server 3000 --bind 127.0.0.1 --directory site >/dev/null 2>&1 </dev/null &)";
     world.exec(&other, serve).await;
     let in_use = format!("/toolbox/{other}/port/3000/in-use");
-    wait_for("the server", async || {
-        world.get(&in_use).await.1 == json!({ "isInUse": true })
-    })
-    .await;
+    wait_for("the server", async || world.get(&in_use).await.1 == json!({ "isInUse": true })).await;
     let sandboxes = world.provider.sandboxes();
     let theirs = sandboxes.iter().find(|it| it.id == other).unwrap();
     let theirs = theirs.dir.parent().unwrap().join("network");
@@ -139,9 +126,7 @@ async fn a_sandbox_cannot_lead_the_provider_to_what_is_anothers() {
         theirs.display()
     );
     assert_eq!(world.exec(&one, &plant).await["result"], "");
-    let (_, link) = world
-        .get(&format!("/api/sandbox/{one}/ports/3000/preview-url"))
-        .await;
+    let (_, link) = world.get(&format!("/api/sandbox/{one}/ports/3000/preview-url")).await;
     let shown = reqwest::Client::new()
         .get(link["url"].as_str().unwrap())
         .header("x-daytona-preview-token", link["token"].as_str().unwrap());
@@ -157,9 +142,7 @@ fn host(heard: &Heard) -> Router {
     async fn note(State(heard): State<Heard>, request: Request) -> &'static str {
         let header = |name: &str| {
             let value = request.headers().get(name);
-            value
-                .map_or("-", |value| value.to_str().unwrap())
-                .to_owned()
+            value.map_or("-", |value| value.to_str().unwrap()).to_owned()
         };
         let line = format!("{} {}", header("host"), header("authorization"));
         heard.lock().unwrap().push(line);
@@ -199,9 +182,7 @@ if '{host}': ask.add_header('Host', '{host}')
 try: print(urllib.request.urlopen(ask, timeout=20).read().decode())
 except urllib.error.HTTPError as error: print(error.code, error.read().decode())"
         );
-        let told = world
-            .exec(&id, &format!("/usr/bin/python3 -c \"{script}\""))
-            .await;
+        let told = world.exec(&id, &format!("/usr/bin/python3 -c \"{script}\"")).await;
         let last = std::mem::take(&mut *heard.lock().unwrap());
         (told["result"].as_str().unwrap().trim().to_owned(), last)
     };
@@ -211,18 +192,12 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
         ask("https://models.example/v1", "").await,
         was("heard", "models.example Bearer sk-one".to_owned())
     );
-    assert_eq!(
-        ask(&near, "").await,
-        was("heard", format!("127.0.0.1:{port} Bearer sk-one"))
-    );
+    assert_eq!(ask(&near, "").await, was("heard", format!("127.0.0.1:{port} Bearer sk-one")));
     // In clear nothing goes there at all.
     let (told, at_hosts) = ask("http://models.example/v1", "").await;
     assert_eq!(
         (told.as_str(), at_hosts.len()),
-        (
-            "403 Keys are sent to this host, so it is spoken to by https alone.",
-            0
-        )
+        ("403 Keys are sent to this host, so it is spoken to by https alone.", 0)
     );
     // Another host gets what stands for it, and a request cannot be led to one by a name inside.
     assert_eq!(

@@ -42,32 +42,23 @@ impl Inside {
                 .map(|(name, value)| (name.to_string(), json!(value.to_str().unwrap())));
             axum::Json(Value::Object(seen.collect()))
         };
-        let router = Router::new()
-            .route("/headers", get(headers))
-            .route("/events", get(events))
-            .route(
+        let router =
+            Router::new().route("/headers", get(headers)).route("/events", get(events)).route(
                 "/count",
                 post(
                     move || async move { (counted.fetch_add(1, Ordering::SeqCst) + 1).to_string() },
                 ),
             );
         let port = world.provider.sandboxes()[0].port;
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port))
-            .await
-            .unwrap();
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Inside { posts, task }
     }
 }
 
 async fn link(world: &World, id: &str) -> (String, String) {
-    let (_, link) = world
-        .get(&format!("/api/sandbox/{id}/ports/4096/preview-url"))
-        .await;
-    (
-        link["url"].as_str().unwrap().to_owned(),
-        link["token"].as_str().unwrap().to_owned(),
-    )
+    let (_, link) = world.get(&format!("/api/sandbox/{id}/ports/4096/preview-url")).await;
+    (link["url"].as_str().unwrap().to_owned(), link["token"].as_str().unwrap().to_owned())
 }
 
 /// Asks for something with the token.
@@ -83,10 +74,7 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
     let (url, token) = link(&world, &id).await;
     let closed = open(&world, &format!("{url}/x"), &token).await;
     assert_eq!(closed.status(), 502);
-    assert!(
-        closed.bytes().await.unwrap().is_empty(),
-        "nothing listens: an empty body"
-    );
+    assert!(closed.bytes().await.unwrap().is_empty(), "nothing listens: an empty body");
 
     let inside = Inside::start(&world).await;
     let seen = world
@@ -100,37 +88,24 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
     assert!(seen["host"].as_str().unwrap().starts_with("localhost:"));
     assert!(url.ends_with(seen["x-forwarded-host"].as_str().unwrap()));
 
-    for wrong in [
-        world.http.get(&url),
-        world.http.get(&url).header(TOKEN, "wrong"),
-    ] {
+    for wrong in [world.http.get(&url), world.http.get(&url).header(TOKEN, "wrong")] {
         let answer = wrong.send().await.unwrap();
         assert_eq!(answer.status(), 307);
         assert!(answer.headers().contains_key("location"));
     }
-    let key = world
-        .http
-        .get(format!("{url}/headers"))
-        .bearer_auth(world.provider.api_key());
+    let key = world.http.get(format!("{url}/headers")).bearer_auth(world.provider.api_key());
     let seen: Value = key.send().await.unwrap().json().await.unwrap();
     assert!(seen.get("authorization").is_none(), "the key is taken off");
 
     let signed = world
-        .get(&format!(
-            "/api/sandbox/{id}/ports/4096/signed-preview-url?expiresInSeconds=60"
-        ))
+        .get(&format!("/api/sandbox/{id}/ports/4096/signed-preview-url?expiresInSeconds=60"))
         .await
         .1;
     let signed = signed["url"].as_str().unwrap().replace("/?", "/headers?");
     let first = world.http.get(&signed).send().await.unwrap();
     assert_eq!(first.status(), 200);
-    let cookie = first.headers()["set-cookie"]
-        .to_str()
-        .unwrap()
-        .split(';')
-        .next()
-        .unwrap()
-        .to_owned();
+    let cookie =
+        first.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     assert!(cookie.contains(&id) && cookie.contains("4096"), "{cookie}");
     let second = world
         .http
@@ -143,11 +118,7 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
     let seen: Value = second.json().await.unwrap();
     assert_eq!(seen["cookie"], "own=1", "no token goes on inside");
     world.advance(2).await;
-    assert_eq!(
-        world.http.get(&signed).send().await.unwrap().status(),
-        307,
-        "a signed link ends"
-    );
+    assert_eq!(world.http.get(&signed).send().await.unwrap().status(), 307, "a signed link ends");
     inside.task.abort();
     world.end().await;
 }
@@ -161,16 +132,8 @@ async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
     world.reach(&id, "stopped").await;
     let answer = open(&world, &url, &old).await;
     assert_eq!(answer.status(), 400);
-    assert!(
-        answer
-            .text()
-            .await
-            .unwrap()
-            .contains("Is the Sandbox started?")
-    );
-    world
-        .arm(json!({ "fault": "stale_preview", "ms": 200 }))
-        .await;
+    assert!(answer.text().await.unwrap().contains("Is the Sandbox started?"));
+    world.arm(json!({ "fault": "stale_preview", "ms": 200 })).await;
     world.act(&id, "start").await;
     world.reach(&id, "started").await;
     let (url, new) = link(&world, &id).await;
@@ -239,9 +202,7 @@ async fn armed_preview_faults_happen_once() {
     assert_eq!(inside.posts.load(Ordering::SeqCst), 3);
     assert_eq!(count().await, "4");
 
-    world
-        .arm(json!({ "fault": "cut_stream", "after_bytes": 30 }))
-        .await;
+    world.arm(json!({ "fault": "cut_stream", "after_bytes": 30 })).await;
     let stream = open(&world, &format!("{url}/events"), &token).await;
     let pieces: Vec<_> = stream.bytes_stream().collect().await;
     assert!(pieces.last().unwrap().is_err(), "the stream breaks off");
@@ -251,13 +212,7 @@ async fn armed_preview_faults_happen_once() {
     world.arm(json!({ "fault": "runner_info" })).await;
     let stale = open(&world, &url, &token).await;
     assert_eq!(stale.status(), 400);
-    assert!(
-        stale
-            .text()
-            .await
-            .unwrap()
-            .contains("failed to get runner info")
-    );
+    assert!(stale.text().await.unwrap().contains("failed to get runner info"));
     inside.task.abort();
     world.end().await;
 }

@@ -15,10 +15,7 @@ use serde_json::{Value, json};
 
 use crate::world::{KEY, World, wait_for};
 
-const DEV: Stack<'static> = Stack {
-    name: "dev",
-    id: "this-one",
-};
+const DEV: Stack<'static> = Stack { name: "dev", id: "this-one" };
 
 pub(crate) fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
     let settings = DaytonaSettings {
@@ -41,10 +38,7 @@ pub(crate) async fn begin(
     snapshot: Option<&SnapshotName>,
 ) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
-    let spec = SandboxSpec {
-        secrets: &secrets,
-        snapshot,
-    };
+    let spec = SandboxSpec { secrets: &secrets, snapshot };
     client.ensure(&key(), generation, spec).await
 }
 
@@ -67,10 +61,7 @@ async fn walk(given: Value) -> Value {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
     let python = tools::python("daytona-sdk-python", &sdk.join("requirements.txt")).unwrap();
     let mut script = tools::script(python.join("python"));
-    script
-        .arg("-B")
-        .arg(sdk.join("snapshots.py"))
-        .env("DAYTONA_USE_DEPRECATED_POLLING", "true");
+    script.arg("-B").arg(sdk.join("snapshots.py")).env("DAYTONA_USE_DEPRECATED_POLLING", "true");
     tools::found(&mut script, &given).await
 }
 
@@ -88,12 +79,7 @@ async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round(
         client.caps().life_ms_max,
         "the provider ends it by itself"
     );
-    world
-        .exec(
-            &source.id,
-            "mkdir -p project && printf ours >project/kept.txt",
-        )
-        .await;
+    world.exec(&source.id, "mkdir -p project && printf ours >project/kept.txt").await;
     assert_eq!(client.snapshot(&theirs).await, Ok(SnapshotState::Underway));
     ready(&client, &theirs).await;
 
@@ -106,10 +92,7 @@ async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round(
     .await;
     assert_eq!(found["back"], "started");
     assert_eq!(found["ours"], "active");
-    assert_eq!(
-        found["listed"],
-        json!([theirs.to_string(), ours.to_string()])
-    );
+    assert_eq!(found["listed"], json!([theirs.to_string(), ours.to_string()]));
     assert_eq!(found["file"], "ours");
     let none = found["none"].as_str().unwrap();
     assert!(none.contains("Snapshot nobody-made-it not found"), "{none}");
@@ -121,10 +104,7 @@ async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round(
     let second = SnapshotName::new(DEV, &key(), 2, 0);
     running(&client, second.sandbox()).await;
     let id = client.find(second.sandbox()).await.unwrap().id;
-    assert_eq!(
-        world.exec(&id, "cat project/kept.txt").await["result"],
-        "ours"
-    );
+    assert_eq!(world.exec(&id, "cat project/kept.txt").await["result"], "ours");
     world.end().await;
 }
 
@@ -134,10 +114,7 @@ async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
     let client = client(&world, DEV.id);
     let name = SnapshotName::new(DEV, &key(), 1, 1_000);
     let none = client.snapshot(&name).await.expect_err("no such sandbox");
-    assert_eq!(
-        (none.kind, &none.failure),
-        (ErrorKind::NotFound, &Failure::SandboxGone)
-    );
+    assert_eq!((none.kind, &none.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     begin(&client, 1, None).await.unwrap();
     running(&client, name.sandbox()).await;
 
@@ -165,10 +142,7 @@ async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
     ready(&client, &second).await;
 
     // A namesake stack in the same organisation sees neither.
-    assert_eq!(
-        self::client(&world, "another").snapshots().await,
-        Ok(Vec::new())
-    );
+    assert_eq!(self::client(&world, "another").snapshots().await, Ok(Vec::new()));
     assert_eq!(client.snapshots().await.unwrap().len(), 2);
     for _ in 0..2 {
         client.delete_snapshot(&name).await.unwrap();
@@ -193,9 +167,7 @@ async fn what_a_snapshot_needs_first_is_said() {
     let refused = client.snapshot(&name).await.expect_err("it is archived");
     assert_eq!(refused.kind, ErrorKind::WrongState);
     assert!(
-        refused
-            .seen
-            .starts_with("the sandbox is archived: start it, then make the snapshot"),
+        refused.seen.starts_with("the sandbox is archived: start it, then make the snapshot"),
         "{refused}"
     );
 
@@ -209,19 +181,12 @@ async fn what_a_snapshot_needs_first_is_said() {
     assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Asleep));
     let waits = begin(&client, 2, Some(&name)).await.expect_err("it sleeps");
     assert!(matches!(waits, Failure::Wait { .. }), "{waits:?}");
-    wait_for("the sandbox", async || {
-        begin(&client, 2, Some(&name)).await.is_ok()
-    })
-    .await;
+    wait_for("the sandbox", async || begin(&client, 2, Some(&name)).await.is_ok()).await;
 
     client.delete_snapshot(&name).await.unwrap();
-    wait_for("the end of it", async || {
-        world.get(&format!("/api/snapshots/{name}")).await.0 == 404
-    })
-    .await;
-    let gone = begin(&client, 3, Some(&name))
-        .await
-        .expect_err("it is gone");
+    wait_for("the end of it", async || world.get(&format!("/api/snapshots/{name}")).await.0 == 404)
+        .await;
+    let gone = begin(&client, 3, Some(&name)).await.expect_err("it is gone");
     assert_eq!(
         gone,
         Failure::TurnFailed {
@@ -231,9 +196,6 @@ async fn what_a_snapshot_needs_first_is_said() {
     let full = json!({ "fault": "answer", "operation": "snapshot", "status": 429 });
     world.arm(full).await;
     let limited = client.snapshot(&name).await.expect_err("limited");
-    assert!(
-        matches!(limited.failure, Failure::Wait { .. }),
-        "{limited:?}"
-    );
+    assert!(matches!(limited.failure, Failure::Wait { .. }), "{limited:?}");
     world.end().await;
 }

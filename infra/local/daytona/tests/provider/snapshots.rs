@@ -13,15 +13,10 @@ async fn snapshots_and_secrets_are_kept_and_secret_values_are_not() {
     let api = Specification::read("daytona-api.json");
     let body = json!({ "name": "prepared", "buildInfo": { "dockerfileContent": "FROM x\nENTRYPOINT [\"true\"]\n" } });
     let (status, snapshot) = world.post("/api/snapshots", body).await;
-    assert_eq!(
-        (status.as_u16(), &snapshot["state"]),
-        (200, &json!("building"))
-    );
+    assert_eq!((status.as_u16(), &snapshot["state"]), (200, &json!("building")));
     api.check("SnapshotDto", &snapshot);
-    wait_for("active", async || {
-        world.get("/api/snapshots/prepared").await.1["state"] == "active"
-    })
-    .await;
+    wait_for("active", async || world.get("/api/snapshots/prepared").await.1["state"] == "active")
+        .await;
     let (_, list) = world.get("/api/snapshots?page=1&limit=10").await;
     api.check("PaginatedSnapshots", &list);
     assert_eq!(list["total"], 2);
@@ -31,18 +26,13 @@ async fn snapshots_and_secrets_are_kept_and_secret_values_are_not() {
     let (status, secret) = world.post("/api/secret", body).await;
     assert_eq!(status, 201);
     api.check("Secret", &secret);
-    api.check(
-        "ListSecretsResponse",
-        &world.get("/api/secret/paginated").await.1,
-    );
+    api.check("ListSecretsResponse", &world.get("/api/secret/paginated").await.1);
     let body = json!({ "name": "with", "snapshot": "prepared", "secrets": [{ "ANTHROPIC_API_KEY": "anthropic" }] });
     let id = world.create(body).await;
     let seen = world.exec(&id, "printf %s $ANTHROPIC_API_KEY").await;
     assert_eq!(seen["result"], secret["placeholder"]);
-    let logs = world.request(
-        Method::GET,
-        &format!("/toolbox/{id}/process/session/entrypoint/logs"),
-    );
+    let logs =
+        world.request(Method::GET, &format!("/toolbox/{id}/process/session/entrypoint/logs"));
     assert_eq!(world.send(logs).await.0, 200);
     let kept = std::fs::read_to_string(world.folder.join("shelf.json")).unwrap();
     assert!(!kept.contains("sk-very-secret"));
@@ -57,21 +47,14 @@ async fn snapshots_and_secrets_are_kept_and_secret_values_are_not() {
 }
 
 async fn removed(world: &World, name: &str) {
-    wait_for("404", async || {
-        world.get(&format!("/api/snapshots/{name}")).await.0 == 404
-    })
-    .await;
+    wait_for("404", async || world.get(&format!("/api/snapshots/{name}")).await.0 == 404).await;
 }
 
 /// Asks for a snapshot of a sandbox and waits until the sandbox is what it was before; whether there is one now.
 async fn keep(world: &World, sandbox: &str, name: &str, back: &str) -> bool {
     let path = format!("/api/sandbox/{sandbox}/snapshot");
     let (status, answer) = world.post(&path, json!({ "name": name })).await;
-    assert_eq!(
-        (status.as_u16(), &answer["state"]),
-        (200, &json!("snapshotting")),
-        "{answer}"
-    );
+    assert_eq!((status.as_u16(), &answer["state"]), (200, &json!("snapshotting")), "{answer}");
     Specification::read("daytona-api.json").check("Sandbox", &answer);
     world.reach(sandbox, back).await;
     world.get(&format!("/api/snapshots/{name}")).await.0 == 200
@@ -92,33 +75,24 @@ async fn a_sandbox_made_from_a_snapshot_of_another_has_its_files_and_goes_its_ow
         (&json!("active"), &json!(source), &json!(false))
     );
     assert!(kept["size"].as_f64().is_some_and(|gib| gib > 0.0), "{kept}");
-    let (_, of_it) = world
-        .get(&format!("/api/snapshots?sourceSandboxId={source}"))
-        .await;
+    let (_, of_it) = world.get(&format!("/api/snapshots?sourceSandboxId={source}")).await;
     Specification::read("daytona-api.json").check("PaginatedSnapshots", &of_it);
     assert_eq!(of_it["total"], 1);
 
     // What ran goes on, and changes nothing of what was kept.
     let ticks = "wc -l <ticks";
     let before = world.exec(&source, ticks).await["result"].clone();
-    wait_for("another tick", async || {
-        world.exec(&source, ticks).await["result"] != before
-    })
-    .await;
+    wait_for("another tick", async || world.exec(&source, ticks).await["result"] != before).await;
     world.exec(&source, "printf two >project/a.txt").await;
     assert_eq!(world.delete(&format!("/api/sandbox/{source}")).await, 200);
     world.gone(&source).await;
 
-    let copy = world
-        .create(json!({ "name": "copy", "snapshot": "mine" }))
-        .await;
+    let copy = world.create(json!({ "name": "copy", "snapshot": "mine" })).await;
     let seen = "cd project && cat a.txt && readlink link && ./tool 2>/dev/null; stat -c %a tool; ls; ps -e | grep -c sleep";
     let seen = world.exec(&copy, seen).await;
     assert_eq!(seen["result"], "onea.txt\n755\na.txt\nlink\ntool\n0\n");
     world.exec(&copy, "printf three >project/a.txt").await;
-    let third = world
-        .create(json!({ "name": "third", "snapshot": "mine" }))
-        .await;
+    let third = world.create(json!({ "name": "third", "snapshot": "mine" })).await;
     let seen = world.exec(&third, "cat project/a.txt").await;
     assert_eq!(seen["result"], "one", "each has a copy of its own");
 
@@ -126,19 +100,10 @@ async fn a_sandbox_made_from_a_snapshot_of_another_has_its_files_and_goes_its_ow
     removed(&world, "mine").await;
     let seen = world.exec(&copy, "cat project/a.txt").await;
     assert_eq!(seen["result"], "three", "the sandbox outlives it");
-    let (status, refused) = world
-        .post(
-            "/api/sandbox",
-            json!({ "name": "late", "snapshot": "mine" }),
-        )
-        .await;
+    let (status, refused) =
+        world.post("/api/sandbox", json!({ "name": "late", "snapshot": "mine" })).await;
     assert_eq!(status, 400, "{refused}");
-    assert!(
-        refused["message"]
-            .as_str()
-            .unwrap()
-            .starts_with("Snapshot mine not found")
-    );
+    assert!(refused["message"].as_str().unwrap().starts_with("Snapshot mine not found"));
     world.end().await;
 }
 
@@ -146,24 +111,16 @@ async fn a_sandbox_made_from_a_snapshot_of_another_has_its_files_and_goes_its_ow
 async fn a_snapshot_is_made_of_what_is_started_or_stopped_and_nothing_else_happens_meanwhile() {
     let world = World::start("kept-states").await;
     let id = world.sandbox("one").await;
-    world
-        .arm(json!({ "fault": "hold_state", "state": "snapshotting", "ms": 1_500 }))
-        .await;
+    world.arm(json!({ "fault": "hold_state", "state": "snapshotting", "ms": 1_500 })).await;
     let path = format!("/api/sandbox/{id}/snapshot");
     let (status, _) = world.post(&path, json!({ "name": "first" })).await;
     assert_eq!(status, 200);
     for verb in ["start", "stop", "archive"] {
-        let (status, _) = world
-            .post(&format!("/api/sandbox/{id}/{verb}"), json!({}))
-            .await;
+        let (status, _) = world.post(&format!("/api/sandbox/{id}/{verb}"), json!({})).await;
         assert_eq!(status, 409, "{verb}");
     }
     assert_eq!(world.delete(&format!("/api/sandbox/{id}")).await, 409);
-    assert_eq!(
-        world.get("/api/snapshots/first").await.0,
-        404,
-        "not before it is done"
-    );
+    assert_eq!(world.get("/api/snapshots/first").await.0, 404, "not before it is done");
     world.reach(&id, "started").await;
     assert_eq!(world.get("/api/snapshots/first").await.0, 200);
 
@@ -175,18 +132,11 @@ async fn a_snapshot_is_made_of_what_is_started_or_stopped_and_nothing_else_happe
     let (status, refused) = world.post(&path, json!({ "name": "third" })).await;
     assert_eq!(
         (status.as_u16(), &refused["message"]),
-        (
-            400,
-            &json!("Sandbox must be in started or stopped state to create a snapshot")
-        )
+        (400, &json!("Sandbox must be in started or stopped state to create a snapshot"))
     );
-    let (status, _) = world
-        .post("/api/sandbox/none/snapshot", json!({ "name": "x" }))
-        .await;
+    let (status, _) = world.post("/api/sandbox/none/snapshot", json!({ "name": "x" })).await;
     assert_eq!(status, 404);
-    let (status, _) = world
-        .post(&path, json!({ "name": "x", "includeMemory": true }))
-        .await;
+    let (status, _) = world.post(&path, json!({ "name": "x", "includeMemory": true })).await;
     assert_eq!(status, 400);
     world.end().await;
 }
@@ -197,10 +147,7 @@ async fn a_snapshot_that_comes_to_nothing_is_told_nowhere() {
     let id = world.sandbox("one").await;
     world.arm(json!({ "fault": "lose_snapshot" })).await;
     assert!(!keep(&world, &id, "lost", "started").await);
-    assert!(
-        keep(&world, &id, "lost", "started").await,
-        "a repeat makes it"
-    );
+    assert!(keep(&world, &id, "lost", "started").await, "a repeat makes it");
     let first = world.get("/api/snapshots/lost").await.1;
     // A taken name is not refused; the snapshot that has it stays what it was.
     assert!(keep(&world, &id, "lost", "started").await);
@@ -230,13 +177,8 @@ async fn snapshots_outlive_the_provider_and_half_of_one_does_not() {
     let world = World::with(settings(&folder)).await;
     world.reach(&id, "stopped").await;
     assert_eq!(world.get("/api/snapshots/half").await.0, 404);
-    assert_eq!(
-        std::fs::read_dir(folder.join("snapshots")).unwrap().count(),
-        1
-    );
-    let copy = world
-        .create(json!({ "name": "copy", "snapshot": "mine" }))
-        .await;
+    assert_eq!(std::fs::read_dir(folder.join("snapshots")).unwrap().count(), 1);
+    let copy = world.create(json!({ "name": "copy", "snapshot": "mine" })).await;
     assert_eq!(world.exec(&copy, "cat a.txt").await["result"], "kept");
     world.end().await;
 }
@@ -249,22 +191,14 @@ async fn a_snapshot_that_nobody_uses_falls_asleep_and_is_woken() {
     world.advance(13 * 24 * 60).await;
     assert_eq!(world.get("/api/snapshots/mine").await.1["state"], "active");
     world.advance(24 * 60).await;
-    assert_eq!(
-        world.get("/api/snapshots/mine").await.1["state"],
-        "inactive"
-    );
+    assert_eq!(world.get("/api/snapshots/mine").await.1["state"], "inactive");
     let body = json!({ "name": "copy", "snapshot": "mine" });
     let (status, refused) = world.post("/api/sandbox", body.clone()).await;
-    assert_eq!(
-        (status.as_u16(), &refused["message"]),
-        (400, &json!("Snapshot mine is inactive"))
-    );
+    assert_eq!((status.as_u16(), &refused["message"]), (400, &json!("Snapshot mine is inactive")));
     let (status, _) = world.post("/api/snapshots/mine/activate", json!({})).await;
     assert_eq!(status, 200);
-    wait_for("active", async || {
-        world.get("/api/snapshots/mine").await.1["state"] == "active"
-    })
-    .await;
+    wait_for("active", async || world.get("/api/snapshots/mine").await.1["state"] == "active")
+        .await;
     world.create(body).await;
     world.end().await;
 }
@@ -273,9 +207,7 @@ async fn a_snapshot_that_nobody_uses_falls_asleep_and_is_woken() {
 async fn there_are_as_many_snapshots_as_the_organisation_may_have() {
     let world = World::start("kept-quota").await;
     let id = world.sandbox("one").await;
-    let (_, usage) = world
-        .get(&format!("/api/organizations/{ORGANIZATION}/usage"))
-        .await;
+    let (_, usage) = world.get(&format!("/api/organizations/{ORGANIZATION}/usage")).await;
     let room = usage["totalSnapshotQuota"].as_u64().unwrap()
         - usage["currentSnapshotUsage"].as_u64().unwrap();
     for number in 0..room {
@@ -283,22 +215,13 @@ async fn there_are_as_many_snapshots_as_the_organisation_may_have() {
         assert_eq!(world.post("/api/snapshots", body).await.0, 200);
     }
     for (path, body) in [
-        (
-            format!("/api/sandbox/{id}/snapshot"),
-            json!({ "name": "more" }),
-        ),
-        (
-            "/api/snapshots".to_owned(),
-            json!({ "name": "more", "imageName": "a:1" }),
-        ),
+        (format!("/api/sandbox/{id}/snapshot"), json!({ "name": "more" })),
+        ("/api/snapshots".to_owned(), json!({ "name": "more", "imageName": "a:1" })),
     ] {
         let (status, refused) = world.post(&path, body).await;
         assert_eq!(status, 400);
         let words = refused["message"].as_str().unwrap();
-        assert!(
-            words.starts_with("Snapshot quota exceeded. Maximum allowed:"),
-            "{words}"
-        );
+        assert!(words.starts_with("Snapshot quota exceeded. Maximum allowed:"), "{words}");
     }
     world.end().await;
 }

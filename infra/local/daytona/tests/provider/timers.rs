@@ -36,12 +36,8 @@ async fn where_memory_is_short_the_longest_unused_is_stopped_and_says_why() {
     let mut short = settings(&fresh_folder("memory"));
     short.run.memory_left_mb = u64::MAX;
     let world = World::with(short).await;
-    let old = world
-        .create(json!({ "name": "old", "autoStopInterval": 0 }))
-        .await;
-    let new = world
-        .create(json!({ "name": "new", "autoStopInterval": 0 }))
-        .await;
+    let old = world.create(json!({ "name": "old", "autoStopInterval": 0 })).await;
+    let new = world.create(json!({ "name": "new", "autoStopInterval": 0 })).await;
     world.advance(2).await;
     world.exec(&new, "true").await;
     world.advance(1).await;
@@ -66,25 +62,10 @@ async fn a_keep_alive_by_id_counts_and_by_name_does_not() {
     let world = World::start("keepalive").await;
     let id = world.sandbox("keepalive").await;
     world.advance(10).await;
-    assert_eq!(
-        world
-            .post(&format!("/api/sandbox/{id}/last-activity"), json!({}))
-            .await
-            .0,
-        201
-    );
+    assert_eq!(world.post(&format!("/api/sandbox/{id}/last-activity"), json!({})).await.0, 201);
     world.advance(10).await;
-    assert_eq!(
-        world
-            .post("/api/sandbox/keepalive/last-activity", json!({}))
-            .await
-            .0,
-        201
-    );
-    assert_eq!(
-        world.get(&format!("/api/sandbox/{id}")).await.1["state"],
-        "started"
-    );
+    assert_eq!(world.post("/api/sandbox/keepalive/last-activity", json!({})).await.0, 201);
+    assert_eq!(world.get(&format!("/api/sandbox/{id}")).await.1["state"], "started");
     world.advance(10).await;
     world.reach(&id, "stopped").await;
     world.end().await;
@@ -94,26 +75,17 @@ async fn a_keep_alive_by_id_counts_and_by_name_does_not() {
 async fn time_to_live_and_auto_delete_end_a_sandbox() {
     let world = World::start("ttl").await;
     let body = json!({ "name": "short", "autoStopInterval": 0, "ttlMinutes": 90 });
-    let id = world.post("/api/sandbox", body).await.1["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = world.post("/api/sandbox", body).await.1["id"].as_str().unwrap().to_owned();
     let seen = world.reach(&id, "started").await;
     assert!(seen["autoDestroyAt"].is_string());
     world.advance(60).await;
-    assert_eq!(
-        world.get(&format!("/api/sandbox/{id}")).await.1["state"],
-        "started"
-    );
+    assert_eq!(world.get(&format!("/api/sandbox/{id}")).await.1["state"], "started");
     world.advance(31).await;
     world.gone(&id).await;
 
     let id = world.sandbox("deleted").await;
     assert_eq!(
-        world
-            .post(&format!("/api/sandbox/{id}/autodelete/30"), json!({}))
-            .await
-            .1["autoDeleteInterval"],
+        world.post(&format!("/api/sandbox/{id}/autodelete/30"), json!({})).await.1["autoDeleteInterval"],
         30
     );
     world.act(&id, "stop").await;

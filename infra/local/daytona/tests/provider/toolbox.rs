@@ -8,17 +8,9 @@ async fn a_command_over_its_time_is_killed_with_everything_it_started() {
     let world = World::start("timeout").await;
     let id = world.sandbox("timeout").await;
     let body = json!({ "command": "sleep 300 & sleep 300", "timeout": 1 });
-    let (status, answer) = world
-        .post(&format!("/toolbox/{id}/process/execute"), body)
-        .await;
-    assert_eq!(
-        (status.as_u16(), &answer["code"]),
-        (408, &json!("PROCESS_EXECUTION_TIMEOUT"))
-    );
-    assert_eq!(
-        (&answer["path"], &answer["method"]),
-        (&json!("/process/execute"), &json!("POST"))
-    );
+    let (status, answer) = world.post(&format!("/toolbox/{id}/process/execute"), body).await;
+    assert_eq!((status.as_u16(), &answer["code"]), (408, &json!("PROCESS_EXECUTION_TIMEOUT")));
+    assert_eq!((&answer["path"], &answer["method"]), (&json!("/process/execute"), &json!("POST")));
     let count = world.exec(&id, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 300'; true");
     assert_eq!(count.await["result"], "0\n");
     world.end().await;
@@ -28,25 +20,16 @@ async fn a_command_over_its_time_is_killed_with_everything_it_started() {
 async fn exec_tells_code_and_both_streams_in_order_and_refuses_nonsense() {
     let world = World::start("exec").await;
     let id = world.sandbox("exec").await;
-    let ran = world
-        .exec(&id, "echo one; echo two >&2; echo three; exit 7")
-        .await;
+    let ran = world.exec(&id, "echo one; echo two >&2; echo three; exit 7").await;
     assert_eq!(ran, json!({ "exitCode": 7, "result": "one\ntwo\nthree\n" }));
     let path = format!("/toolbox/{id}/process/execute");
     world.exec(&id, "mkdir -p deep/er").await;
     let (_, ran) = world
-        .post(
-            &path,
-            json!({ "command": "basename $PWD", "cwd": "deep/er", "timeout": 5 }),
-        )
+        .post(&path, json!({ "command": "basename $PWD", "cwd": "deep/er", "timeout": 5 }))
         .await;
     assert_eq!(ran["result"], "er\n");
-    let (status, ran) = world
-        .post(
-            &path,
-            json!({ "command": "true", "cwd": "nowhere", "timeout": 5 }),
-        )
-        .await;
+    let (status, ran) =
+        world.post(&path, json!({ "command": "true", "cwd": "nowhere", "timeout": 5 })).await;
     assert_eq!((status.as_u16(), &ran["exitCode"]), (200, &json!(-1)));
     for body in [
         json!({ "command": "  " }),
@@ -54,42 +37,20 @@ async fn exec_tells_code_and_both_streams_in_order_and_refuses_nonsense() {
         json!({ "command": 1 }),
     ] {
         let (status, answer) = world.post(&path, body).await;
-        assert_eq!(
-            (status.as_u16(), &answer["code"]),
-            (400, &json!("BAD_REQUEST"))
-        );
+        assert_eq!((status.as_u16(), &answer["code"]), (400, &json!("BAD_REQUEST")));
     }
     let long = format!("echo {}", "x".repeat(300_000));
-    assert_eq!(
-        world.exec(&id, &long).await["result"]
-            .as_str()
-            .unwrap()
-            .len(),
-        300_001
-    );
+    assert_eq!(world.exec(&id, &long).await["result"].as_str().unwrap().len(), 300_001);
 
     world.act(&id, "stop").await;
     let (status, answer) = world.post(&path, json!({ "command": "true" })).await;
     assert_eq!(status, 400);
-    assert!(
-        answer["message"]
-            .as_str()
-            .unwrap()
-            .contains("Is the Sandbox started?"),
-        "{answer}"
-    );
-    let (status, answer) = world
-        .post(
-            "/toolbox/nobody/process/execute",
-            json!({ "command": "true" }),
-        )
-        .await;
+    assert!(answer["message"].as_str().unwrap().contains("Is the Sandbox started?"), "{answer}");
+    let (status, answer) =
+        world.post("/toolbox/nobody/process/execute", json!({ "command": "true" })).await;
     assert_eq!(status, 404);
     assert!(
-        answer["message"]
-            .as_str()
-            .unwrap()
-            .contains("sandbox container not found"),
+        answer["message"].as_str().unwrap().contains("sandbox container not found"),
         "{answer}"
     );
     world.end().await;
@@ -99,22 +60,13 @@ async fn exec_tells_code_and_both_streams_in_order_and_refuses_nonsense() {
 async fn the_hosts_environment_is_not_visible_inside() {
     let world = World::start("environment").await;
     let id = world.sandbox("environment").await;
-    let seen = world.exec(&id, "env").await["result"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let seen = world.exec(&id, "env").await["result"].as_str().unwrap().to_owned();
     // Cargo sets this for every test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!seen.contains("CARGO"), "{seen}");
     let view = &world.provider.sandboxes()[0];
-    assert!(
-        seen.contains(&format!("OPENCODE_PORT={}\n", view.port)),
-        "{seen}"
-    );
-    assert!(
-        seen.contains(&format!("HOME={}\n", view.dir.display())),
-        "{seen}"
-    );
+    assert!(seen.contains(&format!("OPENCODE_PORT={}\n", view.port)), "{seen}");
+    assert!(seen.contains(&format!("HOME={}\n", view.dir.display())), "{seen}");
     world.end().await;
 }
 
@@ -127,37 +79,18 @@ async fn a_session_keeps_folder_and_variables_and_takes_input() {
     assert_eq!(world.post(&base, json!({ "sessionId": "s" })).await.0, 201);
     assert_eq!(world.post(&base, json!({ "sessionId": "s" })).await.0, 409);
     let exec = format!("{base}/s/exec");
-    world
-        .post(&exec, json!({ "command": "mkdir -p sub; cd sub; X=5" }))
-        .await;
-    let (_, ran) = world
-        .post(&exec, json!({ "command": "basename $PWD; echo $X" }))
-        .await;
-    assert_eq!(
-        (&ran["stdout"], &ran["exitCode"]),
-        (&json!("sub\n5\n"), &json!(0))
-    );
+    world.post(&exec, json!({ "command": "mkdir -p sub; cd sub; X=5" })).await;
+    let (_, ran) = world.post(&exec, json!({ "command": "basename $PWD; echo $X" })).await;
+    assert_eq!((&ran["stdout"], &ran["exitCode"]), (&json!("sub\n5\n"), &json!(0)));
 
     let (status, begun) = world
-        .post(
-            &exec,
-            json!({ "command": "read line; echo got $line", "runAsync": true }),
-        )
+        .post(&exec, json!({ "command": "read line; echo got $line", "runAsync": true }))
         .await;
     assert_eq!(status, 202);
     let command = format!("{base}/s/command/{}", begun["cmdId"].as_str().unwrap());
     assert!(world.get(&command).await.1.get("exitCode").is_none());
-    assert_eq!(
-        world
-            .post(&format!("{command}/input"), json!({ "data": "word\n" }))
-            .await
-            .0,
-        204
-    );
-    wait_for("the command's end", async || {
-        world.get(&command).await.1["exitCode"] == 0
-    })
-    .await;
+    assert_eq!(world.post(&format!("{command}/input"), json!({ "data": "word\n" })).await.0, 204);
+    wait_for("the command's end", async || world.get(&command).await.1["exitCode"] == 0).await;
     let logs = world
         .request(Method::GET, &format!("{command}/logs"))
         .send()
@@ -167,13 +100,7 @@ async fn a_session_keeps_folder_and_variables_and_takes_input() {
         .await
         .unwrap();
     assert_eq!(logs, "got word\n");
-    assert_eq!(
-        world
-            .post(&format!("{command}/input"), json!({ "data": "late\n" }))
-            .await
-            .0,
-        410
-    );
+    assert_eq!(world.post(&format!("{command}/input"), json!({ "data": "late\n" })).await.0, 410);
     let (_, session) = world.get(&format!("{base}/s")).await;
     tools.check("Session", &session);
     assert_eq!(session["commands"].as_array().unwrap().len(), 3);
@@ -192,33 +119,13 @@ async fn the_sandbox_tells_where_it_is_and_what_listens() {
     let id = world.sandbox("where").await;
     let home = json!({ "dir": world.provider.sandboxes()[0].dir });
     assert_eq!(world.get(&format!("/toolbox/{id}/work-dir")).await.1, home);
-    assert_eq!(
-        world.get(&format!("/toolbox/{id}/user-home-dir")).await.1,
-        home
-    );
-    world
-        .answers(
-            &format!("/toolbox/{id}/port/4096/in-use"),
-            json!({ "isInUse": false }),
-        )
-        .await;
+    assert_eq!(world.get(&format!("/toolbox/{id}/user-home-dir")).await.1, home);
+    world.answers(&format!("/toolbox/{id}/port/4096/in-use"), json!({ "isInUse": false })).await;
     let port = world.provider.sandboxes()[0].port;
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port))
-        .await
-        .unwrap();
-    world
-        .answers(
-            &format!("/toolbox/{id}/port/4096/in-use"),
-            json!({ "isInUse": true }),
-        )
-        .await;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    world.answers(&format!("/toolbox/{id}/port/4096/in-use"), json!({ "isInUse": true })).await;
     drop(listener);
-    assert_eq!(
-        world.get(&format!("/toolbox/{id}/port/80/in-use")).await.0,
-        400
-    );
-    world
-        .answers(&format!("/toolbox/{id}/port"), json!({ "ports": [] }))
-        .await;
+    assert_eq!(world.get(&format!("/toolbox/{id}/port/80/in-use")).await.0, 400);
+    world.answers(&format!("/toolbox/{id}/port"), json!({ "ports": [] })).await;
     world.end().await;
 }

@@ -21,10 +21,8 @@ pub struct World {
 pub fn fresh_folder(name: &str) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!(
-        "bobbin-daytona-{name}-{}-{count}",
-        std::process::id()
-    ));
+    let folder =
+        std::env::temp_dir().join(format!("bobbin-daytona-{name}-{}-{count}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
@@ -61,11 +59,7 @@ impl World {
 
     pub async fn with(settings: Settings) -> Self {
         let folder = settings.run.state_dir.clone();
-        World {
-            provider: Provider::start(settings).await.unwrap(),
-            http: client(),
-            folder,
-        }
+        World { provider: Provider::start(settings).await.unwrap(), http: client(), folder }
     }
 
     pub async fn end(self) {
@@ -78,19 +72,14 @@ impl World {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http
-            .request(method, format!("{}{path}", self.root()))
-            .bearer_auth(KEY)
+        self.http.request(method, format!("{}{path}", self.root())).bearer_auth(KEY)
     }
 
     /// Sends and reads the answer as JSON; `Null` when there is none.
     pub async fn send(&self, request: RequestBuilder) -> (StatusCode, Value) {
         let response = request.send().await.unwrap();
         let status = response.status();
-        (
-            status,
-            serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null),
-        )
+        (status, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null))
     }
 
     pub async fn get(&self, path: &str) -> (StatusCode, Value) {
@@ -98,8 +87,7 @@ impl World {
     }
 
     pub async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
-        self.send(self.request(Method::POST, path).json(&body))
-            .await
+        self.send(self.request(Method::POST, path).json(&body)).await
     }
 
     /// Removes what is there, and answers the status.
@@ -142,41 +130,30 @@ impl World {
             if seen["state"] == state {
                 return seen;
             }
-            assert!(
-                Instant::now() < bound,
-                "{id} is {status} {seen}, not {state}"
-            );
+            assert!(Instant::now() < bound, "{id} is {status} {seen}, not {state}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     pub async fn gone(&self, id: &str) {
-        wait_for("404", async || {
-            self.get(&format!("/api/sandbox/{id}")).await.0 == 404
-        })
-        .await;
+        wait_for("404", async || self.get(&format!("/api/sandbox/{id}")).await.0 == 404).await;
     }
 
     pub async fn exec(&self, id: &str, command: &str) -> Value {
         let body = json!({ "command": command, "timeout": 20 });
-        let (status, answer) = self
-            .post(&format!("/toolbox/{id}/process/execute"), body)
-            .await;
+        let (status, answer) = self.post(&format!("/toolbox/{id}/process/execute"), body).await;
         assert_eq!(status, 200, "{answer}");
         answer
     }
 
     pub async fn arm(&self, fault: Value) {
-        let (status, answer) = self
-            .post("/_control/faults", json!({ "faults": [fault] }))
-            .await;
+        let (status, answer) = self.post("/_control/faults", json!({ "faults": [fault] })).await;
         assert_eq!(status, 200, "{answer}");
     }
 
     pub async fn advance(&self, minutes: u64) {
-        let (status, answer) = self
-            .post("/_control/clock", json!({ "advance_ms": minutes * 60_000 }))
-            .await;
+        let (status, answer) =
+            self.post("/_control/clock", json!({ "advance_ms": minutes * 60_000 })).await;
         assert_eq!(status, 200, "{answer}");
     }
 }
@@ -201,15 +178,10 @@ impl Specification {
         let Some(mut document) = bobbin_rules::description(file) else {
             return Specification { document: None };
         };
-        let place = if document["swagger"].is_string() {
-            "definitions"
-        } else {
-            "components/schemas"
-        };
+        let place =
+            if document["swagger"].is_string() { "definitions" } else { "components/schemas" };
         allow_null(&mut document);
-        Specification {
-            document: Some((document, place)),
-        }
+        Specification { document: Some((document, place)) }
     }
 
     /// Panics with the differences between a value and its schema.

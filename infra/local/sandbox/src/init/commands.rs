@@ -58,8 +58,7 @@ impl Command {
     }
 
     fn end(&self, code: i32) {
-        self.printed
-            .send_modify(|printed| printed.exit = Some(code));
+        self.printed.send_modify(|printed| printed.exit = Some(code));
     }
 }
 
@@ -143,14 +142,8 @@ impl Commands {
 
 /// Reads what it prints and notes its end, in tasks of their own.
 fn watch_over(mut child: Child, command: &Arc<Command>, timeout_ms: Option<u64>) {
-    let out = child
-        .stdout
-        .take()
-        .map(|out| tokio::spawn(read(out, "stdout", Arc::clone(command))));
-    let err = child
-        .stderr
-        .take()
-        .map(|err| tokio::spawn(read(err, "stderr", Arc::clone(command))));
+    let out = child.stdout.take().map(|out| tokio::spawn(read(out, "stdout", Arc::clone(command))));
+    let err = child.stderr.take().map(|err| tokio::spawn(read(err, "stderr", Arc::clone(command))));
     let command = Arc::clone(command);
     tokio::spawn(async move {
         let status = match timeout_ms {

@@ -31,11 +31,7 @@ pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
             let meta = fs::symlink_metadata(&path).map_err(|error| refused(&path, &error))?;
             Ok(info(&path, &meta))
         }
-        Op::Folder {
-            path,
-            mode,
-            parents,
-        } => {
+        Op::Folder { path, mode, parents } => {
             let path = ground.path(&path)?;
             fs::DirBuilder::new()
                 .recursive(parents)
@@ -44,10 +40,9 @@ pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
                 .map_err(|error| refused(&path, &error))?;
             Ok(Value::Null)
         }
-        Op::Move {
-            source,
-            destination,
-        } => rename(&ground.path(&source)?, &ground.path(&destination)?),
+        Op::Move { source, destination } => {
+            rename(&ground.path(&source)?, &ground.path(&destination)?)
+        }
         Op::Delete { path, recursive } => delete(&ground.home, &ground.path(&path)?, recursive),
         Op::Search { path, pattern } => search(&ground.path(&path)?, &pattern),
         Op::Find { path, pattern } => find(&ground.path(&path)?, &pattern),
@@ -75,9 +70,7 @@ impl Ground {
         if clean.starts_with(&self.home) || self.confined && !of_process {
             return Ok(clean);
         }
-        Err(Refusal::bad_request(format_args!(
-            "{path} is outside of the sandbox's directory"
-        )))
+        Err(Refusal::bad_request(format_args!("{path} is outside of the sandbox's directory")))
     }
 }
 
@@ -93,10 +86,7 @@ fn refused(path: &Path, error: &std::io::Error) -> Refusal {
 fn read(path: &Path) -> Result<Value, Refusal> {
     let meta = fs::metadata(path).map_err(|error| refused(path, &error))?;
     if !meta.is_file() {
-        return Err(Refusal::bad_request(format_args!(
-            "{} is not a file",
-            path.display()
-        )));
+        return Err(Refusal::bad_request(format_args!("{} is not a file", path.display())));
     }
     if meta.len() > FILE_BYTES_MAX as u64 {
         return Err(Refusal::bad_request(format_args!(
@@ -109,9 +99,7 @@ fn read(path: &Path) -> Result<Value, Refusal> {
 }
 
 fn write(path: &Path, data: &Base64Bytes, mode: Option<u32>) -> Result<Value, Refusal> {
-    let bytes = data
-        .bytes()
-        .ok_or_else(|| Refusal::bad_request("not base64"))?;
+    let bytes = data.bytes().ok_or_else(|| Refusal::bad_request("not base64"))?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| refused(parent, &error))?;
     }
@@ -135,16 +123,9 @@ fn info(path: &Path, meta: &fs::Metadata) -> Value {
 }
 
 fn letters(folder: bool, bits: u32) -> String {
-    let flags = (0..9).map(|at| {
-        if bits & (0o400 >> at) == 0 {
-            '-'
-        } else {
-            ['r', 'w', 'x'][at % 3]
-        }
-    });
-    std::iter::once(if folder { 'd' } else { '-' })
-        .chain(flags)
-        .collect()
+    let flags =
+        (0..9).map(|at| if bits & (0o400 >> at) == 0 { '-' } else { ['r', 'w', 'x'][at % 3] });
+    std::iter::once(if folder { 'd' } else { '-' }).chain(flags).collect()
 }
 
 /// Calls `visit` for everything below `root`, links not followed, within the bounds; stops when it says so.
@@ -192,16 +173,12 @@ fn rename(source: &Path, destination: &Path) -> Result<Value, Refusal> {
 
 fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, Refusal> {
     if path == home {
-        return Err(Refusal::bad_request(
-            "the home folder itself cannot be deleted",
-        ));
+        return Err(Refusal::bad_request("the home folder itself cannot be deleted"));
     }
     let meta = fs::symlink_metadata(path).map_err(|error| refused(path, &error))?;
     let result = match (meta.is_dir(), recursive) {
         (true, false) => {
-            return Err(Refusal::bad_request(
-                "cannot delete directory without recursive flag",
-            ));
+            return Err(Refusal::bad_request("cannot delete directory without recursive flag"));
         }
         (true, true) => fs::remove_dir_all(path),
         (false, _) => fs::remove_file(path),
@@ -213,11 +190,7 @@ fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, Refusal> {
 fn search(root: &Path, pattern: &str) -> Result<Value, Refusal> {
     let mut found = Vec::new();
     walk(root, DEPTH_MAX, &mut |path, _| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if glob(pattern.as_bytes(), name.as_bytes()) {
             found.push(path.to_string_lossy().into_owned());
         }
@@ -234,10 +207,7 @@ fn find(root: &Path, pattern: &str) -> Result<Value, Refusal> {
                 .ok()
                 .and_then(|bytes| String::from_utf8(bytes).ok())
                 .unwrap_or_default();
-            for (index, line) in text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| line.contains(pattern))
+            for (index, line) in text.lines().enumerate().filter(|(_, line)| line.contains(pattern))
             {
                 found.push(json!({ "file": path, "line": index + 1, "content": line }));
             }
@@ -313,11 +283,7 @@ mod tests {
             ("*b*b", "abab", true),
             ("", "a", false),
         ] {
-            assert_eq!(
-                glob(pattern.as_bytes(), name.as_bytes()),
-                matches,
-                "{pattern} {name}"
-            );
+            assert_eq!(glob(pattern.as_bytes(), name.as_bytes()), matches, "{pattern} {name}");
         }
     }
 }

@@ -39,15 +39,10 @@ pub(crate) const ARGUMENT: &str = "--sandbox-init";
 /// for each sandbox. `None` means that this is an ordinary start.
 #[must_use]
 pub fn sandbox_init_main() -> Option<ExitCode> {
-    if std::env::args_os()
-        .nth(1)
-        .is_none_or(|argument| argument != ARGUMENT)
-    {
+    if std::env::args_os().nth(1).is_none_or(|argument| argument != ARGUMENT) {
         return None;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(serve()),
         Err(error) => Err(error),
@@ -81,14 +76,8 @@ async fn serve() -> std::io::Result<()> {
     let (replies, queue) = mpsc::channel::<Reply>(CALLS_MAX);
     let writer = tokio::spawn(write_replies(output, queue));
     network::forward_ports().await?;
-    let greeting = Reply {
-        id: 0,
-        outcome: Ok(json!({ "pid": std::process::id() })),
-    };
-    replies
-        .send(greeting)
-        .await
-        .map_err(std::io::Error::other)?;
+    let greeting = Reply { id: 0, outcome: Ok(json!({ "pid": std::process::id() })) };
+    replies.send(greeting).await.map_err(std::io::Error::other)?;
 
     let ground = Arc::new(Ground { home, confined });
     let grace_ms = answer_calls(&replies, &ground).await?;
@@ -149,50 +138,29 @@ async fn perform(
 ) -> Result<Value, Refusal> {
     let home = ground.home.as_path();
     match op {
-        Op::Execute {
-            command,
-            env,
-            cwd,
-            timeout_ms,
-        } => {
+        Op::Execute { command, env, cwd, timeout_ms } => {
             let cwd = cwd.map_or_else(|| home.to_path_buf(), |cwd| home.join(cwd));
             process::execute(&command, &env, &cwd, timeout_ms).await
         }
         Op::SessionCreate { session, env } => sessions.create(&session, &env, home).await,
-        Op::SessionRun {
-            session,
-            command,
-            wait,
-        } => sessions.run(&session, &command, wait).await,
+        Op::SessionRun { session, command, wait } => sessions.run(&session, &command, wait).await,
         Op::SessionList => Ok(sessions.list().await),
         Op::SessionGet { session } => sessions.get(&session).await,
         Op::SessionCommand { session, command } => sessions.command(&session, &command).await,
         Op::SessionLogs { session, command } => sessions.logs(&session, &command).await,
-        Op::SessionInput {
-            session,
-            command,
-            data,
-        } => sessions.input(&session, &command, &data).await,
+        Op::SessionInput { session, command, data } => {
+            sessions.input(&session, &command, &data).await
+        }
         Op::SessionDelete { session } => sessions.delete(&session).await,
-        Op::Spawn {
-            argv,
-            env,
-            cwd,
-            timeout_ms,
-        } => {
+        Op::Spawn { argv, env, cwd, timeout_ms } => {
             let cwd = cwd.map_or_else(|| home.to_path_buf(), |cwd| home.join(cwd));
             commands.spawn(&argv, &env, &cwd, timeout_ms).await
         }
-        Op::Follow {
-            command,
-            from,
-            wait_ms,
-        } => commands.follow(&command, from, wait_ms).await,
+        Op::Follow { command, from, wait_ms } => commands.follow(&command, from, wait_ms).await,
         Op::Signal { command, signal } => commands.signal(&command, signal).await,
-        Op::Connect { port, ticket } => network::connect(port, ticket)
-            .await
-            .map(|()| Value::Null)
-            .map_err(Refusal::not_found),
+        Op::Connect { port, ticket } => {
+            network::connect(port, ticket).await.map(|()| Value::Null).map_err(Refusal::not_found)
+        }
         Op::Shutdown { .. } => Ok(Value::Null),
         file => {
             let ground = Arc::clone(ground);

@@ -24,19 +24,13 @@ pub(super) fn shell() -> &'static str {
 /// A shell in its own process group, with this environment on top of ours.
 pub(super) fn shell_command(env: &Environment, cwd: &Path) -> Command {
     let mut command = Command::new(shell());
-    command
-        .current_dir(cwd)
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .envs(env);
+    command.current_dir(cwd).process_group(0).stdin(Stdio::piped()).envs(env);
     command
 }
 
 /// Signals a child's whole process group.
 pub(super) fn signal_group(pid: Option<u32>, signal: Signal) {
-    let pid = pid
-        .and_then(|pid| i32::try_from(pid).ok())
-        .and_then(Pid::from_raw);
+    let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     if let Some(pid) = pid {
         // The group may have ended by itself.
         let _ = kill_process_group(pid, signal);
@@ -107,11 +101,7 @@ async fn read_capped(mut output: pipe::Receiver) -> Vec<u8> {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = output.read(&mut chunk).await {
         for byte in &chunk[..count] {
-            written += if *byte < 0x20 && *byte != b'\n' && *byte != b'\t' {
-                6
-            } else {
-                2
-            };
+            written += if *byte < 0x20 && *byte != b'\n' && *byte != b'\t' { 6 } else { 2 };
             if written > OUTPUT_BYTES_MAX * 2 {
                 break;
             }

@@ -47,11 +47,7 @@ pub struct Refusal {
 impl Refusal {
     /// With these words.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Refusal {
-            status,
-            code: code.to_owned(),
-            message: message.into(),
-        }
+        Refusal { status, code: code.to_owned(), message: message.into() }
     }
 
     /// One for which the caller is to blame.
@@ -76,27 +72,13 @@ impl Refusal {
 #[allow(missing_docs)]
 pub enum Op {
     /// Runs a text in a shell and waits for everybody who holds its output.
-    Execute {
-        command: String,
-        env: Environment,
-        cwd: Option<String>,
-        timeout_ms: Option<u64>,
-    },
+    Execute { command: String, env: Environment, cwd: Option<String>, timeout_ms: Option<u64> },
     /// Starts a program by its arguments, without a shell, and answers its `id` at once. One that is not found has ended
     /// with 127. Over `timeout_ms` its process group is killed.
-    Spawn {
-        argv: Vec<String>,
-        env: Environment,
-        cwd: Option<String>,
-        timeout_ms: Option<u64>,
-    },
+    Spawn { argv: Vec<String>, env: Environment, cwd: Option<String>, timeout_ms: Option<u64> },
     /// What a spawned command has printed from this piece on, as `{pieces: [[stream, text]], next, exit}`; holds the answer
     /// for up to `wait_ms` while there is nothing new.
-    Follow {
-        command: String,
-        from: usize,
-        wait_ms: u64,
-    },
+    Follow { command: String, from: usize, wait_ms: u64 },
     /// Signals the process group of a spawned command.
     Signal { command: String, signal: i32 },
     /// Connects a port inside with the provider, which knows the connection by its ticket.
@@ -104,11 +86,7 @@ pub enum Op {
     /// Starts a shell that stays.
     SessionCreate { session: String, env: Environment },
     /// Gives a command to such a shell, and waits for its end if asked to.
-    SessionRun {
-        session: String,
-        command: String,
-        wait: bool,
-    },
+    SessionRun { session: String, command: String, wait: bool },
     /// The shells.
     SessionList,
     /// One of them.
@@ -118,11 +96,7 @@ pub enum Op {
     /// What that has printed.
     SessionLogs { session: String, command: String },
     /// Text for its input.
-    SessionInput {
-        session: String,
-        command: String,
-        data: String,
-    },
+    SessionInput { session: String, command: String, data: String },
     /// Ends a shell and what it runs.
     SessionDelete { session: String },
     /// The bytes of a file.
@@ -139,11 +113,7 @@ pub enum Op {
     /// One entry.
     Info { path: String },
     /// Makes a folder with these permission bits, with its parents if they are to be made too.
-    Folder {
-        path: String,
-        mode: u32,
-        parents: bool,
-    },
+    Folder { path: String, mode: u32, parents: bool },
     /// Renames a file or folder, or moves it into a folder.
     Move { source: String, destination: String },
     /// Removes a file, or a folder with what is in it.
@@ -176,7 +146,5 @@ impl Base64Bytes {
 
 /// Frames of at most [`FRAME_BYTES_MAX`].
 pub(crate) fn codec() -> LengthDelimitedCodec {
-    LengthDelimitedCodec::builder()
-        .max_frame_length(FRAME_BYTES_MAX)
-        .new_codec()
+    LengthDelimitedCodec::builder().max_frame_length(FRAME_BYTES_MAX).new_codec()
 }

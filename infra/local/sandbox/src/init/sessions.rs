@@ -50,10 +50,7 @@ struct Command {
 
 impl Sessions {
     pub(super) fn new(root: PathBuf) -> Self {
-        Sessions {
-            root,
-            all: Mutex::default(),
-        }
+        Sessions { root, all: Mutex::default() }
     }
 
     pub(super) async fn create(
@@ -64,16 +61,10 @@ impl Sessions {
     ) -> Result<Value, Refusal> {
         let mut all = self.all.lock().await;
         if all.contains_key(id) {
-            return Err(Refusal::new(
-                409,
-                "CONFLICT",
-                "conflict: session already exists",
-            ));
+            return Err(Refusal::new(409, "CONFLICT", "conflict: session already exists"));
         }
         if all.len() >= SESSIONS_MAX {
-            return Err(Refusal::bad_request(format_args!(
-                "more than {SESSIONS_MAX} sessions"
-            )));
+            return Err(Refusal::bad_request(format_args!("more than {SESSIONS_MAX} sessions")));
         }
         let session =
             Session::start(self.root.join(uuid()), env, home).map_err(Refusal::internal)?;
@@ -159,17 +150,11 @@ impl Sessions {
             let commands = session.commands.lock().await;
             let found = commands.iter().find(|known| known.id == command);
             let input = found.and_then(|known| known.input.as_ref());
-            input
-                .map(File::try_clone)
-                .transpose()
-                .map_err(Refusal::internal)?
+            input.map(File::try_clone).transpose().map_err(Refusal::internal)?
         };
         let input = input.ok_or_else(completed)?;
         let mut input = tokio::fs::File::from_std(input);
-        input
-            .write_all(data.as_bytes())
-            .await
-            .map_err(Refusal::internal)?;
+        input.write_all(data.as_bytes()).await.map_err(Refusal::internal)?;
         input.flush().await.map_err(Refusal::internal)?;
         Ok(Value::Null)
     }
@@ -180,10 +165,7 @@ impl Sessions {
         signal_group(session.pid, Signal::TERM);
         let mut ended = session.ended.clone();
         let gone = ended.wait_for(Option::is_some);
-        if tokio::time::timeout(Duration::from_millis(SESSION_GRACE_MS), gone)
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(Duration::from_millis(SESSION_GRACE_MS), gone).await.is_err() {
             signal_group(session.pid, Signal::KILL);
         }
         // A folder that stays behind is removed with the sandbox.
@@ -210,21 +192,10 @@ impl Session {
             .ok_or_else(|| std::io::Error::other("the shell has no standard input"))?;
         let (sender, ended) = watch::channel(None);
         tokio::spawn(async move {
-            let code = child
-                .wait()
-                .await
-                .ok()
-                .and_then(|status| status.code())
-                .unwrap_or(-1);
+            let code = child.wait().await.ok().and_then(|status| status.code()).unwrap_or(-1);
             sender.send_replace(Some(code));
         });
-        Ok(Session {
-            root,
-            pid,
-            stdin: Mutex::new(stdin),
-            commands: Mutex::default(),
-            ended,
-        })
+        Ok(Session { root, pid, stdin: Mutex::new(stdin), commands: Mutex::default(), ended })
     }
 
     /// Hands the text to the shell, which reads one command after the other.
@@ -235,9 +206,7 @@ impl Session {
         }
         let mut commands = self.commands.lock().await;
         if commands.len() >= SESSION_COMMANDS_MAX {
-            return Err(Refusal::bad_request(
-                "too many commands in one session; open a new one",
-            ));
+            return Err(Refusal::bad_request("too many commands in one session; open a new one"));
         }
         let id = uuid();
         let folder = self.root.join(&id);
@@ -246,9 +215,7 @@ impl Session {
         for stream in ["stdout", "stderr"] {
             std::fs::write(folder.join(stream), "").map_err(Refusal::internal)?;
         }
-        let input = open_fifo(&folder.join("input"))
-            .await
-            .map_err(Refusal::internal)?;
+        let input = open_fifo(&folder.join("input")).await.map_err(Refusal::internal)?;
         for known in commands.iter_mut().filter(|known| known.input.is_some()) {
             if self.exit_code(&known.id).await.is_some() {
                 known.input = None;
@@ -259,26 +226,15 @@ impl Session {
             "{{ . {quoted}/text; }} <>{quoted}/input >{quoted}/stdout 2>{quoted}/stderr; \
              printf %s $? >{quoted}/exit.new; mv {quoted}/exit.new {quoted}/exit\n"
         );
-        self.stdin
-            .lock()
-            .await
-            .write_all(line.as_bytes())
-            .await
-            .map_err(|_| ended())?;
-        commands.push(Command {
-            id: id.clone(),
-            text: text.to_owned(),
-            input: Some(input),
-        });
+        self.stdin.lock().await.write_all(line.as_bytes()).await.map_err(|_| ended())?;
+        commands.push(Command { id: id.clone(), text: text.to_owned(), input: Some(input) });
         Ok(id)
     }
 
     async fn text(&self, command: &str) -> Result<String, Refusal> {
         let commands = self.commands.lock().await;
-        let found = commands
-            .iter()
-            .find(|known| known.id == command)
-            .map(|known| known.text.clone());
+        let found =
+            commands.iter().find(|known| known.id == command).map(|known| known.text.clone());
         found.ok_or_else(|| Refusal::not_found("command not found"))
     }
 
@@ -286,9 +242,7 @@ impl Session {
     async fn exit_code(&self, command: &str) -> Option<i32> {
         // Looked at before the file: a shell that ended in between has written it.
         let shell = *self.ended.borrow();
-        let written = tokio::fs::read_to_string(self.root.join(command).join("exit"))
-            .await
-            .ok();
+        let written = tokio::fs::read_to_string(self.root.join(command).join("exit")).await.ok();
         written.and_then(|code| code.trim().parse().ok()).or(shell)
     }
 
@@ -341,9 +295,5 @@ async fn open_fifo(path: &Path) -> std::io::Result<File> {
 }
 
 fn completed() -> Refusal {
-    Refusal::new(
-        410,
-        "COMMAND_ALREADY_COMPLETED",
-        "gone: command has already completed",
-    )
+    Refusal::new(410, "COMMAND_ALREADY_COMPLETED", "gone: command has already completed")
 }

@@ -65,11 +65,7 @@ impl Found {
 
     /// What was printed from this piece on; none when the session has ended.
     async fn follow(&self, from: usize, wait_ms: u64) -> Option<Result<Value, ApiError>> {
-        let op = Op::Follow {
-            command: self.id.clone(),
-            from,
-            wait_ms,
-        };
+        let op = Op::Follow { command: self.id.clone(), from, wait_ms };
         let answered = self.process.call(op).await?;
         Some(answered.map_err(ApiError::from))
     }
@@ -105,12 +101,7 @@ fn find(engine: &SharedEngine, session: &str, id: &str) -> Result<Found, ApiErro
     let process = entry.running(session)?;
     let command = entry.commands.get(id).cloned();
     let command = command.ok_or_else(|| ApiError::not_found(format!("Command not found: {id}")))?;
-    Ok(Found {
-        session: session.to_owned(),
-        id: id.to_owned(),
-        command,
-        process,
-    })
+    Ok(Found { session: session.to_owned(), id: id.to_owned(), command, process })
 }
 
 pub(super) async fn run(
@@ -123,11 +114,7 @@ pub(super) async fn run(
         let inner = engine.lock();
         let entry = inner.of_session(&session)?;
         let process = entry.running(&session)?;
-        (
-            entry.record.name.clone(),
-            process,
-            engine.cwd(&entry.record),
-        )
+        (entry.record.name.clone(), process, engine.cwd(&entry.record))
     };
     let cwd = asked.cwd.unwrap_or(cwd);
     let mut env = asked.env;
@@ -146,24 +133,14 @@ pub(super) async fn run(
     let started_at = engine.clock.now_ms();
     let spawned = process.call(op).await.ok_or_else(ApiError::stopped)??;
     let id = spawned["id"].as_str().unwrap_or_default().to_owned();
-    let command = Command {
-        name: asked.command,
-        args: asked.args,
-        cwd,
-        started_at,
-    };
+    let command = Command { name: asked.command, args: asked.args, cwd, started_at };
     if let Some(entry) = engine.lock().sandboxes.get_mut(&name) {
         if entry.commands.len() >= COMMANDS_MAX {
             entry.commands.pop_first();
         }
         entry.commands.insert(id.clone(), command.clone());
     }
-    let found = Found {
-        session,
-        id,
-        command,
-        process,
-    };
+    let found = Found { session, id, command, process };
     if asked.wait {
         return Ok(stream(engine, found, true, asked.logs));
     }
@@ -213,10 +190,7 @@ pub(super) async fn kill(
 ) -> Answer {
     let Kill { signal } = parse(&body)?;
     let found = find(&engine, &session, &id)?;
-    let op = Op::Signal {
-        command: id,
-        signal: signal.unwrap_or(SIGTERM),
-    };
+    let op = Op::Signal { command: id, signal: signal.unwrap_or(SIGTERM) };
     let told = found.process.call(op).await;
     told.ok_or_else(ApiError::stopped)??;
     let seen = found.follow(usize::MAX, 0).await;

@@ -54,9 +54,7 @@ fn unpack(body: &[u8]) -> std::io::Result<Vec<Packed>> {
             entry.read_to_end(&mut bytes)?;
             all.push((path, mode, Some(bytes)));
         } else {
-            return Err(std::io::Error::other(format!(
-                "{path} is neither file nor folder"
-            )));
+            return Err(std::io::Error::other(format!("{path} is neither file nor folder")));
         }
     }
     Ok(all)
@@ -76,16 +74,8 @@ pub(super) async fn write(
     for (path, mode, bytes) in unpacked {
         let path = at.join(path).to_string_lossy().into_owned();
         let op = match bytes {
-            Some(bytes) => Op::Write {
-                path,
-                data: Base64Bytes::new(&bytes),
-                mode: Some(mode),
-            },
-            None => Op::Folder {
-                path,
-                mode,
-                parents: true,
-            },
+            Some(bytes) => Op::Write { path, data: Base64Bytes::new(&bytes), mode: Some(mode) },
+            None => Op::Folder { path, mode, parents: true },
         };
         call(&process, op).await?;
     }
@@ -128,11 +118,7 @@ pub(super) async fn make_folder(
 ) -> Answer {
     let (process, cwd) = running(&engine, &session)?;
     let path = parse::<At>(&body)?.path(&cwd);
-    let op = Op::Folder {
-        path,
-        mode: FOLDER_MODE,
-        parents: false,
-    };
+    let op = Op::Folder { path, mode: FOLDER_MODE, parents: false };
     // A missing parent is the caller's fault too.
     call(&process, op).await.map_err(|error| match error.code {
         "not_found" => ApiError::bad(error.message),

@@ -35,23 +35,15 @@ pub(crate) fn router(engine: &SharedEngine) -> Router {
     let at = |rest: &str| format!("{session}/{rest}");
     let api = Router::new()
         .route("/v9/projects/{project}", get(project))
-        .route(
-            "/v2/sandboxes",
-            post(sandboxes::create).get(sandboxes::list),
-        )
+        .route("/v2/sandboxes", post(sandboxes::create).get(sandboxes::list))
         .route("/v3/sandboxes", post(sandboxes::create))
         .route(
             "/v2/sandboxes/{name}",
-            get(sandboxes::get)
-                .patch(sandboxes::update)
-                .delete(sandboxes::delete),
+            get(sandboxes::get).patch(sandboxes::update).delete(sandboxes::delete),
         )
         .route("/v2/sandboxes/{name}/fork", post(sandboxes::fork))
         .route("/v2/sandboxes/snapshots", get(snapshots::list))
-        .route(
-            "/v2/sandboxes/snapshots/{id}",
-            get(snapshots::get).merge(delete(snapshots::delete)),
-        )
+        .route("/v2/sandboxes/snapshots/{id}", get(snapshots::get).merge(delete(snapshots::delete)))
         .route("/v2/sandboxes/sessions", get(sessions::list))
         .route(session, get(sessions::get))
         .route(&at("stop"), post(sessions::stop))
@@ -69,12 +61,7 @@ pub(crate) fn router(engine: &SharedEngine) -> Router {
         .layer(from_fn_with_state(engine.clone(), faults));
     let control = Router::new()
         .route("/clock", post(control::clock))
-        .route(
-            "/faults",
-            post(control::arm)
-                .get(control::faults)
-                .merge(delete(control::clear)),
-        )
+        .route("/faults", post(control::arm).get(control::faults).merge(delete(control::clear)))
         .route("/lose", post(control::lose));
     Router::new()
         .nest("/api", api)
@@ -140,10 +127,9 @@ async fn faults(
     let (operation, about) = operation(request.method(), &path);
     let names = about.map_or_else(Vec::new, |about| engine.names(about));
     match engine.faults.instead(&names, operation) {
-        Some(Instead::Refusal {
-            status,
-            retry_after,
-        }) => return ApiError::armed(status, retry_after).into_response(),
+        Some(Instead::Refusal { status, retry_after }) => {
+            return ApiError::armed(status, retry_after).into_response();
+        }
         Some(Instead::Page { status }) => {
             let status = StatusCode::from_u16(status).unwrap_or_default();
             return (status, Html("<h1>Bad gateway</h1>")).into_response();
@@ -162,11 +148,7 @@ async fn faults(
 
 /// A body of JSON; none at all counts as an empty object.
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
-    let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) {
-        b"{}"
-    } else {
-        body
-    };
+    let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
     if text.len() > crate::limits::BODY_BYTES_MAX {
         return Err(ApiError::bad("The body is too large"));
     }
@@ -221,9 +203,7 @@ impl PageQuery {
         }
         let from = match &self.cursor {
             None => 0,
-            Some(cursor) => cursor
-                .parse::<usize>()
-                .map_err(|_| ApiError::bad("Invalid cursor"))?,
+            Some(cursor) => cursor.parse::<usize>().map_err(|_| ApiError::bad("Invalid cursor"))?,
         };
         let next = (from + limit < all.len()).then(|| (from + limit).to_string());
         let page: Vec<Value> = all.into_iter().skip(from).take(limit).map(view).collect();

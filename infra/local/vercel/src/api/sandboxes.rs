@@ -74,10 +74,7 @@ impl Asked {
             "`timeout` must be one second to 24 hours",
         )?;
         let kept = self.keep_last_snapshots.map_or(1, |rule| rule.count);
-        is_wrong(
-            !(1..=KEPT_MAX).contains(&kept),
-            "`keepLastSnapshots.count` must be 1 to 10",
-        )
+        is_wrong(!(1..=KEPT_MAX).contains(&kept), "`keepLastSnapshots.count` must be 1 to 10")
     }
 
     fn policy(&self) -> Result<Option<Policy>, ApiError> {
@@ -128,10 +125,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     let now = engine.clock.now_ms();
     let source = match &asked.source {
         None => None,
-        Some(Source {
-            r#type,
-            snapshot_id: Some(id),
-        }) if r#type == "snapshot" => Some(id.clone()),
+        Some(Source { r#type, snapshot_id: Some(id) }) if r#type == "snapshot" => Some(id.clone()),
         Some(_) => {
             return Err(ApiError::bad("Only the source \"snapshot\" is known here"));
         }
@@ -171,9 +165,7 @@ async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>)
             )));
         }
         if inner.sandboxes.len() >= SANDBOXES_MAX {
-            return Err(ApiError::bad(format!(
-                "More than {SANDBOXES_MAX} sandboxes"
-            )));
+            return Err(ApiError::bad(format!("More than {SANDBOXES_MAX} sandboxes")));
         }
         if let Some(id) = &record.current_snapshot {
             inner.snapshot(id, now)?;

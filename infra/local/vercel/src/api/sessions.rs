@@ -37,9 +37,7 @@ pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQue
     });
     let mut all: Vec<_> = of_each.collect();
     all.sort_by_key(|(_, session)| session.created_at);
-    query.page(all, "sessions", |(entry, session)| {
-        engine.session_view(entry, session)
-    })
+    query.page(all, "sessions", |(entry, session)| engine.session_view(entry, session))
 }
 
 pub(super) async fn stop(State(engine): EngineState, Path(id): Path<String>) -> Answer {
@@ -48,10 +46,7 @@ pub(super) async fn stop(State(engine): EngineState, Path(id): Path<String>) -> 
     let inner = engine.lock();
     let entry = inner.entry(&name)?;
     let mut answer = json!({ "session": view(&engine, entry, &id), "sandbox": engine.view(entry) });
-    let kept = inner
-        .snapshots
-        .values()
-        .find(|one| one.source_session == id);
+    let kept = inner.snapshots.values().find(|one| one.source_session == id);
     if let Some(snapshot) = kept {
         answer["snapshot"] = snapshot.view();
     }
@@ -73,10 +68,7 @@ pub(super) async fn snapshot(
     life::settled(&engine, &name).await;
     let inner = engine.lock();
     let entry = inner.entry(&name)?;
-    let made = inner
-        .snapshots
-        .values()
-        .find(|one| one.source_session == id);
+    let made = inner.snapshots.values().find(|one| one.source_session == id);
     let made = made.ok_or_else(|| ApiError::internal("the snapshot could not be made"))?;
     json_answer(json!({ "snapshot": made.view(), "session": view(&engine, entry, &id) }))
 }

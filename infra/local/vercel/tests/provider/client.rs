@@ -18,10 +18,7 @@ use tokio::time::Instant;
 
 use crate::world::{PROJECT, TEAM, TOKEN, World, wait_for};
 
-const DEV: Stack<'static> = Stack {
-    name: "dev",
-    id: "this-one",
-};
+const DEV: Stack<'static> = Stack { name: "dev", id: "this-one" };
 const SECOND: Duration = Duration::from_secs(1);
 
 fn client_of(world: &World, stack: Stack<'_>) -> VercelSandboxes {
@@ -59,10 +56,7 @@ async fn begin(
     snapshot: Option<&SnapshotName>,
 ) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
-    let spec = SandboxSpec {
-        secrets: &secrets,
-        snapshot,
-    };
+    let spec = SandboxSpec { secrets: &secrets, snapshot };
     client.ensure(&key(), generation, spec).await
 }
 
@@ -78,10 +72,8 @@ async fn run(client: &VercelSandboxes, sandbox: &Sandbox, script: &str) -> (i64,
 }
 
 async fn reaches(client: &VercelSandboxes, name: &str, state: SandboxState) {
-    wait_for(&format!("{state:?}"), async || {
-        client.observe(name).await.as_ref() == Ok(&state)
-    })
-    .await;
+    wait_for(&format!("{state:?}"), async || client.observe(name).await.as_ref() == Ok(&state))
+        .await;
 }
 
 #[tokio::test]
@@ -91,10 +83,7 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Gone));
     let at_once = (0..5).map(|_| begin(&client, 1, None));
     for made in futures::future::join_all(at_once).await {
-        assert!(
-            matches!(made, Ok(SandboxState::Running | SandboxState::Provisioning)),
-            "{made:?}"
-        );
+        assert!(matches!(made, Ok(SandboxState::Running | SandboxState::Provisioning)), "{made:?}");
     }
     reaches(&client, &name(1), SandboxState::Running).await;
     assert_eq!(begin(&client, 1, None).await, Ok(SandboxState::Running));
@@ -135,10 +124,7 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     let down = client.endpoint(&name(1), 4096).await.unwrap_err();
     assert!(matches!(down.failure, Failure::SandboxDown { .. }));
     let down = client.exec(&made, "true", &env, SECOND).await.unwrap_err();
-    assert!(
-        matches!(down.failure, Failure::SandboxDown { .. }),
-        "{down:?}"
-    );
+    assert!(matches!(down.failure, Failure::SandboxDown { .. }), "{down:?}");
     for _ in 0..2 {
         assert_eq!(client.resume(&name(1)).await, Ok(SandboxState::Running));
     }
@@ -151,33 +137,15 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
         assert_eq!(client.destroy(&name(1)).await, Ok(SandboxState::Gone));
     }
     let gone = client.find(&name(1)).await.unwrap_err();
-    assert_eq!(
-        (gone.kind, &gone.failure),
-        (ErrorKind::NotFound, &Failure::SandboxGone)
-    );
+    assert_eq!((gone.kind, &gone.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     world.end().await;
 }
 
 #[tokio::test]
 async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alone() {
     let world = World::start("list").await;
-    let (ours, theirs) = (
-        client(&world),
-        client_of(
-            &world,
-            Stack {
-                id: "another",
-                ..DEV
-            },
-        ),
-    );
-    let longer = client_of(
-        &world,
-        Stack {
-            name: "dev-eu",
-            ..DEV
-        },
-    );
+    let (ours, theirs) = (client(&world), client_of(&world, Stack { id: "another", ..DEV }));
+    let longer = client_of(&world, Stack { name: "dev-eu", ..DEV });
     begin(&ours, 1, None).await.unwrap();
     begin(&longer, 1, None).await.unwrap();
     let taken = begin(&theirs, 1, None).await.unwrap_err();
@@ -189,20 +157,12 @@ async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alo
     begin(&theirs, 2, None).await.unwrap();
     let listed = ours.list(None).await.unwrap();
     let names: Vec<&str> = listed.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(
-        names,
-        [name(1).as_str(), name(2).as_str()],
-        "in order of creation"
-    );
+    assert_eq!(names, [name(1).as_str(), name(2).as_str()], "in order of creation");
     assert!(listed[1].is_foreign(DEV.id) && !listed[0].is_foreign(DEV.id));
     let tenant = Tenant::discord("1");
     assert_eq!(ours.count(&tenant, None).await, Ok(1));
     assert_eq!(ours.count(&tenant, Some(&name(1))).await, Ok(0));
-    assert_eq!(
-        ours.count(&tenant, Some("not listed yet")).await,
-        Ok(1),
-        "all others count"
-    );
+    assert_eq!(ours.count(&tenant, Some("not listed yet")).await, Ok(1), "all others count");
     assert_eq!(ours.count(&Tenant::discord("9"), None).await, Ok(0));
     ours.delete(&listed[0]).await.unwrap();
     assert_eq!(ours.count(&tenant, None).await, Ok(0));
@@ -213,20 +173,12 @@ async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alo
 async fn a_lost_answer_and_a_failure_are_repaired_by_asking_again() {
     let world = World::start("lost").await;
     let client = client(&world);
-    world
-        .arm(json!({ "fault": "drop", "operation": "create" }))
-        .await;
-    assert_eq!(
-        begin(&client, 1, None).await,
-        Ok(SandboxState::Running),
-        "what was made is found"
-    );
+    world.arm(json!({ "fault": "drop", "operation": "create" })).await;
+    assert_eq!(begin(&client, 1, None).await, Ok(SandboxState::Running), "what was made is found");
     assert_eq!(world.provider.sandboxes().len(), 1);
 
     for operation in ["stop", "delete"] {
-        world
-            .arm(json!({ "fault": "drop", "operation": operation }))
-            .await;
+        world.arm(json!({ "fault": "drop", "operation": operation })).await;
     }
     let lost = stop(&client, &name(1)).await.unwrap_err();
     assert!(matches!(lost, Failure::Outage { .. }), "{lost:?}");
@@ -240,22 +192,10 @@ async fn a_lost_answer_and_a_failure_are_repaired_by_asking_again() {
             json!({ "fault": "answer", "operation": "create", "status": 429, "retry_after": 7 }),
             "wait",
         ),
-        (
-            json!({ "fault": "answer", "operation": "create", "status": 503 }),
-            "outage",
-        ),
-        (
-            json!({ "fault": "html", "operation": "create", "status": 502 }),
-            "outage",
-        ),
-        (
-            json!({ "fault": "html", "operation": "create", "status": 403 }),
-            "outage",
-        ),
-        (
-            json!({ "fault": "answer", "operation": "create", "status": 401 }),
-            "non_recoverable",
-        ),
+        (json!({ "fault": "answer", "operation": "create", "status": 503 }), "outage"),
+        (json!({ "fault": "html", "operation": "create", "status": 502 }), "outage"),
+        (json!({ "fault": "html", "operation": "create", "status": 403 }), "outage"),
+        (json!({ "fault": "answer", "operation": "create", "status": 401 }), "non_recoverable"),
     ] {
         world.arm(fault.clone()).await;
         let failure = begin(&client, 1, None).await.unwrap_err();
@@ -278,21 +218,14 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
     let none = BTreeMap::new();
     let running = client.exec(&sandbox, "echo kept >file; sleep 600", &none, 600 * SECOND);
     let ending = async {
-        wait_for("the command's file", async || {
-            client.get_file(&sandbox, "file").await.is_ok()
-        })
-        .await;
-        // As long as a session lives without work.
-        world
-            .advance(u64::from(Limits::DEFAULT.auto_stop_min))
+        wait_for("the command's file", async || client.get_file(&sandbox, "file").await.is_ok())
             .await;
+        // As long as a session lives without work.
+        world.advance(u64::from(Limits::DEFAULT.auto_stop_min)).await;
     };
     let (broken, ()) = tokio::join!(running, ending);
     let broken = broken.unwrap_err();
-    assert!(
-        matches!(broken.failure, Failure::SandboxDown { .. }),
-        "{broken:?}"
-    );
+    assert!(matches!(broken.failure, Failure::SandboxDown { .. }), "{broken:?}");
     reaches(&client, &name(1), SandboxState::Stopped).await;
     assert_eq!(client.resume(&name(1)).await, Ok(SandboxState::Running));
     let sandbox = client.find(&name(1)).await.unwrap();
@@ -302,10 +235,8 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
     world.arm(json!({ "fault": "hold", "ms": 300 })).await;
     let own = name(1);
     let (stopped, seen) = tokio::join!(stop(&client, &own), async {
-        wait_for("a stop under way", async || {
-            client.observe(&own).await == Ok(SandboxState::Busy)
-        })
-        .await;
+        wait_for("a stop under way", async || client.observe(&own).await == Ok(SandboxState::Busy))
+            .await;
         (client.resume(&own).await, stop(&client, &own).await)
     });
     assert_eq!(stopped, Ok(SandboxState::Stopped));
@@ -358,22 +289,14 @@ async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
     assert!(caps.snapshots().is_ok() && caps.snapshot_ends_run && caps.life_ms_max.is_none());
     let first = SnapshotName::new(DEV, &key(), 1, 1_000);
     let none = client.snapshot(&first).await.unwrap_err();
-    assert_eq!(
-        (none.kind, &none.failure),
-        (ErrorKind::NotFound, &Failure::SandboxGone)
-    );
+    assert_eq!((none.kind, &none.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     begin(&client, 1, None).await.unwrap();
     let sandbox = client.find(&name(1)).await.unwrap();
     run(&client, &sandbox, "echo one >file").await;
-    assert_eq!(
-        client.find_snapshot(&first).await,
-        Ok(SnapshotState::Absent)
-    );
+    assert_eq!(client.find_snapshot(&first).await, Ok(SnapshotState::Absent));
     // Every answer on the way is lost once: a repeat goes on where the last call left off.
     for operation in ["snapshot", "create", "stop"] {
-        world
-            .arm(json!({ "fault": "drop", "operation": operation }))
-            .await;
+        world.arm(json!({ "fault": "drop", "operation": operation })).await;
     }
     wait_for("the snapshot", async || {
         let _ = client.snapshot(&first).await;
@@ -408,10 +331,7 @@ async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
     );
     client.destroy(&name(1)).await.unwrap();
     for (generation, snapshot, text) in [(2, &first, "one\n"), (3, &second, "two\n")] {
-        assert_eq!(
-            begin(&client, generation, Some(snapshot)).await,
-            Ok(SandboxState::Running)
-        );
+        assert_eq!(begin(&client, generation, Some(snapshot)).await, Ok(SandboxState::Running));
         let made = client.find(&name(generation)).await.unwrap();
         let file = client.get_file(&made, "file").await.unwrap();
         assert_eq!(String::from_utf8(file).unwrap(), text);
@@ -419,10 +339,7 @@ async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
     for _ in 0..2 {
         client.delete_snapshot(&first).await.unwrap();
     }
-    assert_eq!(
-        client.find_snapshot(&first).await,
-        Ok(SnapshotState::Absent)
-    );
+    assert_eq!(client.find_snapshot(&first).await, Ok(SnapshotState::Absent));
     assert_eq!(
         begin(&client, 2, Some(&first)).await,
         Ok(SandboxState::Running),
@@ -487,10 +404,7 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
     };
     let placeholder = kept["OPENAI_API_KEY"].clone();
     let names = BTreeMap::from([("OPENAI_API_KEY".to_owned(), placeholder.secret.clone())]);
-    let spec = SandboxSpec {
-        secrets: &names,
-        snapshot: None,
-    };
+    let spec = SandboxSpec { secrets: &names, snapshot: None };
     client.ensure(&key(), 1, spec).await.unwrap();
     let sandbox = client.find(&name(1)).await.unwrap();
     assert!(sandbox.has_placeholders() && sandbox.belongs_to(DEV, &key(), 1));
@@ -498,27 +412,18 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
         format!("curl -s -H 'Authorization: Bearer {said}' http://127.0.0.1:{port}/v1")
     };
     let text = &placeholder.text;
-    assert_eq!(
-        run(&client, &sandbox, &ask(text)).await.1,
-        "Bearer sk-first"
-    );
+    assert_eq!(run(&client, &sandbox, &ask(text)).await.1, "Bearer sk-first");
     assert_eq!(run(&client, &sandbox, &ask("own")).await.1, "Bearer own");
     assert!(!run(&client, &sandbox, "env").await.1.contains("sk-first"));
 
     // Another key: the sandbox that runs gets it, and so does its next session.
     client.keep_secrets(&[secret("sk-second")]).await.unwrap();
     client.mount_secrets(&sandbox, &names).await.unwrap();
-    assert_eq!(
-        run(&client, &sandbox, &ask(text)).await.1,
-        "Bearer sk-second"
-    );
+    assert_eq!(run(&client, &sandbox, &ask(text)).await.1, "Bearer sk-second");
     stop(&client, &name(1)).await.unwrap();
     client.resume(&name(1)).await.unwrap();
     let sandbox = client.find(&name(1)).await.unwrap();
-    assert_eq!(
-        run(&client, &sandbox, &ask(text)).await.1,
-        "Bearer sk-second"
-    );
+    assert_eq!(run(&client, &sandbox, &ask(text)).await.1, "Bearer sk-second");
     served.abort();
     world.end().await;
 }
@@ -543,21 +448,13 @@ async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
         (404, "the server does not answer: status 404"),
         (302, "the preview refuses its token"),
     ] {
-        world
-            .arm(json!({ "fault": "page", "status": status }))
-            .await;
+        world.arm(json!({ "fault": "page", "status": status })).await;
         let (said, failure) = probe().await;
         assert_eq!(said, words);
-        assert!(
-            matches!(failure, Failure::SandboxDown { .. }),
-            "{failure:?}"
-        );
+        assert!(matches!(failure, Failure::SandboxDown { .. }), "{failure:?}");
     }
     let (said, failure) = probe().await;
-    assert_eq!(
-        said, "the server does not answer: status 502",
-        "nobody listens"
-    );
+    assert_eq!(said, "the server does not answer: status 502", "nobody listens");
     assert!(matches!(failure, Failure::SandboxDown { .. }));
 
     // With the session its address ends.
@@ -565,20 +462,16 @@ async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
     stop(&client, &name(1)).await.unwrap();
     let agent = OpenCode::new(OpenCode::http(&api).unwrap(), endpoint, "password");
     let error = agent.probe().await.err().unwrap();
-    assert!(
-        matches!(error.failure(), Failure::SandboxDown { .. }),
-        "{error}"
-    );
+    assert!(matches!(error.failure(), Failure::SandboxDown { .. }), "{error}");
     world.end().await;
 }
 
 #[tokio::test]
 async fn without_a_token_or_a_project_nothing_is_asked() {
     let world = World::start("none").await;
-    for (token, project, said) in [
-        ("", PROJECT, "The key vercel_token is missing"),
-        (TOKEN, "", "vercel_project_id"),
-    ] {
+    for (token, project, said) in
+        [("", PROJECT, "The key vercel_token is missing"), (TOKEN, "", "vercel_project_id")]
+    {
         let client = VercelSandboxes::new(VercelSettings {
             account: VercelAccount {
                 api: world.provider.api_url(),

@@ -100,10 +100,7 @@ async fn vercels_own_client_finds_what_its_user_expects() {
     for (what, right) in expected.as_object().unwrap() {
         assert_eq!(&found[what], right, "{what}");
     }
-    assert_eq!(
-        found.as_object().unwrap().len(),
-        expected.as_object().unwrap().len()
-    );
+    assert_eq!(found.as_object().unwrap().len(), expected.as_object().unwrap().len());
     assert_eq!(world.provider.sandboxes().len(), 0);
     world.end().await;
 }

@@ -71,11 +71,7 @@ pub(super) fn package(kind: Kind) -> Option<Package> {
         return None;
     }
     match kind {
-        Kind::OpenCode => Some(if has_avx2() {
-            OPENCODE
-        } else {
-            OPENCODE_BASELINE
-        }),
+        Kind::OpenCode => Some(if has_avx2() { OPENCODE } else { OPENCODE_BASELINE }),
         Kind::Claude => Some(CLAUDE),
         Kind::Codex => Some(CODEX),
         Kind::Amp | Kind::Acp => None,
@@ -112,17 +108,13 @@ pub(super) async fn install(
         step: format!("writing below {}", folder.display()),
         said: error.to_string(),
     };
-    tokio::fs::create_dir_all(&staging)
-        .await
-        .map_err(unusable)?;
+    tokio::fs::create_dir_all(&staging).await.map_err(unusable)?;
     tokio::fs::create_dir_all(&bin).await.map_err(unusable)?;
     let placed = match fetch(package, &staging).await {
         Ok(()) => {
             let home = home(package, folder, program);
             let link = bin.join(program);
-            place(&staging.join("package"), &home, package.program, &link)
-                .await
-                .map_err(unusable)
+            place(&staging.join("package"), &home, package.program, &link).await.map_err(unusable)
         }
         Err(error) => Err(error),
     };
@@ -158,10 +150,7 @@ async fn fetch(package: &Package, staging: &Path) -> Result<(), InstallError> {
         }
     };
     if found != package.hash {
-        return Err(InstallError::Integrity {
-            package: named,
-            found,
-        });
+        return Err(InstallError::Integrity { package: named, found });
     }
     let mut tar = Command::new("tar");
     tar.arg("-xzf").arg(&file);
@@ -191,9 +180,7 @@ async fn place(unpacked: &Path, home: &Path, program: &str, link: &Path) -> std:
     let executable = std::fs::Permissions::from_mode(0o755);
     tokio::fs::set_permissions(home.join(program), executable).await?;
     // Relative, so that the folder may be moved.
-    let target = Path::new("..")
-        .join(home.file_name().unwrap_or_default())
-        .join(program);
+    let target = Path::new("..").join(home.file_name().unwrap_or_default()).join(program);
     let next = link.with_extension("next");
     let _ = tokio::fs::remove_file(&next).await;
     tokio::fs::symlink(&target, &next).await?;
@@ -201,14 +188,8 @@ async fn place(unpacked: &Path, home: &Path, program: &str, link: &Path) -> std:
 }
 
 async fn run(mut command: Command, folder: &Path, step: &str) -> Result<String, InstallError> {
-    let failed = |said: String| InstallError::Step {
-        step: step.to_owned(),
-        said,
-    };
-    command
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    let failed = |said: String| InstallError::Step { step: step.to_owned(), said };
+    command.current_dir(folder).stdin(Stdio::null()).kill_on_drop(true);
     let bound = Duration::from_millis(INSTALL_MS_MAX);
     let output = tokio::time::timeout(bound, command.output()).await;
     let output = output

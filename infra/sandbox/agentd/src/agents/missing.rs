@@ -6,15 +6,8 @@ use std::path::PathBuf;
 /// Why there is no such agent, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Missing {
-    Unsupported {
-        id: String,
-        known: Vec<String>,
-    },
-    NotInstalled {
-        id: String,
-        program: String,
-        folder: PathBuf,
-    },
+    Unsupported { id: String, known: Vec<String> },
+    NotInstalled { id: String, program: String, folder: PathBuf },
 }
 
 /// The package that brings an agent to a machine of one's own.
@@ -40,26 +33,17 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported { id, known } => write!(
-                f,
-                "there is no agent {id}; this daemon knows {}",
-                known.join(", ")
-            ),
-            Self::NotInstalled {
-                id,
-                program,
-                folder,
-            } => {
+            Self::Unsupported { id, known } => {
+                write!(f, "there is no agent {id}; this daemon knows {}", known.join(", "))
+            }
+            Self::NotInstalled { id, program, folder } => {
                 write!(f, "{id} is not installed: no program {program} on PATH")?;
                 match package(id) {
                     Some(package) => write!(f, "; install it with `npm i -g {package}`"),
                     None => {
                         let folder = folder.join("bin");
                         let folder = folder.display();
-                        write!(
-                            f,
-                            " or in {folder}; put it there, or into the sandbox's image"
-                        )
+                        write!(f, " or in {folder}; put it there, or into the sandbox's image")
                     }
                 }
             }

@@ -55,9 +55,5 @@ pub(super) fn behind(token: &str, routes: Router) -> Router {
 }
 
 async fn check(token: &Token, request: Request, next: Next) -> Response {
-    if token.admits(&request) {
-        next.run(request).await
-    } else {
-        Problem::token().into_response()
-    }
+    if token.admits(&request) { next.run(request).await } else { Problem::token().into_response() }
 }

@@ -48,11 +48,7 @@ pub(super) async fn page(
 
 /// Waits until there is an event after this one.
 async fn beyond(progress: &mut watch::Receiver<Progress>, after: u64) {
-    if progress
-        .wait_for(|progress| progress.last_event > after)
-        .await
-        .is_err()
-    {
+    if progress.wait_for(|progress| progress.last_event > after).await.is_err() {
         // The session is gone: nothing more will come.
         std::future::pending::<()>().await;
     }
@@ -60,11 +56,7 @@ async fn beyond(progress: &mut watch::Receiver<Progress>, after: u64) {
 
 /// The events as they stand on the disk, one behind the other.
 fn page_json(page: &Page) -> String {
-    let size: usize = page
-        .events
-        .iter()
-        .map(|event| event.body.get().len() + 1)
-        .sum();
+    let size: usize = page.events.iter().map(|event| event.body.get().len() + 1).sum();
     let mut json = String::with_capacity(size + 32);
     json.push_str("{\"events\":[");
     for (place, event) in page.events.iter().enumerate() {
@@ -99,9 +91,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Problem> {
     let Query(since) = since?;
     let session = api.session(&session).await?;
-    let last_id = headers
-        .get("last-event-id")
-        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let following = Following {
         progress: session.progress(),
         session,
@@ -117,10 +107,7 @@ pub(super) async fn stream(
         [
             (header::CONTENT_TYPE, kind),
             (header::CACHE_CONTROL, cache),
-            (
-                header::HeaderName::from_static("x-accel-buffering"),
-                buffering,
-            ),
+            (header::HeaderName::from_static("x-accel-buffering"), buffering),
         ],
         Body::from_stream(chunks),
     )
@@ -137,12 +124,8 @@ async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallibl
     }
     let deadline = Instant::now() + Duration::from_millis(HEARTBEAT_MS);
     let after = following.after;
-    let waited = following
-        .progress
-        .wait_for(|progress| progress.last_event > after);
-    let come = tokio::time::timeout_at(deadline, waited)
-        .await
-        .map(|come| come.is_ok());
+    let waited = following.progress.wait_for(|progress| progress.last_event > after);
+    let come = tokio::time::timeout_at(deadline, waited).await.map(|come| come.is_ok());
     match come {
         Ok(true) => {}
         // The session is gone.
@@ -150,11 +133,7 @@ async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallibl
         Err(_) => return Some((Ok(Bytes::from_static(b": heartbeat\n\n")), following)),
     }
     // A log that cannot be read ends the stream; the client's next call says why.
-    let page = following
-        .session
-        .page(after, PAGE_EVENTS_MAX, PAGE_BYTES_MAX)
-        .await
-        .ok()?;
+    let page = following.session.page(after, PAGE_EVENTS_MAX, PAGE_BYTES_MAX).await.ok()?;
     let mut text = String::new();
     for event in &page.events {
         text.push_str(&format!("id: {}\ndata: {}\n\n", event.id, event.body.get()));

@@ -32,19 +32,14 @@ const NOT_PASSED: [HeaderName; 8] = [
 ];
 
 pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let path = path.strip_prefix("/opencode").unwrap_or(path).to_owned();
     let agent = api.host.agents.find("opencode").await;
     let agent = match agent {
         Ok(agent) => agent,
         // A health that cannot be asked for is no error of the caller's.
         Err(missing @ Missing::NotInstalled { .. }) if path == "/global/health" => {
-            return Ok(answer(
-                &json!({"healthy": false, "message": missing.to_string()}),
-            ));
+            return Ok(answer(&json!({"healthy": false, "message": missing.to_string()})));
         }
         Err(missing) => return Err(missing.into()),
     };
@@ -72,10 +67,8 @@ pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Re
     } else {
         upstream
     };
-    let response = http
-        .open(upstream)
-        .await
-        .map_err(|error| Problem::upstream(error.to_string()))?;
+    let response =
+        http.open(upstream).await.map_err(|error| Problem::upstream(error.to_string()))?;
     let status =
         StatusCode::from_u16(response.status().as_u16()).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = passed(response.headers());

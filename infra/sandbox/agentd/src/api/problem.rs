@@ -22,12 +22,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     const fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
-        Self {
-            status,
-            kind,
-            title,
-            detail,
-        }
+        Self { status, kind, title, detail }
     }
 
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
@@ -50,12 +45,7 @@ impl Problem {
 
     pub(crate) fn session_exists(id: &str) -> Self {
         let detail = format!("there is a session {id} already; use it, or choose another id");
-        Self::new(
-            409,
-            "session_already_exists",
-            "Session already exists",
-            detail,
-        )
+        Self::new(409, "session_already_exists", "Session already exists", detail)
     }
 
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
@@ -93,10 +83,7 @@ impl From<Missing> for Problem {
 impl From<InstallError> for Problem {
     fn from(error: InstallError) -> Self {
         match error {
-            InstallError::Unsupported(missing) => Self {
-                status: 404,
-                ..missing.into()
-            },
+            InstallError::Unsupported(missing) => Self { status: 404, ..missing.into() },
             InstallError::NotPinned { .. } => {
                 Self::new(400, "install_failed", "Install failed", error.to_string())
             }
@@ -148,10 +135,7 @@ impl From<JsonRejection> for Problem {
             StatusCode::PAYLOAD_TOO_LARGE => 413,
             _ => 400,
         };
-        Self {
-            status,
-            ..Self::invalid(rejection.body_text())
-        }
+        Self { status, ..Self::invalid(rejection.body_text()) }
     }
 }
 
@@ -171,10 +155,9 @@ impl IntoResponse for Problem {
             "detail": self.detail,
         });
         let mut response = (status, Json(body)).into_response();
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }
 }

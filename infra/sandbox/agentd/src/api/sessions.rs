@@ -23,10 +23,7 @@ const FILE_NAME_BYTES_MAX: usize = 250;
 
 impl Api {
     pub(super) async fn session(&self, id: &str) -> Result<Session, Problem> {
-        self.sessions
-            .get(id)
-            .await
-            .ok_or_else(|| Problem::no_session(id))
+        self.sessions.get(id).await.ok_or_else(|| Problem::no_session(id))
     }
 }
 
@@ -114,11 +111,7 @@ async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
         && !modes.iter().any(|known| known.id == mode)
     {
         let known: Vec<&str> = modes.iter().map(|mode| mode.id).collect();
-        let detail = format!(
-            "{} has no mode {mode}; it has {}",
-            agent.id,
-            known.join(", ")
-        );
+        let detail = format!("{} has no mode {mode}; it has {}", agent.id, known.join(", "));
         return Err(Problem::mode(detail));
     }
     let permission_mode = match body.permission_mode.as_deref() {
@@ -161,9 +154,7 @@ fn directory(asked: Option<&str>) -> Result<String, Problem> {
     let path = match asked {
         Some(path) => std::path::PathBuf::from(path),
         None => std::env::current_dir().map_err(|error| {
-            Problem::invalid(format!(
-                "name a directory: the daemon's own cannot be used ({error})"
-            ))
+            Problem::invalid(format!("name a directory: the daemon's own cannot be used ({error})"))
         })?,
     };
     match path.to_str() {
@@ -176,9 +167,7 @@ fn directory(asked: Option<&str>) -> Result<String, Problem> {
 }
 
 fn now_ms() -> u64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 

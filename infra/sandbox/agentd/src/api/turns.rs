@@ -45,16 +45,12 @@ pub(super) async fn message(
     if body.attachments.iter().any(|one| one.path.is_empty()) {
         return Err(Problem::invalid("an attachment has no path"));
     }
-    let turn = body
-        .turn
-        .unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let turn = body.turn.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let is_id = (1..=ID_BYTES_MAX).contains(&turn.len())
         && turn.bytes().all(|byte| byte.is_ascii_graphic());
     let header = HeaderValue::from_str(&turn).ok().filter(|_| is_id);
     let header = header.ok_or_else(|| {
-        Problem::invalid(format!(
-            "a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"
-        ))
+        Problem::invalid(format!("a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"))
     })?;
     let prompt = Prompt {
         text: body.message,
@@ -69,9 +65,7 @@ pub(super) async fn message(
     };
     let mut response = no_content();
     response.headers_mut().insert(TURN_HEADER, header);
-    response
-        .headers_mut()
-        .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome));
+    response.headers_mut().insert(OUTCOME_HEADER, HeaderValue::from_static(outcome));
     Ok(response)
 }
 
@@ -103,9 +97,7 @@ pub(super) async fn changes(
         Some(Phase::Ended(_)) => {}
     }
     let files = api.host.changes.of(&session.id, &turn).await;
-    Ok(answer(
-        &json!({"known": files.is_some(), "files": files.unwrap_or_default()}),
-    ))
+    Ok(answer(&json!({"known": files.is_some(), "files": files.unwrap_or_default()})))
 }
 
 fn described(turn: &str, session: &Session) -> Value {
@@ -114,11 +106,7 @@ fn described(turn: &str, session: &Session) -> Value {
         Some(Phase::Queued(_)) => json!({"state": "running", "queued": true}),
         Some(Phase::Running { is_cancelled, .. }) => {
             let asks: Vec<Value> = session.asks().map(ask_json).collect();
-            let state = if asks.is_empty() {
-                "running"
-            } else {
-                "waiting"
-            };
+            let state = if asks.is_empty() { "running" } else { "waiting" };
             json!({"state": state, "asks": asks, "cancelling": is_cancelled})
         }
         Some(Phase::Ended(ended)) => ended_json(ended),

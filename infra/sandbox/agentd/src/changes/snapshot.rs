@@ -114,14 +114,7 @@ impl Snapshots {
     }
 
     async fn tree(&self) -> Result<String, Unknown> {
-        let list = [
-            "ls-files",
-            "-z",
-            "--others",
-            "--modified",
-            "--deleted",
-            "--exclude-standard",
-        ];
+        let list = ["ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard"];
         let (listed, is_whole) = self.git(&list, Vec::new(), SNAPSHOT_LIST_BYTES_MAX).await?;
         if !is_whole {
             return Err(Unknown::TooMuch);
@@ -130,20 +123,11 @@ impl Snapshots {
         let chosen = tokio::task::spawn_blocking(move || choose(&listed, &root, &state_dir)).await;
         let chosen = chosen.map_err(std::io::Error::other)??;
         if !chosen.is_empty() {
-            let update = [
-                "update-index",
-                "-z",
-                "--add",
-                "--remove",
-                "--replace",
-                "--stdin",
-            ];
+            let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
             self.git(&update, chosen, 0).await?;
         }
         // Objects that a partial clone has not fetched are none of a file that was changed.
-        let (tree, _) = self
-            .git(&["write-tree", "--missing-ok"], Vec::new(), 1024)
-            .await?;
+        let (tree, _) = self.git(&["write-tree", "--missing-ok"], Vec::new(), 1024).await?;
         Ok(String::from_utf8_lossy(&tree).trim().to_owned())
     }
 
@@ -158,31 +142,18 @@ impl Snapshots {
     }
 
     async fn diff(&self, from: &str, to: &str) -> Result<Vec<FileChange>, Unknown> {
-        const DIFF: [&str; 6] = [
-            "diff-tree",
-            "-r",
-            "--no-renames",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-        ];
+        const DIFF: [&str; 6] =
+            ["diff-tree", "-r", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv"];
         let with = |more: &[&'static str]| -> Vec<&str> {
-            DIFF.into_iter()
-                .chain(more.iter().copied())
-                .chain([from, to])
-                .collect()
+            DIFF.into_iter().chain(more.iter().copied()).chain([from, to]).collect()
         };
         let numbers = with(&["-z", "--raw", "--numstat"]);
-        let (numbers, is_whole) = self
-            .git(&numbers, Vec::new(), SNAPSHOT_LIST_BYTES_MAX)
-            .await?;
+        let (numbers, is_whole) = self.git(&numbers, Vec::new(), SNAPSHOT_LIST_BYTES_MAX).await?;
         let mut entries = read_numbers(&numbers);
         if !is_whole || entries.len() > CHANGES_FILES_MAX {
             return Err(Unknown::TooMuch);
         }
-        let (patch, is_whole) = self
-            .git(&with(&["-p"]), Vec::new(), CHANGES_BYTES_MAX)
-            .await?;
+        let (patch, is_whole) = self.git(&with(&["-p"]), Vec::new(), CHANGES_BYTES_MAX).await?;
         let mut sections = sections(&patch);
         if !is_whole {
             sections.pop();
@@ -243,11 +214,8 @@ async fn run(
     input: Vec<u8>,
     bytes_max: usize,
 ) -> Result<(Vec<u8>, bool), Unknown> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
@@ -284,9 +252,7 @@ async fn run(
     if child.wait().await?.success() {
         return Ok((answer, true));
     }
-    Err(Unknown::Git(
-        String::from_utf8_lossy(&said).trim().to_owned(),
-    ))
+    Err(Unknown::Git(String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
 async fn find(directory: &Path) -> Result<Option<Found>, Unknown> {
@@ -394,23 +360,13 @@ fn read_numbers(answer: &[u8]) -> Vec<Entry> {
                 _ => (Status::Modified, 1),
             };
             let file = fields.next().unwrap_or_default().into_owned();
-            let change = FileChange {
-                file,
-                status,
-                additions: 0,
-                deletions: 0,
-                patch: String::new(),
-            };
+            let change =
+                FileChange { file, status, additions: 0, deletions: 0, patch: String::new() };
             entries.push(Entry { change, sections });
         } else if let Some(entry) = entries.get_mut(at) {
             let mut numbers = field.split('\t');
             // A binary file has no lines: `-`.
-            let mut number = || {
-                numbers
-                    .next()
-                    .and_then(|text| text.parse().ok())
-                    .unwrap_or(0)
-            };
+            let mut number = || numbers.next().and_then(|text| text.parse().ok()).unwrap_or(0);
             entry.change.additions = number();
             entry.change.deletions = number();
             at += 1;
@@ -431,9 +387,5 @@ fn sections(patch: &[u8]) -> Vec<&[u8]> {
         at += line.len();
     }
     let ends = starts.iter().skip(1).copied().chain([patch.len()]);
-    starts
-        .iter()
-        .zip(ends)
-        .map(|(start, end)| &patch[*start..end])
-        .collect()
+    starts.iter().zip(ends).map(|(start, end)| &patch[*start..end]).collect()
 }

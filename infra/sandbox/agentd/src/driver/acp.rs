@@ -44,10 +44,7 @@ impl Acp {
             agent: launch.agent.id.clone(),
             directory: created.directory.clone(),
             model: created.model.clone(),
-            mode: created
-                .agent_mode
-                .clone()
-                .or(plans.then(|| "plan".to_owned())),
+            mode: created.agent_mode.clone().or(plans.then(|| "plan".to_owned())),
             resumes: launch.agent_session.clone(),
             session: None,
             is_ready: false,
@@ -137,11 +134,7 @@ impl Acp {
         };
         let set = |id: &str, value: &str| {
             let params = json!({"sessionId": self.session, "configId": id, "value": value});
-            Self::request(
-                &format!("{SETTING}-{id}"),
-                "session/set_config_option",
-                params,
-            )
+            Self::request(&format!("{SETTING}-{id}"), "session/set_config_option", params)
         };
         let mut steps = Vec::new();
         if let Some(model) = self.model.as_deref().filter(|_| option("model")) {
@@ -152,11 +145,7 @@ impl Acp {
                 steps.push(set("mode", mode));
             } else {
                 let params = json!({"sessionId": self.session, "modeId": mode});
-                steps.push(Self::request(
-                    &format!("{SETTING}-mode"),
-                    "session/set_mode",
-                    params,
-                ));
+                steps.push(Self::request(&format!("{SETTING}-mode"), "session/set_mode", params));
             }
         }
         steps
@@ -178,17 +167,8 @@ impl Acp {
     }
 
     fn prompt(&mut self, handed: Handed) -> Vec<Step> {
-        let handed = if self.takes_images {
-            handed
-        } else {
-            handed.without_images()
-        };
-        let Handed {
-            turn,
-            prompt,
-            images,
-            ..
-        } = handed;
+        let handed = if self.takes_images { handed } else { handed.without_images() };
+        let Handed { turn, prompt, images, .. } = handed;
         let mut blocks = vec![json!({"type": "text", "text": prompt.text})];
         blocks.extend(images.iter().map(
             |image| json!({"type": "image", "mimeType": image.media_type, "data": image.base64}),
@@ -222,11 +202,9 @@ impl Acp {
         self.asks.clear();
         let ended = match (text(raw, "/result/stopReason"), refused(raw)) {
             (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
-            (Some(reason @ ("refusal" | "max_turn_requests")), _) => Ended::of(
-                Outcome::Failed,
-                reason,
-                Some(format!("the agent stopped: {reason}")),
-            ),
+            (Some(reason @ ("refusal" | "max_turn_requests")), _) => {
+                Ended::of(Outcome::Failed, reason, Some(format!("the agent stopped: {reason}")))
+            }
             (Some(reason), _) => Ended::of(Outcome::Done, reason, None),
             (None, said) => {
                 let said = said.unwrap_or_else(|| "the agent failed".to_owned());
@@ -263,9 +241,7 @@ fn respond(request: &Value, result: &Value) -> Step {
 
 fn link(attachment: &Attachment) -> Value {
     let name = attachment.filename.as_deref();
-    let name = name
-        .or_else(|| attachment.path.rsplit('/').next())
-        .unwrap_or("file");
+    let name = name.or_else(|| attachment.path.rsplit('/').next()).unwrap_or("file");
     let mut link = json!({
         "type": "resource_link", "uri": format!("file://{}", attachment.path), "name": name,
     });
@@ -279,9 +255,7 @@ fn link(attachment: &Attachment) -> Value {
 fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
     let options = request["params"]["options"].as_array()?;
     kinds.iter().find_map(|kind| {
-        let option = options
-            .iter()
-            .find(|option| text(option, "/kind") == Some(kind))?;
+        let option = options.iter().find(|option| text(option, "/kind") == Some(kind))?;
         Some(option["optionId"].clone())
     })
 }
@@ -289,10 +263,7 @@ fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
 /// Answers by the properties of the form, in their order. Properties that take notes to another are passed over.
 fn content(request: &Value, answers: &[Vec<String>]) -> Value {
     let properties = request["params"]["requestedSchema"]["properties"].as_object();
-    let questions = properties
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| !is_note(name));
+    let questions = properties.into_iter().flatten().filter(|(name, _)| !is_note(name));
     let content = questions
         .zip(answers)
         .filter(|(_, labels)| !labels.is_empty())
@@ -378,9 +349,7 @@ impl Protocol for Acp {
             // What nobody here can do is refused, else the agent waits for ever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
-                vec![Step::Say(
-                    json!({"jsonrpc": "2.0", "id": id, "error": error}),
-                )]
+                vec![Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]
             }
             _ => Vec::new(),
         }

@@ -75,10 +75,7 @@ impl Protocol for Run {
             } else {
                 Ended::of(Outcome::Done, "end_turn", None)
             };
-            steps.push(Step::Report(Report::Ended {
-                turn: self.turn.clone(),
-                ended,
-            }));
+            steps.push(Step::Report(Report::Ended { turn: self.turn.clone(), ended }));
         }
         steps
     }
@@ -92,11 +89,7 @@ pub(super) async fn drive(
     reports: &Reports,
 ) -> Down {
     let agent_session = launch.agent_session.clone();
-    reports
-        .send(Report::Ready {
-            agent_session: agent_session.clone(),
-        })
-        .await;
+    reports.send(Report::Ready { agent_session: agent_session.clone() }).await;
     let mut thread = agent_session;
     loop {
         let Handed { turn, prompt, .. } = match orders.recv().await {

@@ -92,9 +92,7 @@ impl Claude {
         let response = json!({
             "subtype": "success", "request_id": line["request_id"], "response": response,
         });
-        vec![Step::Say(
-            json!({"type": "control_response", "response": response}),
-        )]
+        vec![Step::Say(json!({"type": "control_response", "response": response}))]
     }
 
     fn ended(&mut self, raw: &Value) -> Vec<Step> {
@@ -157,10 +155,7 @@ impl Protocol for Claude {
             ("--resume", self.resumes.as_deref()),
             ("--model", self.model.as_deref()),
             ("--permission-mode", plans.then_some("plan")),
-            (
-                "--append-system-prompt",
-                launch.created.instructions.as_deref(),
-            ),
+            ("--append-system-prompt", launch.created.instructions.as_deref()),
         ];
         for (name, value) in options {
             if let Some(value) = value {
@@ -172,11 +167,8 @@ impl Protocol for Claude {
             arguments.extend(own.map(str::to_owned));
         }
         // Updates belong to the image; telemetry to nobody.
-        let environment = [
-            "DISABLE_AUTOUPDATER",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        ]
-        .map(|name| (name.to_owned(), "1".to_owned()));
+        let environment = ["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
+            .map(|name| (name.to_owned(), "1".to_owned()));
         Program {
             path: launch.agent.path.clone(),
             arguments,
@@ -218,9 +210,7 @@ impl Protocol for Claude {
             }
             Some("system") if text(raw, "/subtype") == Some("init") => {
                 let id = text(raw, "/session_id").map(str::to_owned);
-                id.map(|id| Step::Report(Report::AgentSession(id)))
-                    .into_iter()
-                    .collect()
+                id.map(|id| Step::Report(Report::AgentSession(id))).into_iter().collect()
             }
             Some("result") => self.ended(raw),
             _ => Vec::new(),

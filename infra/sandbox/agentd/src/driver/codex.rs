@@ -63,10 +63,7 @@ impl Codex {
     fn request(&mut self, method: &str, params: Value) -> (u64, Step) {
         self.requests += 1;
         let id = self.requests;
-        (
-            id,
-            Step::Say(json!({"id": id, "method": method, "params": params})),
-        )
+        (id, Step::Say(json!({"id": id, "method": method, "params": params})))
     }
 
     /// Begins a thread, or takes one up.
@@ -101,12 +98,7 @@ impl Codex {
     }
 
     fn prompt(&mut self, handed: Handed) -> Vec<Step> {
-        let Handed {
-            turn,
-            prompt,
-            images,
-            ..
-        } = handed;
+        let Handed { turn, prompt, images, .. } = handed;
         let mut input = vec![json!({"type": "text", "text": with_attachments(&prompt)})];
         let images = images.iter();
         input.extend(images.map(|image| json!({"type": "localImage", "path": image.file.path})));
@@ -119,12 +111,7 @@ impl Codex {
             params["model"] = json!(model);
         }
         let (request, step) = self.request("turn/start", params);
-        self.turn = Some(Running {
-            turn,
-            request,
-            id: None,
-            is_cancelled: false,
-        });
+        self.turn = Some(Running { turn, request, id: None, is_cancelled: false });
         vec![step]
     }
 
@@ -223,9 +210,8 @@ fn untrusted(directory: &str) -> String {
     let own = own.to_string_lossy();
     let directories = std::collections::BTreeSet::from([directory, &*own]);
     // A basic string of TOML has the escapes that one of JSON has.
-    let each = directories
-        .into_iter()
-        .map(|one| format!("{}={{trust_level=\"untrusted\"}}", json!(one)));
+    let each =
+        directories.into_iter().map(|one| format!("{}={{trust_level=\"untrusted\"}}", json!(one)));
     format!("projects={{{}}}", each.collect::<Vec<_>>().join(","))
 }
 
@@ -247,10 +233,7 @@ fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
         .flatten()
         .zip(answers)
         .filter_map(|(question, labels)| {
-            Some((
-                text(question, "/id")?.to_owned(),
-                json!({"answers": labels}),
-            ))
+            Some((text(question, "/id")?.to_owned(), json!({"answers": labels})))
         })
         .collect();
     Value::Object(by_id)
@@ -277,9 +260,7 @@ impl Protocol for Codex {
         let client =
             json!({"name": "bobbin", "title": "Bobbin", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"clientInfo": client});
-        vec![Step::Say(
-            json!({"id": INITIALIZE, "method": "initialize", "params": params}),
-        )]
+        vec![Step::Say(json!({"id": INITIALIZE, "method": "initialize", "params": params}))]
     }
 
     fn is_ready(&self) -> bool {

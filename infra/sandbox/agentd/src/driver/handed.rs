@@ -39,19 +39,14 @@ impl Handed {
     /// The prompt of a turn that is about to begin.
     pub(super) async fn prepared(mut self, launch: &Launch, host: &Host) -> Self {
         let directory = launch.created.directory.as_str();
-        host.changes
-            .begin(&launch.session, &self.turn, directory, self.follows)
-            .await;
+        host.changes.begin(&launch.session, &self.turn, directory, self.follows).await;
         let mut left = IMAGES_BYTES_MAX;
         for mut file in std::mem::take(&mut self.prompt.attachments) {
             let path = Path::new(directory).join(&file.path);
             if let Some(path) = path.to_str() {
                 path.clone_into(&mut file.path);
             }
-            let is_image = file
-                .mime
-                .as_deref()
-                .is_some_and(|mime| mime.starts_with("image/"));
+            let is_image = file.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
             let image = match launch.agent.kind {
                 Kind::Amp => None,
                 _ if is_image => read(file.clone(), &mut left).await,
@@ -82,9 +77,5 @@ async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
     let rest = left.checked_sub(bytes.len() as u64)?;
     let media_type = media_type(&bytes)?;
     *left = rest;
-    Some(Image {
-        file,
-        media_type,
-        base64: STANDARD.encode(&bytes),
-    })
+    Some(Image { file, media_type, base64: STANDARD.encode(&bytes) })
 }

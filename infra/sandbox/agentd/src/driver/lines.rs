@@ -26,11 +26,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) const fn of(bytes_max: usize) -> Self {
-        Self {
-            bytes_max,
-            searched: 0,
-            dropped: 0,
-        }
+        Self { bytes_max, searched: 0, dropped: 0 }
     }
 
     fn line(&mut self, bytes: &[u8]) -> Line {
@@ -110,12 +106,8 @@ mod tests {
         long.resize(long.len() + over, b'y');
         long.extend_from_slice(b"\nafter\n");
         long.resize(long.len() + over, b'z');
-        let expected = [
-            Line::Text("x".repeat(fits)),
-            Line::TooLong(over),
-            text("after"),
-            Line::TooLong(over),
-        ];
+        let expected =
+            [Line::Text("x".repeat(fits)), Line::TooLong(over), text("after"), Line::TooLong(over)];
         for piece in 1..=long.len() {
             assert_eq!(read(&long, piece), expected, "in pieces of {piece}");
         }

@@ -85,10 +85,7 @@ fn down_of(error: &ApiError) -> Down {
         ApiError::Http(_) | ApiError::StreamEnded => "agent_process_exited",
         ApiError::Status { .. } | ApiError::Shape => "stream_error",
     };
-    Down {
-        kind,
-        message: format!("OpenCode: {error}"),
-    }
+    Down { kind, message: format!("OpenCode: {error}") }
 }
 
 impl Session {
@@ -104,11 +101,7 @@ impl Session {
             None => api.create(&creation(&launch)).await?,
         };
         let id = text(&made, "/id").ok_or(ApiError::Shape)?.to_owned();
-        reports
-            .send(Report::Ready {
-                agent_session: Some(id.clone()),
-            })
-            .await;
+        reports.send(Report::Ready { agent_session: Some(id.clone()) }).await;
         let session = Self {
             converter: launch.converter(),
             family: BTreeSet::from([id.clone()]),
@@ -176,9 +169,8 @@ impl Session {
         {
             self.family.insert(session.to_owned());
         }
-        let is_ours = session
-            .or(text(properties, "/info/id"))
-            .is_some_and(|id| self.family.contains(id));
+        let is_ours =
+            session.or(text(properties, "/info/id")).is_some_and(|id| self.family.contains(id));
         if !is_ours {
             return;
         }
@@ -216,8 +208,7 @@ impl Session {
                 let is_ours = text(&ask, "/sessionID").is_some_and(|id| self.family.contains(id));
                 let is_new = text(&ask, "/id").is_some_and(|id| !self.asks.contains(id));
                 if is_ours && is_new {
-                    self.tell(json!({"type": kind, "properties": ask}), reports)
-                        .await;
+                    self.tell(json!({"type": kind, "properties": ask}), reports).await;
                 }
             }
         }
@@ -245,10 +236,7 @@ impl Session {
     async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), ApiError> {
         let message = turn::message_id(&self.launch.session, &handed.turn);
         let body = self.prompt(&message, &handed);
-        self.running = Some(Running {
-            look: Look::new(message),
-            handed,
-        });
+        self.running = Some(Running { look: Look::new(message), handed });
         match self.api.prompt(&self.id, &body).await {
             Ok(()) => Ok(()),
             // Refused for good: the turn ends, the session goes on.
@@ -279,10 +267,7 @@ impl Session {
             }));
         }
         let mut body = json!({"messageID": message, "parts": parts});
-        let model = self
-            .launch
-            .model(prompt)
-            .and_then(|model| model.split_once('/'));
+        let model = self.launch.model(prompt).and_then(|model| model.split_once('/'));
         if let Some((provider, model)) = model {
             body["model"] = json!({"providerID": provider, "modelID": model});
         }
@@ -322,14 +307,8 @@ impl Session {
         // In this order: what ends between the two is seen to have ended.
         let is_busy = self.api.statuses().await?.get(&self.id).is_some();
         let is_there = !is_busy && self.api.has(&self.id, running.look.message()).await?;
-        let last = if is_there {
-            self.api.last_message(&self.id).await?
-        } else {
-            None
-        };
-        let stand = running
-            .look
-            .stand(is_busy, is_there, last.as_ref(), Instant::now());
+        let last = if is_there { self.api.last_message(&self.id).await? } else { None };
+        let stand = running.look.stand(is_busy, is_there, last.as_ref(), Instant::now());
         match stand {
             Stand::Goes => Ok(None),
             Stand::NeverBegun(_) if !running.handed.images.is_empty() => {

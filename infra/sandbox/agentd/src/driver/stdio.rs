@@ -62,10 +62,9 @@ pub(crate) async fn drive(
     let down = pump(protocol, launch, &mut process, orders, reports).await;
     let last_words = process.end(host).await;
     match last_words {
-        Some(words) if down.kind == "agent_process_exited" => Down {
-            message: format!("{}: {words}", down.message),
-            ..down
-        },
+        Some(words) if down.kind == "agent_process_exited" => {
+            Down { message: format!("{}: {words}", down.message), ..down }
+        }
         _ => down,
     }
 }
@@ -136,11 +135,7 @@ fn unread(bytes: usize) -> Converted {
         raw: json!({"omitted": format!("a line of {bytes} bytes")}),
         error: Some(format!("it is longer than {LINE_BYTES_MAX} bytes")),
     };
-    Converted {
-        agent_session_id: None,
-        data: UniversalEventData::Message { message },
-        raw: None,
-    }
+    Converted { agent_session_id: None, data: UniversalEventData::Message { message }, raw: None }
 }
 
 /// The next order, once orders may come; none when nobody can order anything any more, also before that.

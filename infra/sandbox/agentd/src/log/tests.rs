@@ -9,9 +9,7 @@ fn event(id: u64) -> Line {
     let body =
         to_raw_value(&serde_json::json!({"id": id, "text": "é".repeat(id as usize % 7)})).unwrap();
     Line {
-        change: id
-            .is_multiple_of(3)
-            .then(|| Change::AgentSession(format!("session-{id}"))),
+        change: id.is_multiple_of(3).then(|| Change::AgentSession(format!("session-{id}"))),
         event: Some(LoggedEvent { id, seq: id, body }),
     }
 }
@@ -39,13 +37,7 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
         log.append(&lines, Room::Ordinary).unwrap();
     }
     let bytes = std::fs::read(&whole).unwrap();
-    ends.extend(
-        bytes
-            .iter()
-            .enumerate()
-            .filter(|(_, byte)| **byte == b'\n')
-            .map(|(at, _)| at + 1),
-    );
+    ends.extend(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
     for cut in 0..=bytes.len() {
         let path = folder.path().join("cut");
         std::fs::write(&path, &bytes[..cut]).unwrap();
@@ -77,13 +69,7 @@ fn a_byte_that_has_changed_costs_its_own_line_and_no_other() {
     std::fs::write(&path, &bytes).unwrap();
     let (log, found, recovered) = open(&path);
     assert_eq!(recovered, [1, 3, 4, 5]);
-    assert_eq!(
-        found,
-        Found {
-            torn_bytes: 0,
-            damaged_lines: 1
-        }
-    );
+    assert_eq!(found, Found { torn_bytes: 0, damaged_lines: 1 });
     assert_eq!(ids(&log, 1), [3, 4, 5]);
 }
 
@@ -92,18 +78,10 @@ fn events_are_found_by_the_one_before_them_and_pages_are_bounded_by_number_and_s
     let folder = tempfile::tempdir().unwrap();
     let (mut log, ..) = open(&folder.path().join("log"));
     for first in (1..1000).step_by(10) {
-        log.append(
-            &(first..first + 10).map(event).collect::<Vec<_>>(),
-            Room::Ordinary,
-        )
-        .unwrap();
+        log.append(&(first..first + 10).map(event).collect::<Vec<_>>(), Room::Ordinary).unwrap();
     }
     for after in [0, 1, 63, 64, 65, 500, 998] {
-        assert_eq!(
-            ids(&log, after),
-            (after + 1..=1000).collect::<Vec<u64>>(),
-            "after {after}"
-        );
+        assert_eq!(ids(&log, after), (after + 1..=1000).collect::<Vec<u64>>(), "after {after}");
     }
     assert!(ids(&log, 1000).is_empty());
     let reader = log.reader();
@@ -122,10 +100,7 @@ fn a_log_at_its_bound_takes_nothing_more_and_keeps_what_it_has() {
     let (mut log, _) = Log::open(&path, 200, |_| {}).unwrap();
     log.append(&[event(1)], Room::Ordinary).unwrap();
     let many: Vec<Line> = (2..20).map(event).collect();
-    assert!(matches!(
-        log.append(&many, Room::Ordinary),
-        Err(AppendError::Full)
-    ));
+    assert!(matches!(log.append(&many, Room::Ordinary), Err(AppendError::Full)));
     assert_eq!(ids(&log, 0), [1]);
     log.append(&[event(2)], Room::Ordinary).unwrap();
     assert_eq!(open(&path).2, [1, 2]);
@@ -138,15 +113,9 @@ fn a_log_at_its_bound_still_takes_ends() {
     let (mut log, _) = Log::open(&path, 100, |_| {}).unwrap();
     log.append(&[event(1)], Room::Ordinary).unwrap();
     let ends: Vec<Line> = (2..20).map(event).collect();
-    assert!(matches!(
-        log.append(&ends, Room::Ordinary),
-        Err(AppendError::Full)
-    ));
+    assert!(matches!(log.append(&ends, Room::Ordinary), Err(AppendError::Full)));
     log.append(&ends, Room::Ends).unwrap();
     assert_eq!(open(&path).2, (1..20).collect::<Vec<u64>>());
     let over = vec![event(20); LOG_ENDS_BYTES_MAX as usize / 20];
-    assert!(matches!(
-        log.append(&over, Room::Ends),
-        Err(AppendError::Full)
-    ));
+    assert!(matches!(log.append(&over, Room::Ends), Err(AppendError::Full)));
 }

@@ -11,11 +11,8 @@ use crate::limits::{KILL_MS_MAX, LOOK_MS};
 /// ended, and never the caller.
 pub(crate) fn of(root: Option<u32>, marker: &str) -> BTreeSet<u32> {
     let parents = parents();
-    let mut found: BTreeSet<u32> = parents
-        .keys()
-        .copied()
-        .filter(|pid| has_in_environment(*pid, marker))
-        .collect();
+    let mut found: BTreeSet<u32> =
+        parents.keys().copied().filter(|pid| has_in_environment(*pid, marker)).collect();
     found.extend(root.filter(|root| parents.contains_key(root)));
     with_descendants(&parents, found)
 }
@@ -77,9 +74,7 @@ fn status_of(pid: u32) -> Option<(char, u32)> {
 
 fn has_in_environment(pid: u32, marker: &str) -> bool {
     std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == marker.as_bytes())
+        environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes())
     })
 }
 

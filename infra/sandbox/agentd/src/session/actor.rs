@@ -42,14 +42,7 @@ impl Opened {
                 state.apply(change);
             }
         })?;
-        Ok(Self {
-            path,
-            log,
-            found,
-            last_event,
-            last_seq,
-            state,
-        })
+        Ok(Self { path, log, found, last_event, last_seq, state })
     }
 }
 
@@ -163,10 +156,8 @@ impl Actor {
         let mut state = shared.write().await;
         let mut batch = Batch::default();
         if self.damaged_lines > 0 {
-            let message = format!(
-                "{} lines of this session's log could not be read",
-                self.damaged_lines
-            );
+            let message =
+                format!("{} lines of this session's log could not be read", self.damaged_lines);
             let made = failure("stream_error", message);
             self.tell(&mut state, &mut batch, vec![made], None);
         }
@@ -191,12 +182,7 @@ impl Actor {
                     self.launch(state, batch);
                 }
             }
-            Input::Prompt {
-                turn,
-                prompt,
-                nudge,
-                reply,
-            } => match state.accept(&turn, &prompt) {
+            Input::Prompt { turn, prompt, nudge, reply } => match state.accept(&turn, &prompt) {
                 Ok((acceptance, change)) => {
                     if let Some(change) = change {
                         self.change(state, batch, change);
@@ -243,21 +229,13 @@ impl Actor {
                 batch.effects.push(Effect::Stopped(reply));
             }
             Input::Report { launch, report } => {
-                if self
-                    .agent
-                    .as_ref()
-                    .is_some_and(|(number, _)| *number == launch)
-                {
+                if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
                     batch.hears = true;
                     self.hear(state, batch, report);
                 }
             }
             Input::Down { launch, down } => {
-                if self
-                    .agent
-                    .as_ref()
-                    .is_some_and(|(number, _)| *number == launch)
-                {
+                if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
                     batch.hears = true;
                     self.agent_ended(state, batch, down);
                 }
@@ -361,23 +339,17 @@ impl Actor {
         self.told_end = false;
         self.turn_events = 0;
         self.change(state, batch, Change::Submitted { turn: turn.clone() });
-        batch
-            .effects
-            .push(Effect::Order(Box::new(Order::Prompt(Handed {
-                turn,
-                prompt,
-                images: Vec::new(),
-                follows: batch.ends,
-            }))));
+        batch.effects.push(Effect::Order(Box::new(Order::Prompt(Handed {
+            turn,
+            prompt,
+            images: Vec::new(),
+            follows: batch.ends,
+        }))));
     }
 
     fn launch(&mut self, state: &mut State, batch: &mut Batch) {
         // Twice in one batch would be two agents.
-        if batch
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Launch))
-        {
+        if batch.effects.iter().any(|effect| matches!(effect, Effect::Launch)) {
             return;
         }
         self.change(state, batch, Change::Launched);
@@ -385,10 +357,7 @@ impl Actor {
     }
 
     fn change(&self, state: &mut State, batch: &mut Batch, change: Change) {
-        batch.lines.push(Line {
-            change: Some(change.clone()),
-            event: None,
-        });
+        batch.lines.push(Line { change: Some(change.clone()), event: None });
         state.apply(change);
     }
 
@@ -400,10 +369,7 @@ impl Actor {
         if let Some((nudge, _)) = self.nudges.remove(turn) {
             batch.effects.push(Effect::Nudge(nudge));
         }
-        let change = Change::Ended {
-            turn: turn.to_owned(),
-            ended: ended.clone(),
-        };
+        let change = Change::Ended { turn: turn.to_owned(), ended: ended.clone() };
         let event = if is_told {
             None
         } else {
@@ -411,10 +377,7 @@ impl Actor {
             let mut events = self.number(state, made, Some(turn));
             events.pop().map(|(event, _)| event)
         };
-        batch.lines.push(Line {
-            change: Some(change.clone()),
-            event,
-        });
+        batch.lines.push(Line { change: Some(change.clone()), event });
         state.apply(change);
     }
 
@@ -455,10 +418,7 @@ impl Actor {
                 }
                 _ => None,
             };
-            batch.lines.push(Line {
-                change: change.clone(),
-                event: Some(event),
-            });
+            batch.lines.push(Line { change: change.clone(), event: Some(event) });
             let asked = match &change {
                 Some(Change::Asked(ask)) => Some((ask.clone(), state.takes_asks())),
                 _ => None,
@@ -500,9 +460,7 @@ impl Actor {
         };
         if let Ok(change) = state.answer(ask.id(), answer.clone()) {
             self.change(state, batch, change);
-            batch
-                .effects
-                .push(Effect::Order(Box::new(Order::Answer { ask, answer })));
+            batch.effects.push(Effect::Order(Box::new(Order::Answer { ask, answer })));
         }
     }
 
@@ -616,10 +574,7 @@ impl Actor {
                 }
                 _ => None,
             };
-            lines.push(Line {
-                change: Some(change),
-                event,
-            });
+            lines.push(Line { change: Some(change), event });
         }
         let mut written = self.append(&lines, Room::Ends).await;
         if matches!(written, Err(AppendError::Full)) {
@@ -652,8 +607,7 @@ impl Actor {
             Effect::Launch => self.start(state),
             Effect::Stop(orders) => {
                 drop(orders);
-                self.progress
-                    .send_modify(|progress| progress.agent = AgentStatus::NotStarted);
+                self.progress.send_modify(|progress| progress.agent = AgentStatus::NotStarted);
             }
             Effect::Watch(turn) => {
                 let inputs = self.inputs.clone();
@@ -665,8 +619,7 @@ impl Actor {
             }
             Effect::Nudge(nudge) => nudge.say(),
             Effect::Status(status) => {
-                self.progress
-                    .send_modify(|progress| progress.agent = status);
+                self.progress.send_modify(|progress| progress.agent = status);
             }
         }
     }
@@ -676,16 +629,11 @@ impl Actor {
             return;
         };
         let number = state.launches;
-        let reports = Reports::new(
-            self.inputs.clone(),
-            number,
-            self.host.clone(),
-            &self.numbering.session,
-        );
+        let reports =
+            Reports::new(self.inputs.clone(), number, self.host.clone(), &self.numbering.session);
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         self.agent = Some((number, orders));
-        self.progress
-            .send_modify(|progress| progress.agent = AgentStatus::Starting);
+        self.progress.send_modify(|progress| progress.agent = AgentStatus::Starting);
         let host = self.host.clone();
         let inputs = self.inputs.clone();
         let session = self.numbering.session.clone();
@@ -707,18 +655,10 @@ impl Actor {
                     };
                     driver::drive(launch, &host, queue, &reports).await
                 }
-                Err(missing) => Down {
-                    kind: missing.kind(),
-                    message: missing.to_string(),
-                },
+                Err(missing) => Down { kind: missing.kind(), message: missing.to_string() },
             };
             // A session that is gone wants to know nothing.
-            let _ = inputs
-                .send(Input::Down {
-                    launch: number,
-                    down,
-                })
-                .await;
+            let _ = inputs.send(Input::Down { launch: number, down }).await;
         }));
     }
 }

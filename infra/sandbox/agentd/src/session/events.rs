@@ -42,11 +42,7 @@ impl Numbering {
                 turn: turn.map(str::to_owned),
             });
             let (body, event) = bounded(event);
-            let logged = LoggedEvent {
-                id: self.last_id,
-                seq: self.last_seq,
-                body,
-            };
+            let logged = LoggedEvent { id: self.last_id, seq: self.last_seq, body };
             events.push((logged, event.data));
         }
         events
@@ -62,9 +58,7 @@ fn timestamp() -> String {
 fn bounded(mut event: UniversalEvent) -> (Box<RawValue>, UniversalEvent) {
     // Half of it, because the line of a log has more than the event.
     let fits = |event: &UniversalEvent| {
-        to_raw_value(event)
-            .ok()
-            .filter(|json| json.get().len() <= LINE_BYTES_MAX / 2)
+        to_raw_value(event).ok().filter(|json| json.get().len() <= LINE_BYTES_MAX / 2)
     };
     if let Some(json) = fits(&event) {
         return (json, event);
@@ -102,11 +96,7 @@ pub(super) fn failure(kind: &str, message: String) -> Converted {
     Converted {
         agent_session_id: None,
         data: UniversalEventData::Error {
-            error: CrashInfo {
-                message,
-                kind: Some(kind.to_owned()),
-                details: None,
-            },
+            error: CrashInfo { message, kind: Some(kind.to_owned()), details: None },
         },
         raw: Some(json!({"by": "bobbin-agentd", "kind": kind})),
     }
@@ -121,10 +111,7 @@ mod tests {
     #[test]
     fn no_two_events_share_a_number_and_asks_name_the_session_that_was_asked_for() {
         let mut converter = Converter::of("claude");
-        let mut numbering = Numbering {
-            session: "thread-1".to_owned(),
-            ..Numbering::default()
-        };
+        let mut numbering = Numbering { session: "thread-1".to_owned(), ..Numbering::default() };
         let text = |text: &str| json!({"type": "text", "text": text});
         let content = json!([text("one"), text("two")]);
         let message = json!({"id": "m", "role": "assistant", "content": content});

@@ -3,10 +3,7 @@
 use super::*;
 
 fn prompt(text: &str) -> Prompt {
-    Prompt {
-        text: text.to_owned(),
-        ..Prompt::default()
-    }
+    Prompt { text: text.to_owned(), ..Prompt::default() }
 }
 
 fn take(state: &mut State, turn: &str, text: &str) -> Result<Acceptance, Refused> {
@@ -34,20 +31,10 @@ fn a_turn_is_taken_once_whatever_has_become_of_it() {
     let mut state = State::default();
     assert_eq!(take(&mut state, "t1", "a"), Ok(Acceptance::Accepted));
     for phase in ["queued", "running", "ended"] {
-        assert_eq!(
-            take(&mut state, "t1", "a"),
-            Ok(Acceptance::AlreadyKnown),
-            "{phase}"
-        );
-        assert_eq!(
-            take(&mut state, "t1", "b"),
-            Err(Refused::OtherPrompt),
-            "{phase}"
-        );
+        assert_eq!(take(&mut state, "t1", "a"), Ok(Acceptance::AlreadyKnown), "{phase}");
+        assert_eq!(take(&mut state, "t1", "b"), Err(Refused::OtherPrompt), "{phase}");
         state.apply(match phase {
-            "queued" => Change::Submitted {
-                turn: "t1".to_owned(),
-            },
+            "queued" => Change::Submitted { turn: "t1".to_owned() },
             _ => Change::Ended {
                 turn: "t1".to_owned(),
                 ended: Ended::of(Outcome::Done, "end_turn", None),
@@ -62,15 +49,10 @@ fn turns_run_one_after_the_other_in_the_order_in_which_they_were_taken() {
     take(&mut state, "b", "1").unwrap();
     take(&mut state, "a", "2").unwrap();
     assert_eq!(state.next(), Some("b"));
-    state.apply(Change::Submitted {
-        turn: "b".to_owned(),
-    });
+    state.apply(Change::Submitted { turn: "b".to_owned() });
     assert_eq!((state.running(), state.next()), (Some("b"), None));
     let ended = Ended::of(Outcome::Done, "end_turn", None);
-    state.apply(Change::Ended {
-        turn: "b".to_owned(),
-        ended,
-    });
+    state.apply(Change::Ended { turn: "b".to_owned(), ended });
     assert_eq!((state.running(), state.next()), (None, Some("a")));
 }
 
@@ -78,23 +60,15 @@ fn turns_run_one_after_the_other_in_the_order_in_which_they_were_taken() {
 fn an_ask_is_answered_once_in_its_own_words_and_goes_with_its_turn() {
     let mut state = State::default();
     take(&mut state, "t", "1").unwrap();
-    state.apply(Change::Submitted {
-        turn: "t".to_owned(),
-    });
+    state.apply(Change::Submitted { turn: "t".to_owned() });
     state.apply(Change::Asked(permission("p1")));
     state.apply(Change::Asked(permission("p2")));
-    assert_eq!(
-        state.answer("p1", Answer::Declined),
-        Err(Refused::WrongAnswer)
-    );
+    assert_eq!(state.answer("p1", Answer::Declined), Err(Refused::WrongAnswer));
     let answered = state.answer("p1", Answer::Once).unwrap();
     state.apply(answered);
     assert_eq!(state.answer("p1", Answer::Once), Err(Refused::AskGone));
     let ended = Ended::of(Outcome::Lost, "cut", None);
-    state.apply(Change::Ended {
-        turn: "t".to_owned(),
-        ended,
-    });
+    state.apply(Change::Ended { turn: "t".to_owned(), ended });
     assert_eq!(state.answer("p2", Answer::Once), Err(Refused::AskGone));
     assert_eq!(state.asks().count(), 0);
 }
@@ -104,19 +78,12 @@ fn a_turn_that_waits_is_cancelled_without_a_run_and_one_that_runs_is_told_once()
     let mut state = State::default();
     take(&mut state, "t1", "1").unwrap();
     take(&mut state, "t2", "2").unwrap();
-    state.apply(Change::Submitted {
-        turn: "t1".to_owned(),
-    });
+    state.apply(Change::Submitted { turn: "t1".to_owned() });
     let change = state.cancel("t2").unwrap().unwrap();
     assert!(matches!(change, Change::Ended { .. }));
     state.apply(change);
     let change = state.cancel("t1").unwrap().unwrap();
-    assert_eq!(
-        change,
-        Change::CancelAsked {
-            turn: "t1".to_owned()
-        }
-    );
+    assert_eq!(change, Change::CancelAsked { turn: "t1".to_owned() });
     state.apply(change);
     assert_eq!(state.cancel("t1"), Ok(None));
     assert_eq!(state.cancel("t3"), Err(Refused::UnknownTurn));
@@ -136,33 +103,14 @@ fn so_many_turns_wait_and_no_more() {
 #[test]
 fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice() {
     let changes = [
-        Change::Accepted {
-            turn: "t1".to_owned(),
-            prompt: prompt("1"),
-        },
-        Change::Submitted {
-            turn: "t1".to_owned(),
-        },
-        Change::Accepted {
-            turn: "t2".to_owned(),
-            prompt: prompt("2"),
-        },
+        Change::Accepted { turn: "t1".to_owned(), prompt: prompt("1") },
+        Change::Submitted { turn: "t1".to_owned() },
+        Change::Accepted { turn: "t2".to_owned(), prompt: prompt("2") },
         Change::Asked(permission("p")),
-        Change::Answered {
-            ask: "p".to_owned(),
-            answer: Answer::Once,
-        },
-        Change::Ended {
-            turn: "t1".to_owned(),
-            ended: Ended::of(Outcome::Done, "end_turn", None),
-        },
-        Change::Submitted {
-            turn: "t2".to_owned(),
-        },
-        Change::Ended {
-            turn: "t2".to_owned(),
-            ended: Ended::of(Outcome::Done, "end_turn", None),
-        },
+        Change::Answered { ask: "p".to_owned(), answer: Answer::Once },
+        Change::Ended { turn: "t1".to_owned(), ended: Ended::of(Outcome::Done, "end_turn", None) },
+        Change::Submitted { turn: "t2".to_owned() },
+        Change::Ended { turn: "t2".to_owned(), ended: Ended::of(Outcome::Done, "end_turn", None) },
     ];
     for kept in 0..=changes.len() {
         let mut state = State::default();
@@ -171,10 +119,7 @@ fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice(
         }
         // As after a start: nothing goes on by itself.
         for turn in state.open_turns() {
-            state.apply(Change::Ended {
-                turn,
-                ended: Ended::of(Outcome::Lost, "cut", None),
-            });
+            state.apply(Change::Ended { turn, ended: Ended::of(Outcome::Lost, "cut", None) });
         }
         assert_eq!(state.next(), None, "after {kept} changes");
         let again = ["t1", "t2"].map(|turn| state.accept(turn, &prompt(&turn[1..])));
@@ -191,16 +136,11 @@ fn a_turn_whose_end_was_not_written_is_over_when_the_next_begins() {
     take(&mut state, "t1", "1").unwrap();
     take(&mut state, "t2", "2").unwrap();
     for turn in ["t1", "t2"] {
-        state.apply(Change::Submitted {
-            turn: turn.to_owned(),
-        });
+        state.apply(Change::Submitted { turn: turn.to_owned() });
     }
     assert_eq!((state.is_open("t1"), state.running()), (false, Some("t2")));
     let ended = Ended::of(Outcome::Cancelled, "cancelled", None);
-    let late = Change::Ended {
-        turn: "t1".to_owned(),
-        ended: ended.clone(),
-    };
+    let late = Change::Ended { turn: "t1".to_owned(), ended: ended.clone() };
     state.apply(late);
     assert_eq!(state.phase("t1"), Some(&Phase::Ended(ended)));
     assert_eq!(state.running(), Some("t2"));

@@ -22,27 +22,13 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
     assert_eq!(daemon.get("/v1/sessions").await, json!({"sessions": []}));
     let made = daemon.create("s").await;
     assert_eq!(made["healthy"], true);
-    assert!(
-        made["agentSessionId"]
-            .as_str()
-            .unwrap()
-            .starts_with("standin-"),
-        "{made}"
-    );
-    daemon
-        .send("s", "t", "say hello\nask rm -rf x\nquestion")
-        .await;
+    assert!(made["agentSessionId"].as_str().unwrap().starts_with("standin-"), "{made}");
+    daemon.send("s", "t", "say hello\nask rm -rf x\nquestion").await;
     let waiting = daemon.until("s", "t", "waiting").await;
-    let ask = waiting["asks"][0]["permission"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let ask = waiting["asks"][0]["permission"]["id"].as_str().unwrap().to_owned();
     assert_eq!(
         daemon
-            .post(
-                &format!("/v1/sessions/s/permissions/{ask}/reply"),
-                json!({"reply": "always"})
-            )
+            .post(&format!("/v1/sessions/s/permissions/{ask}/reply"), json!({"reply": "always"}))
             .await
             .status,
         204
@@ -55,19 +41,10 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
     };
     let path = format!("/v1/sessions/s/questions/{question}");
     assert_eq!(
-        daemon
-            .post(&format!("{path}/reply"), json!({"answers": [["Postgres"]]}))
-            .await
-            .status,
+        daemon.post(&format!("{path}/reply"), json!({"answers": [["Postgres"]]})).await.status,
         204
     );
-    assert_eq!(
-        daemon
-            .post(&format!("{path}/reject"), json!(null))
-            .await
-            .status,
-        404
-    );
+    assert_eq!(daemon.post(&format!("{path}/reject"), json!(null)).await.status, 404);
     daemon.until("s", "t", "done").await;
     assert_eq!(
         daemon.said("s", "t").await,
@@ -75,41 +52,14 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
     );
     let list = daemon.get("/v1/sessions").await;
     assert_eq!(list["sessions"][0]["sessionId"], "s");
-    assert_eq!(
-        list["sessions"][0]["eventCount"],
-        daemon.events("s").await.len()
-    );
+    assert_eq!(list["sessions"][0]["eventCount"], daemon.events("s").await.len());
 
     // `install` of an agent that is there, and what is refused.
-    assert_eq!(
-        daemon
-            .post("/v1/agents/standin/install", json!({}))
-            .await
-            .status,
-        204
-    );
+    assert_eq!(daemon.post("/v1/agents/standin/install", json!({})).await.status, 204);
     let refused = [
-        (
-            "POST",
-            "/v1/sessions/s",
-            json!({"agent": "standin"}),
-            409,
-            "session_already_exists",
-        ),
-        (
-            "POST",
-            "/v1/sessions/new",
-            json!({"agent": "nobody"}),
-            400,
-            "unsupported_agent",
-        ),
-        (
-            "POST",
-            "/v1/sessions/new",
-            json!({"agent": "amp"}),
-            400,
-            "agent_not_installed",
-        ),
+        ("POST", "/v1/sessions/s", json!({"agent": "standin"}), 409, "session_already_exists"),
+        ("POST", "/v1/sessions/new", json!({"agent": "nobody"}), 400, "unsupported_agent"),
+        ("POST", "/v1/sessions/new", json!({"agent": "amp"}), 400, "agent_not_installed"),
         (
             "POST",
             "/v1/sessions/new",
@@ -124,27 +74,9 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
             400,
             "invalid_request",
         ),
-        (
-            "POST",
-            "/v1/sessions/new",
-            json!({}),
-            400,
-            "invalid_request",
-        ),
-        (
-            "POST",
-            "/v1/sessions/none/messages",
-            json!({"message": "x"}),
-            404,
-            "session_not_found",
-        ),
-        (
-            "POST",
-            "/v1/sessions/s/messages",
-            json!({"message": " "}),
-            400,
-            "invalid_request",
-        ),
+        ("POST", "/v1/sessions/new", json!({}), 400, "invalid_request"),
+        ("POST", "/v1/sessions/none/messages", json!({"message": "x"}), 404, "session_not_found"),
+        ("POST", "/v1/sessions/s/messages", json!({"message": " "}), 400, "invalid_request"),
         (
             "POST",
             "/v1/sessions/s/messages",
@@ -173,48 +105,12 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
             400,
             "invalid_request",
         ),
-        (
-            "POST",
-            "/v1/sessions/s/turns/none/cancel",
-            json!({}),
-            404,
-            "not_found",
-        ),
-        (
-            "POST",
-            "/v1/agents/nobody/install",
-            json!({}),
-            404,
-            "unsupported_agent",
-        ),
-        (
-            "POST",
-            "/v1/agents/amp/install",
-            json!({}),
-            400,
-            "install_failed",
-        ),
-        (
-            "GET",
-            "/v1/agents/nobody/modes",
-            json!(null),
-            400,
-            "unsupported_agent",
-        ),
-        (
-            "GET",
-            "/v1/sessions/none/events",
-            json!(null),
-            404,
-            "session_not_found",
-        ),
-        (
-            "GET",
-            "/v1/sessions/s/events?offset=-1",
-            json!(null),
-            400,
-            "invalid_request",
-        ),
+        ("POST", "/v1/sessions/s/turns/none/cancel", json!({}), 404, "not_found"),
+        ("POST", "/v1/agents/nobody/install", json!({}), 404, "unsupported_agent"),
+        ("POST", "/v1/agents/amp/install", json!({}), 400, "install_failed"),
+        ("GET", "/v1/agents/nobody/modes", json!(null), 400, "unsupported_agent"),
+        ("GET", "/v1/sessions/none/events", json!(null), 404, "session_not_found"),
+        ("GET", "/v1/sessions/s/events?offset=-1", json!(null), 400, "invalid_request"),
         ("GET", "/v1/nothing", json!(null), 404, "not_found"),
         ("DELETE", "/v1/sessions", json!(null), 404, "not_found"),
     ];
@@ -244,12 +140,7 @@ async fn whoever_has_not_the_token_is_told_so_and_nothing_else() {
         Some(TOKEN.to_owned()),
     ];
     for authorization in wrong {
-        for path in [
-            "/v1/health",
-            "/v1/sessions",
-            "/opencode/global/health",
-            "/nothing",
-        ] {
+        for path in ["/v1/health", "/v1/sessions", "/opencode/global/health", "/nothing"] {
             let mut request = http().request(Method::GET, &daemon.url(path)).unwrap();
             if let Some(authorization) = &authorization {
                 request = request.header("authorization", authorization);
@@ -266,12 +157,8 @@ async fn whoever_has_not_the_token_is_told_so_and_nothing_else() {
             );
         }
     }
-    let request = http()
-        .request(Method::GET, &daemon.url("/v1/health"))
-        .unwrap();
-    let answer = http()
-        .send(request.header("authorization", format!("bearer {TOKEN}")))
-        .await
-        .unwrap();
+    let request = http().request(Method::GET, &daemon.url("/v1/health")).unwrap();
+    let answer =
+        http().send(request.header("authorization", format!("bearer {TOKEN}"))).await.unwrap();
     assert_eq!(answer.status, 200);
 }

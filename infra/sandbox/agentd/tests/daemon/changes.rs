@@ -22,11 +22,9 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
 /// A repository with a commit, in the project.
 fn repository(project: &Path) {
     git(project, &["init", "-q"]);
-    for (name, text) in [
-        (".gitignore", "ignored\nprompts\n"),
-        ("kept.txt", "one\ntwo\n"),
-        ("gone.txt", "x"),
-    ] {
+    for (name, text) in
+        [(".gitignore", "ignored\nprompts\n"), ("kept.txt", "one\ntwo\n"), ("gone.txt", "x")]
+    {
         std::fs::write(project.join(name), text).unwrap();
     }
     git(project, &["add", "-A"]);
@@ -34,9 +32,7 @@ fn repository(project: &Path) {
 }
 
 async fn changes(daemon: &Daemon, turn: &str) -> Value {
-    daemon
-        .get(&format!("/v1/sessions/s/turns/{turn}/changes"))
-        .await
+    daemon.get(&format!("/v1/sessions/s/turns/{turn}/changes")).await
 }
 
 /// Runs a turn to its end; its changes.
@@ -139,18 +135,12 @@ async fn where_there_is_no_repository_changes_are_told_and_none_is_made() {
     daemon.create("s").await;
     let told = turn(&daemon, "t", "run echo new > new.txt; rm old.txt").await;
     let all = told["files"].as_array().unwrap();
-    let names: Vec<String> = all
-        .iter()
-        .map(|one| format!("{} {}", one["status"], one["file"]))
-        .collect();
+    let names: Vec<String> =
+        all.iter().map(|one| format!("{} {}", one["status"], one["file"])).collect();
     // The stand-in's own note of its prompts was made before the turn began to be worked on, in it.
     assert_eq!(
         names,
-        [
-            "\"added\" \"new.txt\"",
-            "\"deleted\" \"old.txt\"",
-            "\"added\" \"prompts\""
-        ]
+        ["\"added\" \"new.txt\"", "\"deleted\" \"old.txt\"", "\"added\" \"prompts\""]
     );
     assert!(!daemon.project().join(".git").exists());
 }
@@ -160,17 +150,10 @@ async fn what_was_sent_into_a_turn_counts_with_it_and_a_turn_that_ends_badly_has
     let daemon = Daemon::start().await;
     repository(&daemon.project());
     daemon.create("s").await;
-    daemon
-        .send("s", "first", "run echo 1 > first.txt\nask ls")
-        .await;
+    daemon.send("s", "first", "run echo 1 > first.txt\nask ls").await;
     let waiting = daemon.until("s", "first", "waiting").await;
-    assert_eq!(
-        changes(&daemon, "first").await,
-        json!({"known": false, "files": []})
-    );
-    daemon
-        .send("s", "second", "run echo 2 > second.txt\ndie")
-        .await;
+    assert_eq!(changes(&daemon, "first").await, json!({"known": false, "files": []}));
+    daemon.send("s", "second", "run echo 2 > second.txt\ndie").await;
     let ask = waiting["asks"][0]["permission"]["id"].as_str().unwrap();
     let path = format!("/v1/sessions/s/permissions/{ask}/reply");
     let answered = daemon.post(&path, json!({"reply": "once"})).await;
@@ -230,12 +213,8 @@ async fn with_too_much_to_look_at_the_turn_runs_and_its_changes_are_unknown() {
     repository(&daemon.project());
     daemon.create("s").await;
     // A file that is large by itself is no part of it.
-    let told = turn(
-        &daemon,
-        "large",
-        "run truncate -s 3000000 large.bin; echo x > small.txt",
-    )
-    .await;
+    let told =
+        turn(&daemon, "large", "run truncate -s 3000000 large.bin; echo x > small.txt").await;
     assert_eq!(told["files"][0]["file"], "small.txt");
     assert_eq!(told["files"].as_array().unwrap().len(), 1);
     let many = "run for n in $(seq 70); do truncate -s 2000000 $n.bin; done";
@@ -243,16 +222,9 @@ async fn with_too_much_to_look_at_the_turn_runs_and_its_changes_are_unknown() {
         let told = turn(&daemon, name, text).await;
         assert_eq!(told, json!({"known": false, "files": []}), "{name}");
     }
-    assert!(
-        daemon.log().contains("too many files to look at"),
-        "{}",
-        daemon.log()
-    );
+    assert!(daemon.log().contains("too many files to look at"), "{}", daemon.log());
     let left = everything(&daemon.state().join("changes"));
-    assert!(
-        left.iter().all(|(name, ..)| name.ends_with(".json")),
-        "{left:?}"
-    );
+    assert!(left.iter().all(|(name, ..)| name.ends_with(".json")), "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,20 +243,13 @@ async fn a_repository_cannot_have_anything_run_by_being_looked_at() {
     ] {
         git(&project, &["config", name, value]);
     }
-    std::fs::write(
-        project.join(".gitattributes"),
-        "* filter=thief diff=thief\n",
-    )
-    .unwrap();
+    std::fs::write(project.join(".gitattributes"), "* filter=thief diff=thief\n").unwrap();
     daemon.create("s").await;
     let told = turn(&daemon, "t", "run echo three >> kept.txt").await;
     assert_eq!(told["files"][0]["file"], "kept.txt");
     assert!(!Path::new(&stolen).exists());
     // What would run does run where it may.
-    let status = Command::new("git")
-        .arg("status")
-        .current_dir(&project)
-        .output();
+    let status = Command::new("git").arg("status").current_dir(&project).output();
     assert!(status.is_ok());
     wait_for("the thief", async || Path::new(&stolen).exists()).await;
 }
@@ -299,10 +264,7 @@ async fn an_index_that_is_no_file_costs_neither_the_daemon_nor_the_changes() {
         let daemon = Daemon::start().await;
         repository(&daemon.project());
         daemon.create("s").await;
-        let made = Command::new("sh")
-            .args(["-c", make])
-            .current_dir(daemon.project())
-            .status();
+        let made = Command::new("sh").args(["-c", make]).current_dir(daemon.project()).status();
         assert!(made.unwrap().success(), "{make}");
         let found = turn(&daemon, "t", "run echo x >> kept.txt").await;
         let names = found["files"].as_array().unwrap();

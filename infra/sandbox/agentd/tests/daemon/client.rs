@@ -25,10 +25,7 @@ fn options(folder: &std::path::Path) -> EmbeddedOptions {
 }
 
 async fn conversation(client: &AgentClient) {
-    let session = CreateSession {
-        agent: "standin".to_owned(),
-        ..CreateSession::default()
-    };
+    let session = CreateSession { agent: "standin".to_owned(), ..CreateSession::default() };
     let created = client.create_session("a/b", &session).await.unwrap();
     assert!(created.healthy, "{created:?}");
     let again = client.create_session("a/b", &session).await.unwrap_err();
@@ -38,10 +35,7 @@ async fn conversation(client: &AgentClient) {
         turn: Some("t".to_owned()),
         ..Message::default()
     };
-    assert_eq!(
-        client.send("a/b", &message).await.unwrap(),
-        Submitted::Accepted("t".to_owned())
-    );
+    assert_eq!(client.send("a/b", &message).await.unwrap(), Submitted::Accepted("t".to_owned()));
     assert_eq!(
         client.send("a/b", &message).await.unwrap(),
         Submitted::AlreadyKnown("t".to_owned())
@@ -58,26 +52,18 @@ async fn conversation(client: &AgentClient) {
             Some(Ask::Permission(ask)) => {
                 drop(client.reply_permission("a/b", &ask.id, Reply::Once).await)
             }
-            Some(Ask::Question(ask)) => drop(
-                client
-                    .reply_question("a/b", &ask.id, &[vec!["DynamoDB".to_owned()]])
-                    .await,
-            ),
+            Some(Ask::Question(ask)) => {
+                drop(client.reply_question("a/b", &ask.id, &[vec!["DynamoDB".to_owned()]]).await)
+            }
             None if status.state == TurnState::Done && status.last_event == streamed => break,
             None => {}
         }
     }
     let status = client.turn("a/b", "t").await.unwrap();
     assert_eq!(status.outcome, Some(Outcome::Done));
-    let page = client
-        .events("a/b", 0, 1_000, Duration::ZERO)
-        .await
-        .unwrap();
+    let page = client.events("a/b", 0, 1_000, Duration::ZERO).await.unwrap();
     assert_eq!(page.events.len() as u64, streamed);
-    assert_eq!(
-        client.turn("a/b", "none").await.unwrap().state,
-        TurnState::NotSeen
-    );
+    assert_eq!(client.turn("a/b", "none").await.unwrap().state, TurnState::NotSeen);
     assert_eq!(client.sessions().await.unwrap()[0].session_id, "a/b");
     client.terminate("a/b").await.unwrap();
 }
@@ -109,9 +95,7 @@ async fn embedded_mode_starts_a_daemon_of_its_own_and_leaves_nothing() {
 async fn auto_mode_takes_the_daemon_whose_address_it_is_given_and_starts_one_otherwise() {
     let there = Daemon::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let given = Auto::open(Some((&there.url(""), TOKEN)), &options(folder.path()))
-        .await
-        .unwrap();
+    let given = Auto::open(Some((&there.url(""), TOKEN)), &options(folder.path())).await.unwrap();
     assert!(matches!(given, Auto::Server(_)));
     assert_eq!(given.client().base(), there.url(""));
     given.close().await;
@@ -125,23 +109,14 @@ async fn auto_mode_takes_the_daemon_whose_address_it_is_given_and_starts_one_oth
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_cannot_start_says_so_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("state"),
-        "a file where the folder should be",
-    )
-    .unwrap();
-    let error = Embedded::start(&options(folder.path()))
-        .await
-        .unwrap_err()
-        .to_string();
+    std::fs::write(folder.path().join("state"), "a file where the folder should be").unwrap();
+    let error = Embedded::start(&options(folder.path())).await.unwrap_err().to_string();
     assert!(
         error.starts_with("bobbin-agentd ended at its start: bobbin-agentd (serving): "),
         "{error}"
     );
-    let nowhere = EmbeddedOptions {
-        program: Some("/nowhere/agentd".into()),
-        ..options(folder.path())
-    };
+    let nowhere =
+        EmbeddedOptions { program: Some("/nowhere/agentd".into()), ..options(folder.path()) };
     let error = Embedded::start(&nowhere).await.unwrap_err().to_string();
     assert_eq!(
         error,
@@ -165,10 +140,8 @@ async fn an_embedded_daemon_ends_when_the_program_that_started_it_is_killed() {
     assert!(runs(reaper));
     parent.kill().unwrap();
     parent.wait().unwrap();
-    wait_for("the daemon to end", async || {
-        !runs(reaper) && serving.iter().all(|pid| !runs(*pid))
-    })
-    .await;
+    wait_for("the daemon to end", async || !runs(reaper) && serving.iter().all(|pid| !runs(*pid)))
+        .await;
 }
 
 /// No test: what [`an_embedded_daemon_ends_when_the_program_that_started_it_is_killed`] starts and kills.

@@ -28,10 +28,7 @@ impl Description {
             return;
         };
         let response = &operation["responses"][status.to_string()];
-        assert!(
-            response.is_object(),
-            "{method} {path}: {status} is not described"
-        );
+        assert!(response.is_object(), "{method} {path}: {status} is not described");
         let reference = response["content"]["application/json"]["schema"]["$ref"].as_str();
         match reference {
             Some(reference) => {
@@ -70,10 +67,7 @@ impl Description {
             .iter_errors(value)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
-        assert!(
-            errors.is_empty(),
-            "{place} is no {name}: {errors:#?}\n{value:#}"
-        );
+        assert!(errors.is_empty(), "{place} is no {name}: {errors:#?}\n{value:#}");
     }
 }
 

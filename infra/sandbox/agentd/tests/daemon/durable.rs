@@ -22,9 +22,7 @@ async fn after_a_kill_at_any_event_all_that_was_told_is_there_and_the_cut_turn_s
         while told.len() as u64 + before < wanted {
             let offset = before + told.len() as u64;
             let page = daemon
-                .get(&format!(
-                    "/v1/sessions/s/events?offset={offset}&wait=1000&limit=20"
-                ))
+                .get(&format!("/v1/sessions/s/events?offset={offset}&wait=1000&limit=20"))
                 .await;
             told.extend(page["events"].as_array().unwrap().iter().cloned());
         }
@@ -43,24 +41,15 @@ async fn after_a_kill_at_any_event_all_that_was_told_is_there_and_the_cut_turn_s
         let place = usize::try_from(before).unwrap();
         assert_eq!(events[place..place + told.len()], told, "round {round}");
         let lost = daemon.until("s", &turn, "lost").await;
-        assert_eq!(
-            lost["message"],
-            "the daemon or its sandbox was stopped during the turn"
-        );
+        assert_eq!(lost["message"], "the daemon or its sandbox was stopped during the turn");
         let last = events.last().unwrap();
         assert_eq!(
             (&last["turn"], &last["data"]["turnEnded"]["outcome"]),
             (&json!(turn), &json!("lost"))
         );
-        let ids: Vec<u64> = events
-            .iter()
-            .map(|event| event["id"].as_u64().unwrap())
-            .collect();
+        let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
         assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
-        assert_eq!(
-            daemon.send("s", &turn, "many 400 50\nhang").await,
-            "AlreadyKnown"
-        );
+        assert_eq!(daemon.send("s", &turn, "many 400 50\nhang").await, "AlreadyKnown");
         assert_eq!(daemon.turn("s", "done").await["state"], "done");
         assert_eq!(daemon.turn("s", "never").await["state"], "not_seen");
     }
@@ -76,26 +65,17 @@ async fn a_turn_that_had_not_begun_does_not_begin_by_itself_after_a_stop() {
         daemon.create("s").await;
         daemon.send("s", "first", "hang").await;
         daemon.send("s", "second", "say second").await;
-        wait_for("the agent to hang", async || {
-            daemon.said("s", "first").await == "hanging"
-        })
-        .await;
+        wait_for("the agent to hang", async || daemon.said("s", "first").await == "hanging").await;
         let serving = daemon.serving();
         daemon.signal(if kills { "KILL" } else { "TERM" });
         // The serving half ends with the reaping one.
-        wait_for("the serving half to end", async || {
-            !crate::world::runs(serving)
-        })
-        .await;
+        wait_for("the serving half to end", async || !crate::world::runs(serving)).await;
         daemon.start_again().await;
         daemon.until("s", "first", "lost").await;
         let second = daemon.turn("s", "second").await;
         assert_eq!(
             (&second["state"], &second["message"]),
-            (
-                &json!("lost"),
-                &json!("the daemon or its sandbox was stopped before the turn began")
-            )
+            (&json!("lost"), &json!("the daemon or its sandbox was stopped before the turn began"))
         );
         daemon.send("s", "third", "say third").await;
         daemon.until("s", "third", "done").await;
@@ -114,22 +94,12 @@ async fn a_hundred_thousand_events_take_no_more_memory_and_are_had_from_any_offs
     daemon.send("s", "t", "many 100000 100").await;
     // A client that reads nothing of what it has asked for costs nothing either.
     let url = daemon.url("/v1/sessions/s/events/sse");
-    let request = crate::world::http()
-        .request(bobbin_http::Method::GET, &url)
-        .unwrap();
-    let idle = crate::world::http()
-        .open(request.bearer_auth(TOKEN))
-        .await
-        .unwrap();
-    wait_for("the turn to end", async || {
-        daemon.turn("s", "t").await["state"] == "done"
-    })
-    .await;
+    let request = crate::world::http().request(bobbin_http::Method::GET, &url).unwrap();
+    let idle = crate::world::http().open(request.bearer_auth(TOKEN)).await.unwrap();
+    wait_for("the turn to end", async || daemon.turn("s", "t").await["state"] == "done").await;
     drop(idle);
     for offset in [0, 1, 50_000, before + 99_990] {
-        let page = daemon
-            .get(&format!("/v1/sessions/s/events?offset={offset}&limit=5"))
-            .await;
+        let page = daemon.get(&format!("/v1/sessions/s/events?offset={offset}&limit=5")).await;
         assert_eq!(page["events"][0]["id"], offset + 1);
         assert_eq!(page["events"].as_array().unwrap().len(), 5);
     }
@@ -140,10 +110,7 @@ async fn a_hundred_thousand_events_take_no_more_memory_and_are_had_from_any_offs
 /// Resident memory of a process, in KiB.
 fn resident_kb(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -152,9 +119,7 @@ fn two_daemons_on_one_folder_are_one_too_many_and_the_second_says_so() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let daemon = runtime.block_on(Daemon::start());
     let mut second = Command::new(env!("CARGO_BIN_EXE_bobbin-agentd"));
-    second
-        .args(["--port", "0", "--token", TOKEN, "--state"])
-        .arg(daemon.state());
+    second.args(["--port", "0", "--token", TOKEN, "--state"]).arg(daemon.state());
     let output = second.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let folder = daemon.state().canonicalize().unwrap();
@@ -207,15 +172,9 @@ async fn a_full_disk_ends_the_turn_that_cannot_be_kept_and_says_so() {
         "the sandbox's disk is full, and what the agent says cannot be kept"
     );
     let events = daemon.events("s").await;
-    let ids: Vec<u64> = events
-        .iter()
-        .map(|event| event["id"].as_u64().unwrap())
-        .collect();
+    let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
-    assert_eq!(
-        events.last().unwrap()["data"]["turnEnded"]["reason"],
-        "storage_full"
-    );
+    assert_eq!(events.last().unwrap()["data"]["turnEnded"]["reason"], "storage_full");
     assert_eq!(daemon.said("s", "small").await, "small");
     // Room was set aside for the end, so that messages are taken a while longer; then they are refused.
     let mut refused = None;
@@ -246,10 +205,7 @@ async fn filled(daemon: &Daemon, how: &str) -> String {
     daemon.create("s").await;
     let fills = format!("run {how}; cat /dev/zero > ../state/fill; touch filled\nsilent");
     daemon.send("s", &turn, &fills).await;
-    wait_for("the disk to be full", async || {
-        daemon.project().join("filled").exists()
-    })
-    .await;
+    wait_for("the disk to be full", async || daemon.project().join("filled").exists()).await;
     // What is left of the last block.
     for (size, name) in [(1_000, "large"), (1, "small")] {
         for number in 0.. {
@@ -279,9 +235,7 @@ async fn a_full_disk_refuses_no_stop() {
         let ended = daemon.until("s", &turn, "done").await;
         assert_eq!(ended["outcome"], "cancelled", "{before}");
         for waited in ["large0", "small0"] {
-            daemon
-                .until_any("s", waited, &["not_seen", "done", "failed"])
-                .await;
+            daemon.until_any("s", waited, &["not_seen", "done", "failed"]).await;
         }
         let told = daemon.post("/v1/sessions/s/terminate", json!({})).await;
         assert_eq!(told.status, 204, "{before}: {}", told.body);

@@ -11,13 +11,9 @@ async fn littered() -> (Daemon, Vec<u32>) {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "t", "leave left\nshed shed\nhang").await;
-    wait_for("the agent to hang", async || {
-        daemon.said("s", "t").await == "hanging"
-    })
-    .await;
-    let mut processes: Vec<u32> = ["left", "shed"]
-        .map(|name| pid_in(&daemon.project().join(name)))
-        .to_vec();
+    wait_for("the agent to hang", async || daemon.said("s", "t").await == "hanging").await;
+    let mut processes: Vec<u32> =
+        ["left", "shed"].map(|name| pid_in(&daemon.project().join(name))).to_vec();
     let serving = daemon.serving();
     processes.extend(children(serving));
     processes.push(serving);
@@ -56,10 +52,8 @@ async fn a_reaping_half_that_is_killed_takes_the_serving_one_and_its_agents_alon
     daemon.signal("KILL");
     let shed = processes[1];
     // What has shed its environment is the reaping half's alone; when that is killed it is the system's.
-    wait_for("everything to end", async || {
-        processes.iter().all(|pid| *pid == shed || !runs(*pid))
-    })
-    .await;
+    wait_for("everything to end", async || processes.iter().all(|pid| *pid == shed || !runs(*pid)))
+        .await;
     signal("KILL", shed);
 }
 
@@ -79,18 +73,10 @@ async fn the_next_daemon_ends_what_was_left_when_both_halves_were_killed_at_once
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminated_session_leaves_no_process_of_its_agent() {
     let (daemon, processes) = littered().await;
-    assert_eq!(
-        daemon
-            .post("/v1/sessions/s/terminate", json!({}))
-            .await
-            .status,
-        204
-    );
+    assert_eq!(daemon.post("/v1/sessions/s/terminate", json!({})).await.status, 204);
     let (shed, serving) = (processes[1], daemon.serving());
     wait_for("the agent to end", async || {
-        processes
-            .iter()
-            .all(|pid| *pid == shed || *pid == serving || !runs(*pid))
+        processes.iter().all(|pid| *pid == shed || *pid == serving || !runs(*pid))
     })
     .await;
     assert!(runs(serving));
@@ -101,8 +87,5 @@ async fn what_an_agent_leaves_behind_is_buried() {
     let (daemon, processes) = littered().await;
     signal("KILL", processes[0]);
     let reaper = daemon.child.id();
-    wait_for("the dead to be buried", async || {
-        !children(reaper).contains(&processes[0])
-    })
-    .await;
+    wait_for("the dead to be buried", async || !children(reaper).contains(&processes[0])).await;
 }

@@ -46,12 +46,8 @@ async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_th
         let said = daemon.said("s", "t").await;
         let at = |name: &str| format!("file://{}", project.join(name).display());
         let image = "\"image/png\" \"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==\"";
-        let (no, gone, text, dot) = (
-            at("no.png"),
-            at("/gone.png"),
-            at("a.txt"),
-            at("files/dot.png"),
-        );
+        let (no, gone, text, dot) =
+            (at("no.png"), at("/gone.png"), at("a.txt"), at("files/dot.png"));
         let expected = if sees {
             format!("images: {image}; links: {no}, {gone}, {text}")
         } else {
@@ -65,9 +61,7 @@ async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_th
 async fn what_is_no_file_within_the_bound_is_not_read_as_an_image() {
     let daemon = Daemon::start_with(&["--acp", &stand_in()], &[("STANDIN_SEES", "1")]).await;
     let project = daemon.project();
-    let made = Command::new("mkfifo")
-        .arg(project.join("fifo.png"))
-        .status();
+    let made = Command::new("mkfifo").arg(project.join("fifo.png")).status();
     assert!(made.unwrap().success());
     std::os::unix::fs::symlink("/dev/zero", project.join("endless.png")).unwrap();
     let sparse = std::fs::File::create(project.join("sparse.png")).unwrap();

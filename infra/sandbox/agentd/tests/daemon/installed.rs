@@ -26,17 +26,11 @@ pub async fn installed(agent: &str) -> Option<PathBuf> {
         return Some(bin);
     }
     assert!(
-        !answer.body["detail"]
-            .as_str()
-            .unwrap()
-            .contains("is not what is pinned"),
+        !answer.body["detail"].as_str().unwrap().contains("is not what is pinned"),
         "{}",
         answer.body
     );
-    eprintln!(
-        "SKIPPED: {agent} cannot be had here: {}",
-        answer.body["detail"]
-    );
+    eprintln!("SKIPPED: {agent} cannot be had here: {}", answer.body["detail"]);
     None
 }
 

@@ -33,13 +33,9 @@ impl Ear {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/nudge", listener.local_addr().unwrap());
         let heard = Arc::default();
-        let answers = Answers {
-            heard: Arc::clone(&heard),
-            statuses: statuses.into(),
-        };
-        let router = axum::Router::new()
-            .route("/nudge", axum::routing::post(hear))
-            .with_state(answers);
+        let answers = Answers { heard: Arc::clone(&heard), statuses: statuses.into() };
+        let router =
+            axum::Router::new().route("/nudge", axum::routing::post(hear)).with_state(answers);
         let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url, heard, server }
     }
@@ -71,10 +67,7 @@ async fn send(daemon: &Daemon, turn: &str, text: &str, nudge: Value) -> String {
     let body = json!({"message": text, "turn": turn, "nudge": nudge});
     let answer = daemon.post("/v1/sessions/s/messages", body).await;
     assert_eq!(answer.status, 204, "{}", answer.body);
-    answer.headers["x-bobbin-outcome"]
-        .to_str()
-        .unwrap()
-        .to_owned()
+    answer.headers["x-bobbin-outcome"].to_str().unwrap().to_owned()
 }
 
 fn nudge(ear: &Ear) -> Value {
@@ -89,9 +82,7 @@ fn stands(folder: &Path, text: &str) -> bool {
             return stands(&path, text);
         }
         let bytes = std::fs::read(&path).unwrap_or_default();
-        bytes
-            .windows(text.len())
-            .any(|some| some == text.as_bytes())
+        bytes.windows(text.len()).any(|some| some == text.as_bytes())
     })
 }
 
@@ -113,10 +104,7 @@ async fn an_ask_and_an_end_are_said_once_each_without_a_word_of_the_turn_and_the
     daemon.until("s", "next", "done").await;
     let word = (format!("Bearer {TOKEN}"), Bytes::new());
     assert_eq!(ear.heard(), [word.clone(), word]);
-    assert!(
-        stands(daemon.folder.path(), "touch x"),
-        "the log is searched"
-    );
+    assert!(stands(daemon.folder.path(), "touch x"), "the log is searched");
     assert!(!stands(daemon.folder.path(), TOKEN));
 }
 
@@ -150,22 +138,10 @@ async fn a_turn_ends_as_ever_where_there_is_no_way_out_or_the_nudge_cannot_be_us
     let port = gone.local_addr().unwrap().port();
     drop(gone);
     for (turn, nudge) in [
-        (
-            "t1",
-            json!({"url": format!("http://127.0.0.1:{port}/nudge"), "token": TOKEN}),
-        ),
-        (
-            "t2",
-            json!({"url": "http://example.com/nudge", "token": TOKEN}),
-        ),
-        (
-            "t3",
-            json!({"url": "https://10.0.0.1/nudge", "token": TOKEN}),
-        ),
-        (
-            "t4",
-            json!({"url": "https://example.com/nudge", "token": "x".repeat(100_000)}),
-        ),
+        ("t1", json!({"url": format!("http://127.0.0.1:{port}/nudge"), "token": TOKEN})),
+        ("t2", json!({"url": "http://example.com/nudge", "token": TOKEN})),
+        ("t3", json!({"url": "https://10.0.0.1/nudge", "token": TOKEN})),
+        ("t4", json!({"url": "https://example.com/nudge", "token": "x".repeat(100_000)})),
         ("t5", json!({"where": "of a version to come", "key": TOKEN})),
         ("t6", json!(TOKEN)),
     ] {

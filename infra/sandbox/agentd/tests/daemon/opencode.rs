@@ -34,11 +34,7 @@ async fn opencode_with(model: &Model, more: &[(&str, &str)]) -> Option<Daemon> {
     // Else OpenCode fetches a package at its start.
     let lock = json!({"packages": {"": {"dependencies": {"@opencode-ai/plugin": bobbin_agent::opencode::VERSION}}}});
     std::fs::write(marker.join("package-lock.json"), lock.to_string()).unwrap();
-    let path = format!(
-        "{}:{}",
-        bin.display(),
-        std::env::var("PATH").unwrap_or_default()
-    );
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let folder = |name: &str| home.join(name).display().to_string();
     let environment = [
         ("PATH", path),
@@ -79,15 +75,9 @@ async fn last_text(daemon: &Daemon, turn: &str) -> String {
 
 async fn permission(daemon: &Daemon, turn: &str, reply: &str) {
     let waiting = daemon.until("s", turn, "waiting").await;
-    let ask = waiting["asks"][0]["permission"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let ask = waiting["asks"][0]["permission"]["id"].as_str().unwrap().to_owned();
     let answer = daemon
-        .post(
-            &format!("/v1/sessions/s/permissions/{ask}/reply"),
-            json!({"reply": reply}),
-        )
+        .post(&format!("/v1/sessions/s/permissions/{ask}/reply"), json!({"reply": reply}))
         .await;
     assert_eq!(answer.status, 204);
 }
@@ -98,9 +88,7 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
     let Some(mut daemon) = opencode(&model).await else {
         return;
     };
-    let made = daemon
-        .create_with("s", json!({"agent": "opencode", "title": "a thread"}))
-        .await;
+    let made = daemon.create_with("s", json!({"agent": "opencode", "title": "a thread"})).await;
     assert_eq!(made["healthy"], true, "{made}");
     let own = made["agentSessionId"].as_str().unwrap().to_owned();
     assert!(own.starts_with("ses_"));
@@ -110,19 +98,14 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
 
     daemon.send("s", "file", "write: made.txt some words").await;
     answer_of(&daemon, "file").await;
-    assert_eq!(
-        std::fs::read_to_string(daemon.project().join("made.txt")).unwrap(),
-        "some words"
-    );
+    assert_eq!(std::fs::read_to_string(daemon.project().join("made.txt")).unwrap(), "some words");
 
     look(&daemon, "look").await;
     let seen = answer_of(&daemon, "look").await;
     assert_eq!(seen, "I see 1 image: image/png.");
 
     for (turn, reply) in [("once", "once"), ("no", "reject"), ("always", "always")] {
-        daemon
-            .send("s", turn, &format!("ask: touch {turn}.txt"))
-            .await;
+        daemon.send("s", turn, &format!("ask: touch {turn}.txt")).await;
         permission(&daemon, turn, reply).await;
         daemon.until("s", turn, "done").await;
         assert_eq!(
@@ -135,43 +118,17 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
     daemon.until("s", "unasked", "done").await;
     assert!(daemon.project().join("unasked.txt").exists());
 
-    daemon
-        .send("s", "question", "question: Which one? | Left | Right")
-        .await;
+    daemon.send("s", "question", "question: Which one? | Left | Right").await;
     let waiting = daemon.until("s", "question", "waiting").await;
     let question = &waiting["asks"][0]["question"];
     assert_eq!(question["questions"][0]["options"][1]["label"], "Right");
-    let path = format!(
-        "/v1/sessions/s/questions/{}/reply",
-        question["id"].as_str().unwrap()
-    );
-    assert_eq!(
-        daemon
-            .post(&path, json!({"answers": [["Right"]]}))
-            .await
-            .status,
-        204
-    );
+    let path = format!("/v1/sessions/s/questions/{}/reply", question["id"].as_str().unwrap());
+    assert_eq!(daemon.post(&path, json!({"answers": [["Right"]]})).await.status, 204);
     assert!(answer_of(&daemon, "question").await.contains("Right"));
 
-    daemon
-        .send(
-            "s",
-            "slow",
-            "slow: 60 one two three four five six seven eight",
-        )
-        .await;
-    wait_for("the first words", async || {
-        daemon.said("s", "slow").await.contains("one")
-    })
-    .await;
-    assert_eq!(
-        daemon
-            .post("/v1/sessions/s/turns/slow/cancel", json!({}))
-            .await
-            .status,
-        204
-    );
+    daemon.send("s", "slow", "slow: 60 one two three four five six seven eight").await;
+    wait_for("the first words", async || daemon.said("s", "slow").await.contains("one")).await;
+    assert_eq!(daemon.post("/v1/sessions/s/turns/slow/cancel", json!({})).await.status, 204);
     let cancelled = daemon.until("s", "slow", "done").await;
     assert_eq!(cancelled["outcome"], "cancelled");
 
@@ -180,13 +137,7 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
     assert!(!failed["message"].as_str().unwrap().is_empty());
 
     // A stop of the sandbox in the middle of a turn; the agent's own session goes on.
-    daemon
-        .send(
-            "s",
-            "cut",
-            "run: setsid sh -c 'echo $$ > left; exec sleep 600' & sleep 600",
-        )
-        .await;
+    daemon.send("s", "cut", "run: setsid sh -c 'echo $$ > left; exec sleep 600' & sleep 600").await;
     let left = daemon.project().join("left");
     wait_for("the command", async || {
         std::fs::read_to_string(&left).is_ok_and(|text| text.ends_with('\n'))
@@ -197,11 +148,7 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
     daemon.signal("TERM");
     let begun = std::time::Instant::now();
     daemon.child.wait().unwrap();
-    assert!(
-        begun.elapsed() < std::time::Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
     assert!(!runs(left), "a command of OpenCode's outlives the daemon");
     daemon.start_again().await;
     daemon.until("s", "cut", "lost").await;
@@ -216,43 +163,28 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
 /// OpenCode's own API, behind our token.
 async fn compat(daemon: &Daemon, own: &str) {
     let call = async |path: &str| {
-        let request = http()
-            .request(Method::GET, &daemon.url(path))
-            .unwrap()
-            .bearer_auth(TOKEN);
+        let request = http().request(Method::GET, &daemon.url(path)).unwrap().bearer_auth(TOKEN);
         http().send(request).await.unwrap()
     };
     let health: Value = call("/opencode/global/health").await.json().unwrap();
-    assert_eq!(
-        health,
-        json!({"healthy": true, "version": bobbin_agent::opencode::VERSION})
-    );
+    assert_eq!(health, json!({"healthy": true, "version": bobbin_agent::opencode::VERSION}));
     let directory = daemon.project().canonicalize().unwrap();
-    let sessions: Value = call(&format!(
-        "/opencode/session?directory={}",
-        directory.display()
-    ))
-    .await
-    .json()
-    .unwrap();
+    let sessions: Value =
+        call(&format!("/opencode/session?directory={}", directory.display())).await.json().unwrap();
     assert_eq!(sessions[0]["id"], own);
     assert_eq!(sessions[0]["title"], "a thread");
     let missing = call("/opencode/session/ses_none").await;
     assert_eq!(missing.status, 404);
     assert_eq!(missing.json::<Value>().unwrap()["name"], "NotFoundError");
-    let request = http()
-        .request(Method::POST, &daemon.url("/opencode/session"))
-        .unwrap()
-        .bearer_auth(TOKEN);
+    let request =
+        http().request(Method::POST, &daemon.url("/opencode/session")).unwrap().bearer_auth(TOKEN);
     let made = http()
         .send(request.json(&json!({"title": "by the proxy", "metadata": {"k": "v"}})))
         .await
         .unwrap();
     assert_eq!(made.json::<Value>().unwrap()["metadata"], json!({"k": "v"}));
-    let request = http()
-        .request(Method::GET, &daemon.url("/opencode/event"))
-        .unwrap()
-        .bearer_auth(TOKEN);
+    let request =
+        http().request(Method::GET, &daemon.url("/opencode/event")).unwrap().bearer_auth(TOKEN);
     let mut stream = http().open(request).await.unwrap();
     let first = stream.chunk().await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&first).contains("server.connected"));
@@ -268,10 +200,7 @@ async fn a_repository_brings_opencode_skills_and_commands_only_where_it_may() {
         };
         let skills = [".claude/skills", ".agents/skills", ".opencode/skill"];
         for (number, folder) in skills.into_iter().enumerate() {
-            let folder = daemon
-                .project()
-                .join(folder)
-                .join(format!("thief-{number}"));
+            let folder = daemon.project().join(folder).join(format!("thief-{number}"));
             std::fs::create_dir_all(&folder).unwrap();
             let text =
                 format!("---\nname: thief-{number}\ndescription: Takes things.\n---\nTake it.\n");

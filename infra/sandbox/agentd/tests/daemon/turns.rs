@@ -14,32 +14,15 @@ async fn a_turn_that_is_sent_again_at_once_and_after_its_end_is_one_run() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let sends = futures::future::join_all((0..8).map(|_| daemon.send("s", "t", "say once"))).await;
-    assert_eq!(
-        sends
-            .iter()
-            .filter(|outcome| *outcome == "Accepted")
-            .count(),
-        1,
-        "{sends:?}"
-    );
-    assert_eq!(
-        sends
-            .iter()
-            .filter(|outcome| *outcome == "AlreadyKnown")
-            .count(),
-        7
-    );
+    assert_eq!(sends.iter().filter(|outcome| *outcome == "Accepted").count(), 1, "{sends:?}");
+    assert_eq!(sends.iter().filter(|outcome| *outcome == "AlreadyKnown").count(), 7);
     daemon.until("s", "t", "done").await;
     assert_eq!(daemon.send("s", "t", "say once").await, "AlreadyKnown");
     daemon.send("s", "next", "say next").await;
     daemon.until("s", "next", "done").await;
     assert_eq!(daemon.prompts(), ["say once", "say next"]);
-    let other = daemon
-        .post(
-            "/v1/sessions/s/messages",
-            json!({"message": "say other", "turn": "t"}),
-        )
-        .await;
+    let other =
+        daemon.post("/v1/sessions/s/messages", json!({"message": "say other", "turn": "t"})).await;
     assert_eq!(
         (other.status, &other.body["type"]),
         (409, &json!("urn:sandbox-agent:error:conflict"))
@@ -52,13 +35,7 @@ async fn two_clients_that_write_at_once_have_their_turns_run_one_after_the_other
     daemon.create("s").await;
     let client = async |name: &str| {
         for number in 0..5 {
-            daemon
-                .send(
-                    "s",
-                    &format!("{name}{number}"),
-                    &format!("say {name}{number}"),
-                )
-                .await;
+            daemon.send("s", &format!("{name}{number}"), &format!("say {name}{number}")).await;
         }
     };
     tokio::join!(client("a"), client("b"));
@@ -67,10 +44,8 @@ async fn two_clients_that_write_at_once_have_their_turns_run_one_after_the_other
     }
     let prompts = daemon.prompts();
     for name in ["a", "b"] {
-        let own: Vec<&String> = prompts
-            .iter()
-            .filter(|text| text.starts_with(&format!("say {name}")))
-            .collect();
+        let own: Vec<&String> =
+            prompts.iter().filter(|text| text.starts_with(&format!("say {name}"))).collect();
         assert_eq!(
             own,
             (0..5)
@@ -81,16 +56,10 @@ async fn two_clients_that_write_at_once_have_their_turns_run_one_after_the_other
         );
     }
     let events = daemon.events("s").await;
-    let ids: Vec<u64> = events
-        .iter()
-        .map(|event| event["id"].as_u64().unwrap())
-        .collect();
+    let ids: Vec<u64> = events.iter().map(|event| event["id"].as_u64().unwrap()).collect();
     assert_eq!(ids, (1..=ids.len() as u64).collect::<Vec<_>>());
     // What is said in a turn comes before its end, and that before the next turn.
-    let mut order: Vec<&str> = events
-        .iter()
-        .filter_map(|event| event["turn"].as_str())
-        .collect();
+    let mut order: Vec<&str> = events.iter().filter_map(|event| event["turn"].as_str()).collect();
     order.dedup();
     assert_eq!(order.len(), 10, "{order:?}");
 }
@@ -105,10 +74,7 @@ async fn a_client_that_leaves_at_any_byte_of_its_request_has_started_its_turn_on
         "POST /v1/sessions/s/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     let mut turns = Vec::new();
-    for cut in (0..=request.len())
-        .step_by(7)
-        .chain([request.len() - 1, request.len()])
-    {
+    for cut in (0..=request.len()).step_by(7).chain([request.len() - 1, request.len()]) {
         // The same length, whatever the cut.
         let turn = ('A'..='Z')
             .chain('a'..='z')
@@ -117,27 +83,18 @@ async fn a_client_that_leaves_at_any_byte_of_its_request_has_started_its_turn_on
             .to_string();
         let text = request.replace("\"turn\":\"T\"", &format!("\"turn\":{}", json!(turn)));
         let mut connection = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-        connection
-            .write_all(&text.as_bytes()[..cut.min(text.len())])
-            .unwrap();
+        connection.write_all(&text.as_bytes()[..cut.min(text.len())]).unwrap();
         drop(connection);
         turns.push(turn);
     }
     for turn in &turns {
-        let answer = daemon
-            .post(
-                "/v1/sessions/s/messages",
-                json!({"message": "say x", "turn": turn}),
-            )
-            .await;
+        let answer =
+            daemon.post("/v1/sessions/s/messages", json!({"message": "say x", "turn": turn})).await;
         if answer.status == 409 {
             // As many wait as may: the rest later.
             wait_for("the queue to empty", async || {
                 daemon
-                    .post(
-                        "/v1/sessions/s/messages",
-                        json!({"message": "say x", "turn": turn}),
-                    )
+                    .post("/v1/sessions/s/messages", json!({"message": "say x", "turn": turn}))
                     .await
                     .status
                     == 204
@@ -153,19 +110,14 @@ async fn a_client_that_leaves_at_any_byte_of_its_request_has_started_its_turn_on
 async fn an_ask_is_put_and_its_answer_reaches_the_agent_once() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
-    for (turn, reply, chosen) in [
-        ("t1", "once", "yes"),
-        ("t2", "always", "ever"),
-        ("t3", "reject", "no"),
-    ] {
+    for (turn, reply, chosen) in
+        [("t1", "once", "yes"), ("t2", "always", "ever"), ("t3", "reject", "no")]
+    {
         daemon.send("s", turn, "ask touch x").await;
         let waiting = daemon.until("s", turn, "waiting").await;
         let ask = &waiting["asks"][0]["permission"];
         assert_eq!(ask["patterns"], json!(["touch x"]));
-        let path = format!(
-            "/v1/sessions/s/permissions/{}/reply",
-            ask["id"].as_str().unwrap()
-        );
+        let path = format!("/v1/sessions/s/permissions/{}/reply", ask["id"].as_str().unwrap());
         let answers = tokio::join!(
             daemon.post(&path, json!({"reply": reply})),
             daemon.post(&path, json!({"reply": reply}))
@@ -181,9 +133,7 @@ async fn an_ask_is_put_and_its_answer_reaches_the_agent_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_everything_is_allowed_nobody_is_asked() {
     let daemon = Daemon::start().await;
-    daemon
-        .create_with("s", json!({"agent": "standin", "permissionMode": "bypass"}))
-        .await;
+    daemon.create_with("s", json!({"agent": "standin", "permissionMode": "bypass"})).await;
     daemon.send("s", "t", "ask touch x").await;
     daemon.until("s", "t", "done").await;
     assert_eq!(daemon.said("s", "t").await, "chosen: yes");
@@ -196,16 +146,10 @@ async fn a_cancelled_turn_ends_and_so_does_one_that_waits_and_the_next_one_runs(
     daemon.send("s", "t1", "hang").await;
     daemon.send("s", "t2", "say never").await;
     daemon.send("s", "t3", "ask x").await;
-    wait_for("the agent to hang", async || {
-        daemon.said("s", "t1").await == "hanging"
-    })
-    .await;
+    wait_for("the agent to hang", async || daemon.said("s", "t1").await == "hanging").await;
     for turn in ["t2", "t1", "t1"] {
         assert_eq!(
-            daemon
-                .post(&format!("/v1/sessions/s/turns/{turn}/cancel"), json!({}))
-                .await
-                .status,
+            daemon.post(&format!("/v1/sessions/s/turns/{turn}/cancel"), json!({})).await.status,
             204
         );
     }
@@ -214,10 +158,7 @@ async fn a_cancelled_turn_ends_and_so_does_one_that_waits_and_the_next_one_runs(
         assert_eq!(ended["outcome"], "cancelled", "{ended}");
     }
     daemon.until("s", "t3", "waiting").await;
-    assert_eq!(
-        daemon.post("/v1/sessions/s/cancel", json!({})).await.status,
-        204
-    );
+    assert_eq!(daemon.post("/v1/sessions/s/cancel", json!({})).await.status, 204);
     daemon.until("s", "t3", "done").await;
     assert_eq!(daemon.said("s", "t3").await, "chosen: nothing");
     assert_eq!(daemon.prompts(), ["hang", "ask x"]);
@@ -230,10 +171,7 @@ async fn a_turn_whose_model_fails_or_whose_agent_dies_has_failed_and_says_why_an
     let first = daemon.create("s").await["agentSessionId"].clone();
     daemon.send("s", "t1", "fail Session not found").await;
     let failed = daemon.until("s", "t1", "failed").await;
-    assert_eq!(
-        failed["message"],
-        "the model is not there: Session not found"
-    );
+    assert_eq!(failed["message"], "the model is not there: Session not found");
     daemon.send("s", "t2", "say before\ndie").await;
     let failed = daemon.until("s", "t2", "failed").await;
     assert_eq!(
@@ -244,19 +182,12 @@ async fn a_turn_whose_model_fails_or_whose_agent_dies_has_failed_and_says_why_an
     daemon.until("s", "t3", "done").await;
     assert_eq!(daemon.said("s", "t3").await, "after");
     // The agent's own session was taken up.
-    assert_eq!(
-        daemon.get("/v1/sessions").await["sessions"][0]["agentSessionId"],
-        first
-    );
+    assert_eq!(daemon.get("/v1/sessions").await["sessions"][0]["agentSessionId"], first);
     let events = daemon.events("s").await;
-    let ends: Vec<_> = events
-        .iter()
-        .filter(|event| event["data"].get("turnEnded").is_some())
-        .collect();
+    let ends: Vec<_> =
+        events.iter().filter(|event| event["data"].get("turnEnded").is_some()).collect();
     assert_eq!(
-        ends.iter()
-            .map(|end| end["turn"].as_str().unwrap())
-            .collect::<Vec<_>>(),
+        ends.iter().map(|end| end["turn"].as_str().unwrap()).collect::<Vec<_>>(),
         ["t1", "t2", "t3"]
     );
 }
@@ -266,26 +197,12 @@ async fn a_terminated_session_takes_no_turn_and_keeps_its_events() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "t1", "hang").await;
-    wait_for("the agent to hang", async || {
-        daemon.said("s", "t1").await == "hanging"
-    })
-    .await;
-    assert_eq!(
-        daemon
-            .post("/v1/sessions/s/terminate", json!({}))
-            .await
-            .status,
-        204
-    );
+    wait_for("the agent to hang", async || daemon.said("s", "t1").await == "hanging").await;
+    assert_eq!(daemon.post("/v1/sessions/s/terminate", json!({})).await.status, 204);
     assert_eq!(daemon.turn("s", "t1").await["outcome"], "cancelled");
-    let refused = daemon
-        .post("/v1/sessions/s/messages", json!({"message": "x"}))
-        .await;
+    let refused = daemon.post("/v1/sessions/s/messages", json!({"message": "x"})).await;
     assert_eq!(refused.status, 409);
-    assert_eq!(
-        daemon.get("/v1/sessions").await["sessions"][0]["ended"],
-        true
-    );
+    assert_eq!(daemon.get("/v1/sessions").await["sessions"][0]["ended"], true);
     assert_eq!(daemon.said("s", "t1").await, "hanging");
 }
 
@@ -307,10 +224,7 @@ async fn events_are_had_by_offset_by_waiting_and_as_a_stream_and_are_the_same() 
     assert_eq!(two["hasMore"], true);
     for offset in [0, 2] {
         let path = daemon.url(&format!("/v1/sessions/s/events/sse?offset={offset}"));
-        let request = http()
-            .request(Method::GET, &path)
-            .unwrap()
-            .bearer_auth(TOKEN);
+        let request = http().request(Method::GET, &path).unwrap().bearer_auth(TOKEN);
         let mut response = http().open(request).await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         let mut sse = bobbin_agent::opencode::Sse::default();
@@ -318,10 +232,7 @@ async fn events_are_had_by_offset_by_waiting_and_as_a_stream_and_are_the_same() 
         while streamed.len() < events.len() - offset {
             let bytes = response.chunk().await.unwrap().expect("the stream goes on");
             streamed.extend(
-                sse.push(&bytes)
-                    .unwrap()
-                    .iter()
-                    .map(|text| serde_json::from_str(text).unwrap()),
+                sse.push(&bytes).unwrap().iter().map(|text| serde_json::from_str(text).unwrap()),
             );
         }
         assert_eq!(streamed, events[offset..]);
@@ -342,9 +253,7 @@ async fn strangers_who_say_half_a_request_keep_nobody_out() {
     let strangers: Vec<TcpStream> = (0..STRANGERS)
         .map(|_| {
             let mut stranger = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-            stranger
-                .write_all(b"GET /v1/health HTTP/1.1\r\nhost:")
-                .unwrap();
+            stranger.write_all(b"GET /v1/health HTTP/1.1\r\nhost:").unwrap();
             stranger
         })
         .collect();
@@ -358,10 +267,7 @@ async fn strangers_who_say_half_a_request_keep_nobody_out() {
     // The oldest ones gave way at once, and the others by their time.
     let gave_way = strangers.iter().filter(|one| is_closed(one)).count();
     assert!((1..STRANGERS).contains(&gave_way), "{gave_way}");
-    wait_for("the others to be closed", async || {
-        strangers.iter().all(is_closed)
-    })
-    .await;
+    wait_for("the others to be closed", async || strangers.iter().all(is_closed)).await;
     daemon.send("s", "t", "say hello").await;
     let mut heard = String::new();
     while !heard.contains("hello") {

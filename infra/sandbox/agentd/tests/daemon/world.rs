@@ -29,10 +29,7 @@ pub fn http() -> Http {
 /// An agent that speaks the protocol, as an argument of the daemon.
 pub fn stand_in() -> String {
     let program = std::env::current_exe().expect("a test has a program");
-    let folder = program
-        .parent()
-        .and_then(Path::parent)
-        .expect("target/debug");
+    let folder = program.parent().and_then(Path::parent).expect("target/debug");
     format!("standin={}", folder.join("examples/stand-in-acp").display())
 }
 
@@ -69,13 +66,7 @@ impl Daemon {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let child = Command::new("true").spawn().expect("a process");
-        let mut daemon = Self {
-            folder,
-            port,
-            child,
-            arguments,
-            environment,
-        };
+        let mut daemon = Self { folder, port, child, arguments, environment };
         daemon.start_again().await;
         daemon
     }
@@ -83,13 +74,7 @@ impl Daemon {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bobbin-agentd"));
         command
-            .args([
-                "--port",
-                &self.port.to_string(),
-                "--token",
-                TOKEN,
-                "--state",
-            ])
+            .args(["--port", &self.port.to_string(), "--token", TOKEN, "--state"])
             .arg(self.state())
             .arg("--log")
             .arg(self.folder.path().join("daemon.log"))
@@ -109,9 +94,7 @@ impl Daemon {
 
     pub async fn wait_until_it_answers(&self) {
         wait_for("the daemon to answer", async || {
-            let request = http()
-                .request(Method::GET, &self.url("/v1/health"))
-                .expect("loopback");
+            let request = http().request(Method::GET, &self.url("/v1/health")).expect("loopback");
             let answer = http().send(request.bearer_auth(TOKEN)).await;
             answer.is_ok_and(|answer| answer.status == 200)
         })
@@ -143,9 +126,7 @@ impl Daemon {
 
     /// A call, whose answer is as the description has it.
     pub async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let is_large = body
-            .as_ref()
-            .is_some_and(|body| body.to_string().len() > BODY_BYTES_MAX);
+        let is_large = body.as_ref().is_some_and(|body| body.to_string().len() > BODY_BYTES_MAX);
         let sent = async || {
             let mut request = http()
                 .request(method.clone(), &self.url(path))
@@ -170,18 +151,11 @@ impl Daemon {
             Value::Null
         } else {
             serde_json::from_slice(&answer.body).unwrap_or_else(|_| {
-                panic!(
-                    "{method} {path}: no JSON: {}",
-                    String::from_utf8_lossy(&answer.body)
-                )
+                panic!("{method} {path}: no JSON: {}", String::from_utf8_lossy(&answer.body))
             })
         };
         DESCRIPTION.check(&method, path, answer.status, &kind, &body);
-        Answer {
-            status: answer.status,
-            headers: answer.headers,
-            body,
-        }
+        Answer { status: answer.status, headers: answer.headers, body }
     }
 
     pub async fn get(&self, path: &str) -> Value {
@@ -214,15 +188,11 @@ impl Daemon {
             .await;
         assert_eq!(answer.status, 204, "{}", answer.body);
         assert_eq!(answer.headers["x-bobbin-turn"], turn);
-        answer.headers["x-bobbin-outcome"]
-            .to_str()
-            .expect("text")
-            .to_owned()
+        answer.headers["x-bobbin-outcome"].to_str().expect("text").to_owned()
     }
 
     pub async fn turn(&self, session: &str, turn: &str) -> Value {
-        self.get(&format!("/v1/sessions/{session}/turns/{turn}"))
-            .await
+        self.get(&format!("/v1/sessions/{session}/turns/{turn}")).await
     }
 
     pub async fn until(&self, session: &str, turn: &str, state: &str) -> Value {
@@ -245,10 +215,7 @@ impl Daemon {
             );
             // The next event, or a moment.
             offset = seen["lastEvent"].as_u64().unwrap_or(offset);
-            self.get(&format!(
-                "/v1/sessions/{session}/events?offset={offset}&wait=100"
-            ))
-            .await;
+            self.get(&format!("/v1/sessions/{session}/events?offset={offset}&wait=100")).await;
         }
     }
 
@@ -256,12 +223,8 @@ impl Daemon {
     pub async fn events(&self, session: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         loop {
-            let offset = all
-                .last()
-                .map_or(0, |event| event["id"].as_u64().expect("a number"));
-            let page = self
-                .get(&format!("/v1/sessions/{session}/events?offset={offset}"))
-                .await;
+            let offset = all.last().map_or(0, |event| event["id"].as_u64().expect("a number"));
+            let page = self.get(&format!("/v1/sessions/{session}/events?offset={offset}")).await;
             all.extend(page["events"].as_array().expect("a list").iter().cloned());
             if page["hasMore"] == false {
                 return all;
@@ -276,14 +239,9 @@ impl Daemon {
             event["turn"] == turn && event["data"]["message"]["role"] == "assistant"
         });
         let parts = texts.flat_map(|event| {
-            event["data"]["message"]["parts"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default()
+            event["data"]["message"]["parts"].as_array().cloned().unwrap_or_default()
         });
-        parts
-            .filter_map(|part| Some(part["text"].as_str()?.to_owned()))
-            .collect()
+        parts.filter_map(|part| Some(part["text"].as_str()?.to_owned())).collect()
     }
 
     /// Prompts that the agent has been given.
@@ -311,9 +269,7 @@ impl Drop for Daemon {
 }
 
 pub fn signal(name: &str, pid: u32) {
-    let status = Command::new("kill")
-        .args([&format!("-{name}"), &pid.to_string()])
-        .status();
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
     assert!(status.expect("kill runs").success(), "{name} to {pid}");
 }
 
@@ -323,8 +279,7 @@ pub fn children(parent: u32) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            stat.rsplit_once(')')
-                .and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok())
+            stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok())
                 == Some(parent)
         })
         .collect()
@@ -333,16 +288,11 @@ pub fn children(parent: u32) -> Vec<u32> {
 /// Whether a process runs: not one that has ended and is not buried.
 pub fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 pub fn pid_in(file: &Path) -> u32 {
-    std::fs::read_to_string(file)
-        .expect("a file")
-        .trim()
-        .parse()
-        .expect("a process id")
+    std::fs::read_to_string(file).expect("a file").trim().parse().expect("a process id")
 }
 
 /// Looks until it is so.

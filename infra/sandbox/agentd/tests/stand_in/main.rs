@@ -47,8 +47,7 @@ fn described(name: &str, said: &Value) -> Value {
 
 fn text(value: &Value) -> String {
     let text = value.as_str();
-    text.unwrap_or_else(|| panic!("no text: {value}"))
-        .to_owned()
+    text.unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
 impl Agent {
@@ -61,10 +60,7 @@ impl Agent {
         message["jsonrpc"] = json!("2.0");
         let mut output = std::io::stdout().lock();
         // A daemon that is gone takes nothing more.
-        if writeln!(output, "{message}")
-            .and_then(|()| output.flush())
-            .is_err()
-        {
+        if writeln!(output, "{message}").and_then(|()| output.flush()).is_err() {
             std::process::exit(0);
         }
     }
@@ -81,10 +77,7 @@ impl Agent {
                     "loadSession": false, "sessionCapabilities": {"resume": {}},
                     "promptCapabilities": {"image": std::env::var_os("STANDIN_SEES").is_some()},
                 });
-                self.respond(
-                    line,
-                    &json!({"protocolVersion": 1, "agentCapabilities": can}),
-                );
+                self.respond(line, &json!({"protocolVersion": 1, "agentCapabilities": can}));
             }
             "session/new" => {
                 let new = described("NewSessionRequest", &line["params"]);
@@ -110,10 +103,7 @@ impl Agent {
         assert_eq!(text(&prompt["sessionId"]), self.session);
         let blocks = prompt["prompt"].as_array().expect("a list");
         let texts = blocks.iter().filter(|block| block["type"] == "text");
-        let text = texts
-            .map(|block| text(&block["text"]))
-            .collect::<Vec<_>>()
-            .join("\n");
+        let text = texts.map(|block| text(&block["text"])).collect::<Vec<_>>().join("\n");
         let mut notes = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -140,18 +130,10 @@ impl Agent {
                 "images" => {
                     let images = blocks.iter().filter(|block| block["type"] == "image");
                     let images = images.map(|one| format!("{} {}", one["mimeType"], one["data"]));
-                    self.say(&format!(
-                        "images: {}",
-                        images.collect::<Vec<_>>().join(", ")
-                    ));
-                    let links = blocks
-                        .iter()
-                        .filter(|block| block["type"] == "resource_link");
+                    self.say(&format!("images: {}", images.collect::<Vec<_>>().join(", ")));
+                    let links = blocks.iter().filter(|block| block["type"] == "resource_link");
                     let links = links.map(|one| self::text(&one["uri"]));
-                    self.say(&format!(
-                        "; links: {}",
-                        links.collect::<Vec<_>>().join(", ")
-                    ));
+                    self.say(&format!("; links: {}", links.collect::<Vec<_>>().join(", ")));
                 }
                 "hang" | "silent" => {
                     if word == "hang" {
@@ -197,12 +179,8 @@ impl Agent {
         let parts = line.split('é').map(str::as_bytes);
         let line = parts.collect::<Vec<_>>().join(&0xe9);
         let mut output = std::io::stdout().lock();
-        let written = output
-            .write_all(&line)
-            .and_then(|()| output.write_all(b"\n"));
-        written
-            .and_then(|()| output.flush())
-            .expect("a daemon reads");
+        let written = output.write_all(&line).and_then(|()| output.write_all(b"\n"));
+        written.and_then(|()| output.flush()).expect("a daemon reads");
     }
 
     fn many(&self, numbers: &str) {

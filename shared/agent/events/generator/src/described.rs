@@ -29,13 +29,8 @@ impl<'a> Described<'a> {
     #[must_use]
     pub fn of(document: &'a Value) -> Self {
         let places = ["/definitions", "/$defs", "/components/schemas"];
-        let definitions = places
-            .iter()
-            .filter_map(|at| document.pointer(at)?.as_object());
-        Self {
-            definitions: definitions.collect(),
-            document,
-        }
+        let definitions = places.iter().filter_map(|at| document.pointer(at)?.as_object());
+        Self { definitions: definitions.collect(), document }
     }
 
     fn named(&self, name: &str) -> Option<&'a Value> {
@@ -50,13 +45,9 @@ impl<'a> Described<'a> {
         };
         let mut shapes = self.matching(schema, &place.filters);
         for (field, filters) in &place.steps {
-            let inner = shapes
-                .iter()
-                .filter_map(|shape| shape.properties.get(field.as_str()));
+            let inner = shapes.iter().filter_map(|shape| shape.properties.get(field.as_str()));
             let inner: Vec<&Value> = inner.copied().collect();
-            let matching = inner
-                .into_iter()
-                .flat_map(|one| self.matching(one, filters));
+            let matching = inner.into_iter().flat_map(|one| self.matching(one, filters));
             shapes = matching.collect();
         }
         shapes
@@ -78,9 +69,7 @@ impl<'a> Described<'a> {
     pub fn kinds(&self, name: &str, field: &str) -> BTreeSet<String> {
         let shapes = self.named(name).map(|schema| self.shapes(schema, 0));
         let shapes = shapes.unwrap_or_default();
-        let fields = shapes
-            .iter()
-            .filter_map(|shape| shape.properties.get(field));
+        let fields = shapes.iter().filter_map(|shape| shape.properties.get(field));
         fields.flat_map(|schema| self.values(schema, 0)).collect()
     }
 
@@ -98,13 +87,9 @@ impl<'a> Described<'a> {
         }
         let named = match one.get("type") {
             Some(Value::String(name)) => Some(BTreeSet::from([name.clone()])),
-            Some(Value::Array(names)) => Some(
-                names
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned)
-                    .collect(),
-            ),
+            Some(Value::Array(names)) => {
+                Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+            }
             _ => None,
         };
         let nullable = one.get("nullable") == Some(&Value::Bool(true));
@@ -116,19 +101,15 @@ impl<'a> Described<'a> {
             Value::Array(_) => "array",
             Value::Object(_) => "object",
         };
-        let constant = one
-            .get("const")
-            .map(|value| BTreeSet::from([of_value(value).to_owned()]));
+        let constant = one.get("const").map(|value| BTreeSet::from([of_value(value).to_owned()]));
         let listed = alternatives(one).map(|all| {
             let types = all.iter().map(|inner| self.types_within(inner, depth + 1));
             let types: Option<Vec<_>> = types.collect();
             types.map(|types| types.into_iter().flatten().collect())
         });
         let all_of = one.get("allOf").and_then(Value::as_array);
-        let all_of = all_of.and_then(|all| {
-            all.iter()
-                .find_map(|inner| self.types_within(inner, depth + 1))
-        });
+        let all_of =
+            all_of.and_then(|all| all.iter().find_map(|inner| self.types_within(inner, depth + 1)));
         let mut types = match (named, constant, listed) {
             (Some(named), _, _) => named,
             (_, Some(constant), _) => constant,
@@ -152,11 +133,7 @@ impl<'a> Described<'a> {
         if let Some(inner) = self.referred(one) {
             return self.values(inner, depth + 1);
         }
-        let listed = one
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let listed = one.get("enum").and_then(Value::as_array).into_iter().flatten();
         let written = listed.chain(one.get("const")).filter_map(Value::as_str);
         let inner = alternatives(one).into_iter().flatten();
         let deeper = inner.flat_map(|inner| self.values(inner, depth + 1));
@@ -182,19 +159,10 @@ impl<'a> Described<'a> {
                 .flatten()
                 .map(|(name, schema)| (name.as_str(), schema))
                 .collect(),
-            required: required
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect(),
+            required: required.into_iter().flatten().filter_map(Value::as_str).collect(),
         };
         let mut shapes = vec![own];
-        for inner in one
-            .get("allOf")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for inner in one.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             shapes = both(&shapes, &self.shapes(inner, depth + 1));
         }
         if let Some(inner) = alternatives(one) {

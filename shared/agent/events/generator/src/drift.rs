@@ -60,11 +60,7 @@ impl<'a> Own<'a> {
                 name,
                 place: Place::parse(one.get("x-source")?.as_str()?)?,
                 properties: one.get("properties")?.as_object()?,
-                required: required
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .collect(),
+                required: required.into_iter().flatten().filter_map(Value::as_str).collect(),
             })
         };
         definitions.into_iter().flatten().filter_map(own).collect()
@@ -123,9 +119,7 @@ pub fn with_description(schema: &Value, document: &Value) -> Vec<Drift> {
         }
         for (field, schema) in own.properties.iter().filter(|_| !shapes.is_empty()) {
             let required = own.required.contains(field.as_str());
-            let theirs = shapes
-                .iter()
-                .filter_map(|shape| shape.properties.get(field.as_str()));
+            let theirs = shapes.iter().filter_map(|shape| shape.properties.get(field.as_str()));
             let theirs: Vec<&Value> = theirs.copied().collect();
             let always = |shape: &Shape<'_>| shape.required.contains(field.as_str());
             if theirs.is_empty() {
@@ -134,9 +128,7 @@ pub fn with_description(schema: &Value, document: &Value) -> Vec<Drift> {
                 found.push(own.breaks(field, "may be absent"));
             }
             let we = own.types(&ours, field, schema);
-            let differs = theirs
-                .iter()
-                .filter_map(|it| differ(&we, &described.types(it)));
+            let differs = theirs.iter().filter_map(|it| differ(&we, &described.types(it)));
             found.extend(differs.map(|why| own.breaks(field, &why)));
         }
         let fields = shapes.iter().flat_map(|shape| shape.properties.keys());
@@ -156,11 +148,7 @@ pub fn with_recorded(schema: &Value, lines: &[Value]) -> Vec<Drift> {
     let ours = Described::of(schema);
     let mut found = Vec::new();
     for (name, field, own) in kinds(schema) {
-        let place = Place {
-            name: name.to_owned(),
-            filters: Vec::new(),
-            steps: Vec::new(),
-        };
+        let place = Place { name: name.to_owned(), filters: Vec::new(), steps: Vec::new() };
         let objects = recorded.at(&place);
         let theirs = objects.iter().filter_map(|one| one.get(field)?.as_str());
         let theirs: BTreeSet<String> = theirs.map(str::to_owned).collect();
@@ -227,11 +215,9 @@ fn differ(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<String> 
     let words = |types: &BTreeSet<String>| types.iter().cloned().collect::<Vec<_>>().join(" or ");
     match (is_wider, others.is_empty()) {
         (true, _) => Some(format!("may be anything, and is read as {}", words(ours))),
-        (false, false) => Some(format!(
-            "may be {}, and is read as {}",
-            others.join(" or "),
-            words(ours)
-        )),
+        (false, false) => {
+            Some(format!("may be {}, and is read as {}", others.join(" or "), words(ours)))
+        }
         (false, true) => None,
     }
 }

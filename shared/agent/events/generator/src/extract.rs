@@ -17,10 +17,7 @@ const TRY_S: u64 = 2;
 /// Bytes of a description.
 const DESCRIPTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The files of Codex's that have what its server writes: what it tells, and what it asks.
-const CODEX_FILES: [&str; 2] = [
-    "codex_app_server_protocol.v2.schemas.json",
-    "ServerRequest.json",
-];
+const CODEX_FILES: [&str; 2] = ["codex_app_server_protocol.v2.schemas.json", "ServerRequest.json"];
 
 /// What an agent says of itself.
 pub enum Said {
@@ -86,17 +83,9 @@ pub async fn from_codex(program: &Path) -> Result<Said, Box<dyn Error>> {
 /// When it does not start or answers otherwise.
 pub async fn from_opencode(program: &Path) -> Result<Said, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port();
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let mut server = Command::new(program)
-        .args([
-            "serve",
-            "--hostname",
-            "127.0.0.1",
-            "--port",
-            &port.to_string(),
-        ])
+        .args(["serve", "--hostname", "127.0.0.1", "--port", &port.to_string()])
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .env("XDG_DATA_HOME", folder.path())

@@ -33,8 +33,7 @@ pub fn rust_of(schema: &str) -> Result<String, Box<dyn Error>> {
     types.add_root_schema(schema)?;
     let mut file: syn::File = syn::parse2(types.to_stream())?;
     // Its module of errors is for types with enums and patterns, which ours deliberately are not.
-    file.items
-        .retain(|item| !matches!(item, syn::Item::Mod(one) if one.ident == "error"));
+    file.items.retain(|item| !matches!(item, syn::Item::Mod(one) if one.ident == "error"));
     Ok(format!("{HEAD}{}", prettyplease::unparse(&file)))
 }
 

@@ -34,10 +34,6 @@ impl Place {
         }
         let mut segments = segments.into_iter();
         let (name, filters) = segments.next()?;
-        Some(Self {
-            name,
-            filters,
-            steps: segments.collect(),
-        })
+        Some(Self { name, filters, steps: segments.collect() })
     }
 }

@@ -38,9 +38,7 @@ impl<'a> Recorded<'a> {
 
 fn keep(objects: &mut Vec<&Map<String, Value>>, filters: &[(String, String)]) {
     objects.retain(|one| {
-        filters
-            .iter()
-            .all(|(field, value)| one.get(field).and_then(Value::as_str) == Some(value))
+        filters.iter().all(|(field, value)| one.get(field).and_then(Value::as_str) == Some(value))
     });
 }
 
@@ -63,10 +61,7 @@ fn blocks(value: &Value, depth: usize) -> Vec<&Map<String, Value>> {
             let deeper = one.values().flat_map(|inner| blocks(inner, depth + 1));
             own.into_iter().chain(deeper).collect()
         }
-        Value::Array(all) => all
-            .iter()
-            .flat_map(|inner| blocks(inner, depth + 1))
-            .collect(),
+        Value::Array(all) => all.iter().flat_map(|inner| blocks(inner, depth + 1)).collect(),
         _ => Vec::new(),
     }
 }

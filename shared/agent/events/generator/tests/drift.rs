@@ -11,9 +11,7 @@ fn schema(name: &str) -> Value {
 }
 
 fn breaking(found: Vec<Drift>) -> Vec<String> {
-    let breaks = found
-        .iter()
-        .filter(|one| matches!(one, Drift::Breaks { .. }));
+    let breaks = found.iter().filter(|one| matches!(one, Drift::Breaks { .. }));
     breaks.map(ToString::to_string).collect()
 }
 
@@ -79,10 +77,8 @@ fn what_an_agent_describes_otherwise_is_told() {
         } },
         "New": { "properties": { "type": { "enum": ["new"] } } }
     } } });
-    let found: Vec<String> = with_description(&ours(), &document)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let found: Vec<String> =
+        with_description(&ours(), &document).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
         [
@@ -106,10 +102,8 @@ fn what_an_agent_has_said_otherwise_is_told() {
     schema["x-kinds"] = json!({ "Line.type": ["said"] });
     schema["definitions"]["Said"]["x-source"] = json!("Line[type=said].properties");
     schema["definitions"]["Gone"] = json!({ "x-source": "Line[type=gone]", "properties": {} });
-    let found: Vec<String> = with_recorded(&schema, &lines)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let found: Vec<String> =
+        with_recorded(&schema, &lines).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
         [

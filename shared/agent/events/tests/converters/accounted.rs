@@ -13,12 +13,7 @@ fn account(recording: &Recording) -> BTreeMap<&'static str, usize> {
         let value = serde_json::from_str(line).unwrap_or_else(|_| Value::String(line.clone()));
         let converted = converter.convert_line(line);
         let raws: Vec<&Value> = converted.iter().filter_map(|one| one.raw()).collect();
-        assert_eq!(
-            raws.first().copied(),
-            Some(&value),
-            "{}: lost {line}",
-            recording.name
-        );
+        assert_eq!(raws.first().copied(), Some(&value), "{}: lost {line}", recording.name);
         assert!(
             raws[1..].iter().all(|raw| raw.is_null()),
             "{}: the raw value stands twice: {line}",
@@ -31,9 +26,7 @@ fn account(recording: &Recording) -> BTreeMap<&'static str, usize> {
 
 fn kind(data: &UniversalEventData) -> &'static str {
     match data {
-        UniversalEventData::Message {
-            message: UniversalMessage::Unparsed { .. },
-        } => "unparsed",
+        UniversalEventData::Message { message: UniversalMessage::Unparsed { .. } } => "unparsed",
         UniversalEventData::Unknown { .. } => "unknown",
         _ => "known",
     }

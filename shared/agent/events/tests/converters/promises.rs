@@ -15,9 +15,7 @@ fn corpus(agent: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let mut converter = Converter::of(agent);
     let mut shown = Shown::default();
-    let lines = text
-        .lines()
-        .flat_map(|line| shown.lines(&converter.convert_line(line)));
+    let lines = text.lines().flat_map(|line| shown.lines(&converter.convert_line(line)));
     let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n")
 }
@@ -178,11 +176,9 @@ fn a_turn_of_claude_code_costs_what_its_process_has_cost_since_the_turn_before()
             0.0
         }
         Some(usd) => match &converter.convert(result(usd))[0].data {
-            UniversalEventData::TurnEnded { turn_ended, .. } => turn_ended
-                .usage
-                .as_ref()
-                .and_then(|it| it.cost_usd)
-                .unwrap(),
+            UniversalEventData::TurnEnded { turn_ended, .. } => {
+                turn_ended.usage.as_ref().and_then(|it| it.cost_usd).unwrap()
+            }
             other => panic!("{other:?}"),
         },
     };

@@ -78,7 +78,5 @@ fn data(line: &str) -> Option<&str> {
 
 /// A line without the mark of who said it: what we said goes in too, for a converter must bear anything.
 fn said(line: &str) -> &str {
-    line.strip_prefix("< ")
-        .or_else(|| line.strip_prefix("> "))
-        .unwrap_or(line)
+    line.strip_prefix("< ").or_else(|| line.strip_prefix("> ")).unwrap_or(line)
 }

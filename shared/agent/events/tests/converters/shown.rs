@@ -45,21 +45,19 @@ impl Shown {
 
     fn data(&mut self, data: &UniversalEventData) -> String {
         match data {
-            UniversalEventData::Message {
-                message: UniversalMessage::Parsed(message),
-            } => self.message(message),
-            UniversalEventData::Message {
-                message: UniversalMessage::Unparsed { error, .. },
-            } => format!("UNPARSED {}", error.as_deref().unwrap_or_default()),
+            UniversalEventData::Message { message: UniversalMessage::Parsed(message) } => {
+                self.message(message)
+            }
+            UniversalEventData::Message { message: UniversalMessage::Unparsed { error, .. } } => {
+                format!("UNPARSED {}", error.as_deref().unwrap_or_default())
+            }
             UniversalEventData::Started { started } => {
                 let details = started.details.as_ref().map(|it| self.value(it));
                 format!("started {}", details.unwrap_or_default())
             }
-            UniversalEventData::Error { error } => format!(
-                "error {} {}",
-                error.kind.as_deref().unwrap_or("-"),
-                text(&error.message)
-            ),
+            UniversalEventData::Error { error } => {
+                format!("error {} {}", error.kind.as_deref().unwrap_or("-"), text(&error.message))
+            }
             UniversalEventData::QuestionAsked { question_asked } => self.question(question_asked),
             UniversalEventData::PermissionAsked { permission_asked } => {
                 self.permission(permission_asked)
@@ -69,11 +67,7 @@ impl Shown {
                 let message = turn_ended.message.as_deref().map(text);
                 let usage = turn_ended.usage.as_ref().map(|it| self.usage(it));
                 let rest: Vec<String> = message.into_iter().chain(usage).collect();
-                format!(
-                    "TURN ENDED {:?} ({reason}) {}",
-                    turn_ended.outcome,
-                    rest.join(" ")
-                )
+                format!("TURN ENDED {:?} ({reason}) {}", turn_ended.outcome, rest.join(" "))
             }
             UniversalEventData::AskClosed { ask_closed, .. } => format!(
                 "closed {} {}",
@@ -88,9 +82,8 @@ impl Shown {
             UniversalEventData::Usage { usage, .. } => self.usage(usage),
             UniversalEventData::Plan { plan, .. } => {
                 let items = plan.items.iter();
-                let items: Vec<String> = items
-                    .map(|item| format!("{:?} {}", item.state, text(&item.text)))
-                    .collect();
+                let items: Vec<String> =
+                    items.map(|item| format!("{:?} {}", item.state, text(&item.text))).collect();
                 format!("plan {}", items.join(", "))
             }
             UniversalEventData::Unknown { raw } => format!("unknown {}", tag(raw)),
@@ -117,23 +110,15 @@ impl Shown {
     }
 
     fn part(&mut self, part: &UniversalMessagePart) -> String {
-        let mut call = |id: &Option<String>| {
-            id.as_deref()
-                .map(|id| self.name('c', id))
-                .unwrap_or_default()
-        };
+        let mut call =
+            |id: &Option<String>| id.as_deref().map(|id| self.name('c', id)).unwrap_or_default();
         match part {
             UniversalMessagePart::Text { text: it } => text(it),
             UniversalMessagePart::ToolCall { id, name, input } => {
                 let id = call(id);
                 format!("call {id} {name} {}", self.value(input))
             }
-            UniversalMessagePart::ToolResult {
-                id,
-                output,
-                is_error,
-                ..
-            } => {
+            UniversalMessagePart::ToolResult { id, output, is_error, .. } => {
                 let id = call(id);
                 let how = match is_error {
                     Some(true) => "failed",
@@ -168,13 +153,7 @@ impl Shown {
             let options: Vec<String> = one
                 .options
                 .iter()
-                .map(|it| {
-                    format!(
-                        "{} ({})",
-                        it.label,
-                        it.description.as_deref().unwrap_or("-")
-                    )
-                })
+                .map(|it| format!("{} ({})", it.label, it.description.as_deref().unwrap_or("-")))
                 .collect();
             format!(
                 "[{}] {:?} {} custom {:?}",
@@ -206,15 +185,10 @@ impl Shown {
             ("thought", usage.reasoning_tokens),
             ("total", usage.total_tokens),
         ];
-        let counts = counts
-            .into_iter()
-            .filter_map(|(name, count)| Some(format!(" {name} {}", count?)));
+        let counts =
+            counts.into_iter().filter_map(|(name, count)| Some(format!(" {name} {}", count?)));
         let cost = usage.cost_usd.map(|cost| format!(" ${cost}"));
-        format!(
-            "usage {scope}{}{}",
-            counts.collect::<String>(),
-            cost.unwrap_or_default()
-        )
+        format!("usage {scope}{}{}", counts.collect::<String>(), cost.unwrap_or_default())
     }
 
     /// A value as JSON, with names in the place of ids.

@@ -30,9 +30,7 @@ impl Transcript {
                 match one {
                     Converted {
                         data:
-                            UniversalEventData::Message {
-                                message: UniversalMessage::Parsed(message),
-                            },
+                            UniversalEventData::Message { message: UniversalMessage::Parsed(message) },
                         ..
                     } if is_read(&message) => transcript.read(message),
                     _ => {}
@@ -44,10 +42,7 @@ impl Transcript {
 
     fn read(&mut self, message: UniversalMessageParsed) {
         let fact = |name: &str| message.metadata.get(name).cloned();
-        let at = self
-            .0
-            .iter()
-            .position(|one| one.id.is_some() && one.id == message.id);
+        let at = self.0.iter().position(|one| one.id.is_some() && one.id == message.id);
         let at = at.unwrap_or_else(|| {
             self.0.push(Message {
                 id: message.id.clone(),
@@ -60,8 +55,7 @@ impl Transcript {
         let one = &mut self.0[at];
         one.finish = fact("finish").or(one.finish.take());
         let Some(name) = fact("part").and_then(|it| it.as_str().map(str::to_owned)) else {
-            one.parts
-                .extend(message.parts.into_iter().map(|part| (None, vec![part])));
+            one.parts.extend(message.parts.into_iter().map(|part| (None, vec![part])));
             return;
         };
         let name = Some(name);
@@ -146,16 +140,10 @@ fn what_grows_by_deltas_is_what_the_whole_says_afterwards() {
             !is_delta(message) && grown.contains(&key)
         });
         let is_cut = |text: &String| !whole.texts("assistant").contains(text);
-        let cut: Vec<String> = deltas
-            .texts("assistant")
-            .into_iter()
-            .filter(is_cut)
-            .collect();
+        let cut: Vec<String> = deltas.texts("assistant").into_iter().filter(is_cut).collect();
         // Where the recording ends or the model's connection broke, the whole never came.
         let ends_open = ["sigterm", "rst-once", "compat", "codex-app-server"];
-        let may_be_cut = ends_open
-            .iter()
-            .any(|name| recording.name.starts_with(name));
+        let may_be_cut = ends_open.iter().any(|name| recording.name.starts_with(name));
         assert!(cut.is_empty() || may_be_cut, "{}: {cut:?}", recording.name);
         compared += usize::from(!deltas.0.is_empty());
     }

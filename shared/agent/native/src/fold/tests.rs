@@ -35,36 +35,14 @@ fn words_grow_are_replaced_and_taken_back_and_the_last_ones_are_the_answer() {
             Some("t1"),
             json!({"message": {"role": "user", "id": "u", "parts": [{"type": "text", "text": "do it"}]}}),
         ),
-        (
-            Some("t1"),
-            said("m1", json!({"part": "p1", "delta": true}), text("Hel")),
-        ),
-        (
-            Some("t1"),
-            said("m1", json!({"part": "p1", "delta": true}), text("lo")),
-        ),
-        (
-            Some("t1"),
-            said("m1", json!({"part": "p1"}), text("Hello.")),
-        ),
+        (Some("t1"), said("m1", json!({"part": "p1", "delta": true}), text("Hel"))),
+        (Some("t1"), said("m1", json!({"part": "p1", "delta": true}), text("lo"))),
+        (Some("t1"), said("m1", json!({"part": "p1"}), text("Hello."))),
         (Some("t1"), said("m1", json!({"part": "p2"}), text("Gone."))),
         (Some("t1"), said("m1", json!({"part": "p2"}), json!([]))),
-        (
-            Some("t1"),
-            said("m2", json!({"summary": true}), text("What was said.")),
-        ),
-        (
-            Some("t1"),
-            said(
-                "m3",
-                json!({"part": "p1", "synthetic": true}),
-                text("Not for people."),
-            ),
-        ),
-        (
-            Some("t1"),
-            said("m3", json!({"part": "p2", "delta": true}), text("Done.")),
-        ),
+        (Some("t1"), said("m2", json!({"summary": true}), text("What was said."))),
+        (Some("t1"), said("m3", json!({"part": "p1", "synthetic": true}), text("Not for people."))),
+        (Some("t1"), said("m3", json!({"part": "p2", "delta": true}), text("Done."))),
     ]);
     assert_eq!(fold.words(), ["Hello.", "Done."]);
     assert_eq!(fold.text(), "Done.");
@@ -73,10 +51,8 @@ fn words_grow_are_replaced_and_taken_back_and_the_last_ones_are_the_answer() {
 
 #[test]
 fn an_event_that_is_told_twice_counts_once() {
-    let mut fold = fold(&[(
-        Some("t1"),
-        said("m1", json!({"part": "p1", "delta": true}), text("one")),
-    )]);
+    let mut fold =
+        fold(&[(Some("t1"), said("m1", json!({"part": "p1", "delta": true}), text("one")))]);
     let again = json!({
         "id": 1, "seq": 1, "timestamp": "2026-11-24T00:00:00Z", "sessionId": "s", "agent": "a", "turn": "t1",
         "data": said("m1", json!({"part": "p1", "delta": true}), text("one")),
@@ -89,10 +65,7 @@ fn an_event_that_is_told_twice_counts_once() {
 fn a_model_that_is_asked_again_is_shown_with_its_words_and_its_time() {
     let status = |state: &str| json!({"status": {"state": state, "message": "quota is used up", "nextMs": 1_795_514_400_000_u64}, "raw": null});
     let steps = |states: &[&str]| {
-        let events: Vec<_> = states
-            .iter()
-            .map(|state| (Some("t1"), status(state)))
-            .collect();
+        let events: Vec<_> = states.iter().map(|state| (Some("t1"), status(state))).collect();
         let steps = fold(&events).steps(false).0;
         steps.into_iter().map(|step| step.text).collect::<Vec<_>>()
     };
@@ -113,21 +86,14 @@ fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
         )
     };
     let fold = fold(&[
-        (
-            Some("t1"),
-            call("c1", "Bash", json!({"command": "cargo test"})),
-        ),
+        (Some("t1"), call("c1", "Bash", json!({"command": "cargo test"}))),
         (
             Some("t1"),
             json!({"message": {"role": "user", "parts": [{"type": "tool_result", "id": "c1", "output": "secret", "is_error": true}]}}),
         ),
         (
             Some("t1"),
-            call(
-                "c2",
-                "Write",
-                json!({"file_path": "/work/project/src/a.rs", "content": "long"}),
-            ),
+            call("c2", "Write", json!({"file_path": "/work/project/src/a.rs", "content": "long"})),
         ),
         (
             Some("t1"),
@@ -135,18 +101,12 @@ fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
         ),
         (
             Some("t1"),
-            call(
-                "c3",
-                "fileChange",
-                json!({"changes": [{"path": "/work/project/b.rs"}]}),
-            ),
+            call("c3", "fileChange", json!({"changes": [{"path": "/work/project/b.rs"}]})),
         ),
     ]);
     let (steps, earlier) = fold.steps(false);
-    let shown: Vec<(&str, StepState)> = steps
-        .iter()
-        .map(|step| (step.text.as_str(), step.state))
-        .collect();
+    let shown: Vec<(&str, StepState)> =
+        steps.iter().map(|step| (step.text.as_str(), step.state)).collect();
     assert_eq!(
         shown,
         [
@@ -171,10 +131,7 @@ fn subject(call: Value, metadata: Value) -> String {
         json!({"part": "c1"}),
         json!([{"type": "tool_call", "id": "c1", "name": "tool", "input": call}]),
     );
-    match fold(&[(Some("t1"), call), (Some("t1"), asked)])
-        .asks()
-        .pop()
-    {
+    match fold(&[(Some("t1"), call), (Some("t1"), asked)]).asks().pop() {
         Some((_, About::Permission { subject, .. })) => subject,
         _ => panic!("one permission"),
     }
@@ -186,16 +143,10 @@ fn an_ask_shows_every_argument_of_its_call() {
     let shown = "echo harmless\nin: /x\nwith: A=evil.sh";
     assert_eq!(subject(call, json!({})), shown);
     let call = json!({"path": "a.txt", "content": "x".repeat(300)});
-    assert_eq!(
-        subject(call, json!({})),
-        format!("a.txt\ncontent: {}", "x".repeat(300))
-    );
+    assert_eq!(subject(call, json!({})), format!("a.txt\ncontent: {}", "x".repeat(300)));
     // What goes back with the answer is none of it, and what an ask alone knows is.
     let metadata = json!({"requestId": 7, "method": "m", "cwd": "/x", "reason": "why"});
-    assert_eq!(
-        subject(json!({"command": "ls"}), metadata),
-        "ls\nin: /x\nreason: why"
-    );
+    assert_eq!(subject(json!({"command": "ls"}), metadata), "ls\nin: /x\nreason: why");
     let metadata = json!({"toolName": "Bash", "input": {"command": "ls", "timeout": 5}});
     assert_eq!(subject(json!({}), metadata), "ls\ntimeout: 5");
 }
@@ -213,15 +164,7 @@ fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer
     );
     let events = [(Some("t1"), call), (Some("t1"), asked)];
     let mut open = fold(&events);
-    let [
-        (
-            name,
-            About::Permission {
-                subject, always, ..
-            },
-        ),
-    ] = &open.asks()[..]
-    else {
+    let [(name, About::Permission { subject, always, .. })] = &open.asks()[..] else {
         panic!("one permission")
     };
     assert_eq!((subject.as_str(), always.len()), ("rm -r x", 1));

@@ -84,12 +84,8 @@ impl From<HttpError> for OpenCodeError {
     fn from(error: HttpError) -> Self {
         match error {
             HttpError::Refused { .. } => Self::Guard(error),
-            HttpError::TooLarge { .. } => Self::TooLarge {
-                seen: error.to_string(),
-            },
-            _ => Self::Unreachable {
-                seen: error.to_string(),
-            },
+            HttpError::TooLarge { .. } => Self::TooLarge { seen: error.to_string() },
+            _ => Self::Unreachable { seen: error.to_string() },
         }
     }
 }
@@ -120,10 +116,7 @@ pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
     let kind = answer.media_type();
     let kind = if kind.is_empty() { "nothing" } else { &kind };
     OpenCodeError::Unreachable {
-        seen: format!(
-            "{kind} with status {} where OpenCode's JSON was due",
-            answer.status
-        ),
+        seen: format!("{kind} with status {} where OpenCode's JSON was due", answer.status),
     }
 }
 
@@ -164,15 +157,9 @@ pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError
         } else {
             format!("status {status}: {said}")
         };
-        return Some(OpenCodeError::Unreachable {
-            seen: seen.chars().take(300).collect(),
-        });
+        return Some(OpenCodeError::Unreachable { seen: seen.chars().take(300).collect() });
     }
-    let message = if body.data.message.is_empty() {
-        body.message
-    } else {
-        body.data.message
-    };
+    let message = if body.data.message.is_empty() { body.message } else { body.data.message };
     Some(match status {
         404 if about == CallKind::Session && message.starts_with("Session not found") => {
             OpenCodeError::SessionMissing
@@ -180,13 +167,7 @@ pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError
         404 => OpenCodeError::NotFound { message },
         _ => OpenCodeError::Refused {
             status,
-            message: message
-                .lines()
-                .next()
-                .unwrap_or("")
-                .chars()
-                .take(300)
-                .collect(),
+            message: message.lines().next().unwrap_or("").chars().take(300).collect(),
         },
     })
 }

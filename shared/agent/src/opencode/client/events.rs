@@ -30,9 +30,8 @@ impl OpenCode {
     }
 
     async fn open_events(&self) -> Answered<Events> {
-        let request = self
-            .request(Method::GET, "/event", &[])?
-            .timeout(Duration::from_millis(STREAM_MS_MAX));
+        let request =
+            self.request(Method::GET, "/event", &[])?.timeout(Duration::from_millis(STREAM_MS_MAX));
         let head = tokio::time::timeout(
             Duration::from_millis(STREAM_HEAD_MS_MAX),
             self.http.open(request),
@@ -42,18 +41,10 @@ impl OpenCode {
         })??;
         let status = response.status().as_u16();
         if status == 200 && media_type(response.headers()) == "text/event-stream" {
-            return Ok(Events {
-                response,
-                sse: Sse::default(),
-                ready: Vec::new(),
-            });
+            return Ok(Events { response, sse: Sse::default(), ready: Vec::new() });
         }
         let headers = response.headers().clone();
-        let answer = Answer {
-            status,
-            headers,
-            body: Vec::new(),
-        };
+        let answer = Answer { status, headers, body: Vec::new() };
         Err(classify(&answer, CallKind::Other).unwrap_or_else(|| not_an_answer(&answer)))
     }
 }
@@ -78,9 +69,7 @@ impl Events {
             let data = self
                 .sse
                 .push(&bytes)
-                .map_err(|e| OpenCodeError::Unreachable {
-                    seen: e.to_string(),
-                })?;
+                .map_err(|e| OpenCodeError::Unreachable { seen: e.to_string() })?;
             self.ready = data.iter().map(|data| Event::parse(data)).collect();
         }
         Ok(Some(std::mem::take(&mut self.ready)))

@@ -22,11 +22,7 @@ impl OpenCode {
     /// [`OpenCodeError`].
     pub async fn message(&self, session: &str, message: &str) -> Answered<Option<Message>> {
         match self
-            .get(
-                &format!("/session/{session}/message/{message}"),
-                &[],
-                CallKind::Session,
-            )
+            .get(&format!("/session/{session}/message/{message}"), &[], CallKind::Session)
             .await
         {
             Ok(found) => Ok(Some(found)),
@@ -62,16 +58,11 @@ impl OpenCode {
         for _ in 0..PAGES_MAX {
             let mut query = vec![("limit", limit.as_str())];
             query.extend(cursor.as_deref().map(|cursor| ("before", cursor)));
-            let answer = self
-                .call(Method::GET, &path, &query, None, CallKind::Session)
-                .await?;
+            let answer = self.call(Method::GET, &path, &query, None, CallKind::Session).await?;
             let mut page: Vec<Message> = answer.json().ok_or_else(|| not_an_answer(&answer))?;
             page.append(&mut found);
             found = page;
-            let next = answer
-                .headers
-                .get("x-next-cursor")
-                .and_then(|value| value.to_str().ok());
+            let next = answer.headers.get("x-next-cursor").and_then(|value| value.to_str().ok());
             cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
             if cursor.is_none() || is_whole(&in_order(&found), prompt) {
                 break;

@@ -132,10 +132,7 @@ impl OpenCode {
     /// the project. Measured on 1.18.33, as is what [`bobbin_core::workspace::Workspace`] says.)
     #[must_use]
     pub fn in_directory(&self, directory: Option<&str>) -> Self {
-        Self {
-            directory: directory.map(str::to_owned),
-            ..self.clone()
-        }
+        Self { directory: directory.map(str::to_owned), ..self.clone() }
     }
 
     /// Whether a session is of the directory that this client is for; a server's own directory is not known here, so that
@@ -157,10 +154,7 @@ impl OpenCode {
     /// The same client, which fetches a fresh endpoint once when the one it has does not work.
     #[must_use]
     pub fn refreshed_by(self, refresh: Refresh) -> Self {
-        Self {
-            refresh: Some(refresh),
-            ..self
-        }
+        Self { refresh: Some(refresh), ..self }
     }
 
     /// Whether the server is up.
@@ -176,9 +170,7 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn probe(&self) -> Answered<Health> {
-        let answer = self
-            .once(Method::GET, HEALTH, &[], None, CallKind::Other)
-            .await?;
+        let answer = self.once(Method::GET, HEALTH, &[], None, CallKind::Other).await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
 
@@ -187,12 +179,8 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn create_session(&self, conversation: Conversation<'_>) -> Answered<Session> {
-        self.post_json(
-            "/session",
-            Some(request::create_session(conversation)),
-            CallKind::Other,
-        )
-        .await
+        self.post_json("/session", Some(request::create_session(conversation)), CallKind::Other)
+            .await
     }
 
     /// The newest session with exactly this title in the directory that this client is for.
@@ -201,11 +189,7 @@ impl OpenCode {
     /// [`OpenCodeError`].
     pub async fn find_session(&self, title: &str) -> Answered<Option<Session>> {
         let limit = SESSIONS_MAX.to_string();
-        let query = [
-            ("search", title),
-            ("roots", "true"),
-            ("limit", limit.as_str()),
-        ];
+        let query = [("search", title), ("roots", "true"), ("limit", limit.as_str())];
         let mut found: Vec<Session> = self.get("/session", &query, CallKind::Other).await?;
         found.retain(|session| session.title == title && self.is_at(session));
         // Without a directory those of every worktree of the repository are listed.
@@ -222,8 +206,7 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError::SessionMissing`] when there is none.
     pub async fn session(&self, id: &str) -> Answered<Session> {
-        self.get(&format!("/session/{id}"), &[], CallKind::Session)
-            .await
+        self.get(&format!("/session/{id}"), &[], CallKind::Session).await
     }
 
     /// What the server offers, by name. The answer holds keys in clear: nothing else of it is kept.
@@ -234,10 +217,7 @@ impl OpenCode {
         let providers = self.get::<options::Providers>("/config/providers", &[], CallKind::Other);
         let agents = self.get::<Vec<options::AgentEntry>>("/agent", &[], CallKind::Other);
         let (providers, agents) = try_join(providers, agents).await?;
-        Ok(AgentOptions {
-            models: options::models(&providers),
-            agents: options::agents(&agents),
-        })
+        Ok(AgentOptions { models: options::models(&providers), agents: options::agents(&agents) })
     }
 
     /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
@@ -251,22 +231,16 @@ impl OpenCode {
         with: &RunWith,
         prompt: &PromptText<'_>,
     ) -> Result<(), NotAccepted> {
-        let body = request::prompt(
-            ids,
-            prompt.turn,
-            with,
-            prompt.system,
-            prompt.text,
-            prompt.images,
-        );
+        let body =
+            request::prompt(ids, prompt.turn, with, prompt.system, prompt.text, prompt.images);
         let path = format!("/session/{session}/prompt_async");
         let once = || self.attempt(Method::POST, &path, &[], Some(&body), CallKind::Session);
         let answer = match once().await {
             Err(first) if first.error.is_of_the_endpoint() => {
-                let renewed = self.renew().await.map_err(|error| NotAccepted {
-                    error,
-                    certain: first.certain,
-                })?;
+                let renewed = self
+                    .renew()
+                    .await
+                    .map_err(|error| NotAccepted { error, certain: first.certain })?;
                 if !renewed {
                     return Err(first);
                 }
@@ -281,10 +255,7 @@ impl OpenCode {
         if answer.status == 204 {
             return Ok(());
         }
-        Err(NotAccepted {
-            error: not_an_answer(&answer),
-            certain: false,
-        })
+        Err(NotAccepted { error: not_an_answer(&answer), certain: false })
     }
 
     /// What the sessions that are not idle do.
@@ -300,13 +271,9 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn abort(&self, session: &str) -> Answered<()> {
-        self.post_json::<Value>(
-            &format!("/session/{session}/abort"),
-            None,
-            CallKind::Session,
-        )
-        .await
-        .map(drop)
+        self.post_json::<Value>(&format!("/session/{session}/abort"), None, CallKind::Session)
+            .await
+            .map(drop)
     }
 
     /// The permissions that are asked for. After an abort some stay listed for ever.
@@ -323,13 +290,9 @@ impl OpenCode {
     /// [`OpenCodeError::NotFound`] when it is settled already.
     pub async fn reply_permission(&self, id: &str, reply: &str) -> Answered<()> {
         let body = request::permission_reply(reply);
-        self.post_json::<Value>(
-            &format!("/permission/{id}/reply"),
-            Some(body),
-            CallKind::Other,
-        )
-        .await
-        .map(drop)
+        self.post_json::<Value>(&format!("/permission/{id}/reply"), Some(body), CallKind::Other)
+            .await
+            .map(drop)
     }
 
     /// The questions that are asked. After an abort some stay listed for ever.
@@ -346,13 +309,9 @@ impl OpenCode {
     /// [`OpenCodeError::NotFound`] when it is settled already.
     pub async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> Answered<()> {
         let body = request::question_reply(answers);
-        self.post_json::<Value>(
-            &format!("/question/{id}/reply"),
-            Some(body),
-            CallKind::Other,
-        )
-        .await
-        .map(drop)
+        self.post_json::<Value>(&format!("/question/{id}/reply"), Some(body), CallKind::Other)
+            .await
+            .map(drop)
     }
 
     /// Declines a question.
@@ -388,12 +347,8 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn diff(&self, session: &str, prompt: &str) -> Answered<Vec<FileDiff>> {
-        self.get(
-            &format!("/session/{session}/diff"),
-            &[("messageID", prompt)],
-            CallKind::Session,
-        )
-        .await
+        self.get(&format!("/session/{session}/diff"), &[("messageID", prompt)], CallKind::Session)
+            .await
     }
 }
 

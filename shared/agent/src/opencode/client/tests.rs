@@ -15,10 +15,7 @@ use crate::opencode::event::Event;
 use crate::opencode::request::ModelName;
 
 fn endpoint(url: &str, token: &str) -> Endpoint {
-    Endpoint {
-        url: url.to_owned(),
-        headers: vec![("x-preview-token", token.to_owned())],
-    }
+    Endpoint { url: url.to_owned(), headers: vec![("x-preview-token", token.to_owned())] }
 }
 
 async fn server(replies: Vec<Reply>) -> (Server, OpenCode) {
@@ -33,10 +30,7 @@ fn own(status: u16, body: Value) -> Reply {
 }
 
 fn class(error: &OpenCodeError) -> String {
-    serde_json::to_value(error.failure()).unwrap()["class"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    serde_json::to_value(error.failure()).unwrap()["class"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -66,10 +60,7 @@ async fn every_answer_is_ascribed_to_whoever_gave_it() {
             "turn_failed",
         ),
         (own(400, json!({"_tag": "BadRequest"})), "turn_failed"),
-        (
-            own(409, json!({"_tag": "SessionBusyError", "message": "busy"})),
-            "turn_failed",
-        ),
+        (own(409, json!({"_tag": "SessionBusyError", "message": "busy"})), "turn_failed"),
         (
             own(
                 500,
@@ -77,35 +68,20 @@ async fn every_answer_is_ascribed_to_whoever_gave_it() {
             ),
             "turn_failed",
         ),
-        (
-            proxy(400, "bad request: Is the Sandbox started?"),
-            "sandbox_down",
-        ),
+        (proxy(400, "bad request: Is the Sandbox started?"), "sandbox_down"),
         (proxy(400, "failed to get runner info: x"), "sandbox_down"),
-        (
-            proxy(404, "not found: sandbox container not found"),
-            "sandbox_down",
-        ),
+        (proxy(404, "not found: sandbox container not found"), "sandbox_down"),
         (Reply::empty(502), "sandbox_down"),
         (Reply::new(500, "text/html", "<html>"), "sandbox_down"),
         (Reply::new(200, "text/html", "<html>"), "sandbox_down"),
         (Reply::new(200, "application/json", "{"), "sandbox_down"),
         (Reply::empty(307).with("location", "/login"), "sandbox_down"),
-        (
-            Reply::empty(401).with("www-authenticate", "Basic"),
-            "sandbox_down",
-        ),
+        (Reply::empty(401).with("www-authenticate", "Basic"), "sandbox_down"),
     ];
     for (reply, expected) in table {
         let (_server, client) = server(vec![reply.clone()]).await;
         let error = client.session("ses_x").await.expect_err("an error");
-        assert_eq!(
-            class(&error),
-            expected,
-            "{} {}: {error:?}",
-            reply.status,
-            reply.body
-        );
+        assert_eq!(class(&error), expected, "{} {}: {error:?}", reply.status, reply.body);
     }
 }
 
@@ -119,28 +95,15 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
     ])
     .await;
     let thread = ThreadKey::discord("1", "2").unwrap();
-    let conversation = Conversation {
-        thread: &thread,
-        since_ms: 0,
-    };
+    let conversation = Conversation { thread: &thread, since_ms: 0 };
     client.create_session(conversation).await.unwrap();
     let ids = PromptIds::mint(&thread, &"t".into(), 1_795_294_965_124);
-    let with = RunWith {
-        model: ModelName::parse("a/b/c").unwrap(),
-        agent: Some("plan".to_owned()),
-    };
-    let prompt = PromptText {
-        turn: &"t-1".into(),
-        system: "Be brief.",
-        text: "hi",
-        images: &[],
-    };
+    let with =
+        RunWith { model: ModelName::parse("a/b/c").unwrap(), agent: Some("plan".to_owned()) };
+    let prompt = PromptText { turn: &"t-1".into(), system: "Be brief.", text: "hi", images: &[] };
     client.prompt("ses_1", &ids, &with, &prompt).await.unwrap();
     client.reply_permission("per_1", "once").await.unwrap();
-    client
-        .reply_question("que_1", &[vec!["x".into()]])
-        .await
-        .unwrap();
+    client.reply_question("que_1", &[vec!["x".into()]]).await.unwrap();
     let seen = server.received();
     assert_eq!(
         server.lines(),
@@ -216,18 +179,12 @@ async fn an_endpoint_that_stays_bad_is_given_up_and_a_gone_sandbox_is_told() {
 async fn messages_are_read_back_to_the_prompt() {
     let message = |id: &str| json!({"info": {"id": id, "role": "user"}, "parts": []});
     let newest = own(200, json!([message("msg_b"), message("msg_c")])).with("x-next-cursor", "c1");
-    let (server, client) = server(vec![
-        newest,
-        own(200, json!([message("msg_prompt"), message("msg_a")])),
-    ])
-    .await;
+    let (server, client) =
+        server(vec![newest, own(200, json!([message("msg_prompt"), message("msg_a")]))]).await;
     let found = client.messages_since("ses_1", "msg_prompt").await.unwrap();
     let ids: Vec<&str> = found.iter().map(|m| m.info.id.as_str()).collect();
     assert_eq!(ids, ["msg_prompt", "msg_a", "msg_b", "msg_c"]);
-    assert_eq!(
-        server.lines()[1],
-        "GET /session/ses_1/message?limit=50&before=c1"
-    );
+    assert_eq!(server.lines()[1], "GET /session/ses_1/message?limit=50&before=c1");
 }
 
 #[tokio::test]
@@ -239,10 +196,7 @@ async fn a_session_is_found_by_its_exact_title_and_the_newest_wins() {
         session("ses_3", "bobbin xy", 3)
     ]);
     let (_server, client) = server(vec![own(200, list)]).await;
-    assert_eq!(
-        client.find_session("bobbin x").await.unwrap().unwrap().id,
-        "ses_2"
-    );
+    assert_eq!(client.find_session("bobbin x").await.unwrap().unwrap().id, "ses_2");
     assert!(client.find_session("bobbin").await.unwrap().is_none());
 }
 
@@ -255,35 +209,16 @@ async fn an_event_stream_yields_its_events_and_ends() {
     while let Some(more) = events.next().await.unwrap() {
         seen.extend(more);
     }
-    assert_eq!(
-        seen,
-        [
-            Event::Connected,
-            Event::Idle {
-                session: "ses_1".into()
-            }
-        ]
-    );
+    assert_eq!(seen, [Event::Connected, Event::Idle { session: "ses_1".into() }]);
     let (_html, client) = server(vec![Reply::new(200, "text/html", "<html>")]).await;
-    assert!(matches!(
-        client.events().await,
-        Err(OpenCodeError::Unreachable { .. })
-    ));
+    assert!(matches!(client.events().await, Err(OpenCodeError::Unreachable { .. })));
 }
 
 /// Sends a prompt; what came of it.
 async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
     let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), &"t".into(), 1);
-    let with = RunWith {
-        model: ModelName::parse("a/b").unwrap(),
-        agent: None,
-    };
-    let prompt = PromptText {
-        turn: &"t".into(),
-        system: "",
-        text: "hi",
-        images: &[],
-    };
+    let with = RunWith { model: ModelName::parse("a/b").unwrap(), agent: None };
+    let prompt = PromptText { turn: &"t".into(), system: "", text: "hi", images: &[] };
     client.prompt("ses_1", &ids, &with, &prompt).await
 }
 

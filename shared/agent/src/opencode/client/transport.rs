@@ -37,10 +37,7 @@ impl OpenCode {
         body: Option<Value>,
         about: CallKind,
     ) -> Answered<Answer> {
-        match self
-            .once(method.clone(), path, query, body.as_ref(), about)
-            .await
-        {
+        match self.once(method.clone(), path, query, body.as_ref(), about).await {
             Err(error) if error.is_of_the_endpoint() && self.renew().await? => {
                 self.once(method, path, query, body.as_ref(), about).await
             }
@@ -69,17 +66,15 @@ impl OpenCode {
         about: CallKind,
     ) -> Result<Answer, NotAccepted> {
         let request = self.request(method, path, query);
-        let mut request = request.map_err(|error| NotAccepted {
-            error,
-            certain: true,
-        })?;
+        let mut request = request.map_err(|error| NotAccepted { error, certain: true })?;
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = self.http.send(request).await.map_err(|error| NotAccepted {
-            certain: error.is_unsent(),
-            error: error.into(),
-        })?;
+        let answer = self
+            .http
+            .send(request)
+            .await
+            .map_err(|error| NotAccepted { certain: error.is_unsent(), error: error.into() })?;
         let error = match classify(&answer, about) {
             Some(error) => error,
             None if answer.status == 200 && answer.media_type() == "text/html" => {
@@ -87,10 +82,7 @@ impl OpenCode {
             }
             None => return Ok(answer),
         };
-        Err(NotAccepted {
-            error,
-            certain: is_refusal(answer.status),
-        })
+        Err(NotAccepted { error, certain: is_refusal(answer.status) })
     }
 
     /// Fetches a fresh endpoint; false when there is no way to.
@@ -99,10 +91,7 @@ impl OpenCode {
             return Ok(false);
         };
         let fresh = refresh().await?;
-        *self
-            .endpoint
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
+        *self.endpoint.write().unwrap_or_else(std::sync::PoisonError::into_inner) = fresh;
         Ok(true)
     }
 
@@ -112,11 +101,8 @@ impl OpenCode {
         path: &str,
         query: &[(&str, &str)],
     ) -> Answered<RequestBuilder> {
-        let endpoint = self
-            .endpoint
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone();
+        let endpoint =
+            self.endpoint.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let address = format!("{}{}{path}", endpoint.url, self.via.base_path());
         let mut url = Url::parse(&address).map_err(|_| OpenCodeError::Unreachable {
             seen: "the preview's address cannot be read".to_owned(),
@@ -129,10 +115,8 @@ impl OpenCode {
         {
             url.query_pairs_mut().append_pair("directory", directory);
         }
-        let mut request = self
-            .http
-            .request(method, url.as_str())?
-            .header("authorization", &self.authorization);
+        let mut request =
+            self.http.request(method, url.as_str())?.header("authorization", &self.authorization);
         for (name, value) in &endpoint.headers {
             request = request.header(*name, value);
         }

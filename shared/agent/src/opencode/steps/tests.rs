@@ -9,16 +9,10 @@ fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
         ),
         ("GITHUB_TOKEN=abc gh pr list", "GITHUB_TOKEN=*** gh pr list"),
         ("echo sk-ant-0123456789abc", "echo ***"),
-        (
-            "git clone https://me:pw@github.com/a/b",
-            "git clone https://***@github.com/a/b",
-        ),
+        ("git clone https://me:pw@github.com/a/b", "git clone https://***@github.com/a/b"),
         ("login --password hunter2 now", "login --password *** now"),
         ("login --password=hunter2", "login --password=***"),
-        (
-            "echo $API_TOKEN && cargo test",
-            "echo $API_TOKEN && cargo test",
-        ),
+        ("echo $API_TOKEN && cargo test", "echo $API_TOKEN && cargo test"),
         ("TOKEN=$OTHER make", "TOKEN=$OTHER make"),
     ];
     for (text, masked) in table {
@@ -48,12 +42,7 @@ fn every_tool_has_words_for_now_and_for_then() {
             "Editing src/a.rs",
             "Edited src/a.rs",
         ),
-        (
-            "write",
-            serde_json::json!({"filePath": "/w/b.md"}),
-            "Writing b.md",
-            "Wrote b.md",
-        ),
+        ("write", serde_json::json!({"filePath": "/w/b.md"}), "Writing b.md", "Wrote b.md"),
         (
             "read",
             serde_json::json!({"filePath": "/etc/hosts"}),
@@ -66,18 +55,8 @@ fn every_tool_has_words_for_now_and_for_then() {
             "Searching for `fn .*`",
             "Searched for `fn .*`",
         ),
-        (
-            "glob",
-            serde_json::json!({"pattern": "*.rs"}),
-            "Looking for `*.rs`",
-            "Looked for `*.rs`",
-        ),
-        (
-            "list",
-            serde_json::json!({"path": "/w/src"}),
-            "Listing src",
-            "Listed src",
-        ),
+        ("glob", serde_json::json!({"pattern": "*.rs"}), "Looking for `*.rs`", "Looked for `*.rs`"),
+        ("list", serde_json::json!({"path": "/w/src"}), "Listing src", "Listed src"),
         (
             "webfetch",
             serde_json::json!({"url": "https://a.test/x?k=1"}),
@@ -96,24 +75,14 @@ fn every_tool_has_words_for_now_and_for_then() {
             "Delegating: find it",
             "Delegated: find it",
         ),
-        (
-            "todowrite",
-            serde_json::json!({}),
-            "Planning the work",
-            "Planned the work",
-        ),
+        ("todowrite", serde_json::json!({}), "Planning the work", "Planned the work"),
         (
             "question",
             serde_json::json!({"questions": [{"question": "Why?"}]}),
             "Asking: Why?",
             "Asked: Why?",
         ),
-        (
-            "skill",
-            serde_json::json!({"name": "pdf"}),
-            "Using the skill pdf",
-            "Used the skill pdf",
-        ),
+        ("skill", serde_json::json!({"name": "pdf"}), "Using the skill pdf", "Used the skill pdf"),
         (
             "github_create_issue",
             serde_json::json!({}),
@@ -122,10 +91,7 @@ fn every_tool_has_words_for_now_and_for_then() {
         ),
     ];
     for (tool, input, present, past) in table {
-        assert_eq!(
-            words(tool, &input, "/w"),
-            (present.to_owned(), past.to_owned())
-        );
+        assert_eq!(words(tool, &input, "/w"), (present.to_owned(), past.to_owned()));
     }
 }
 
@@ -156,26 +122,16 @@ fn the_plan_is_what_was_last_written_down_in_the_turn() {
             ("read it".to_owned(), PlanState::Done),
             ("fix it…".to_owned(), PlanState::Now),
             ("test it".to_owned(), PlanState::Next),
-            (
-                "ship it with GITHUB_TOKEN=***".to_owned(),
-                PlanState::Dropped
-            ),
+            ("ship it with GITHUB_TOKEN=***".to_owned(), PlanState::Dropped),
         ]
     );
-    let many: Vec<serde_json::Value> = (0..50)
-        .map(|n| todo(&format!("step {n}"), "pending"))
-        .collect();
-    assert_eq!(
-        planned(serde_json::json!([wrote("a", many.into())])).len(),
-        PLAN_MAX
-    );
+    let many: Vec<serde_json::Value> =
+        (0..50).map(|n| todo(&format!("step {n}"), "pending")).collect();
+    assert_eq!(planned(serde_json::json!([wrote("a", many.into())])).len(), PLAN_MAX);
     assert_eq!(planned(serde_json::json!([])), []);
 }
 
 #[test]
 fn only_the_host_of_an_address_is_told() {
-    assert_eq!(
-        host_of("https://user:pw@api.test/secret?key=1").as_deref(),
-        Some("api.test")
-    );
+    assert_eq!(host_of("https://user:pw@api.test/secret?key=1").as_deref(), Some("api.test"));
 }

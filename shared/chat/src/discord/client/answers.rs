@@ -92,10 +92,7 @@ impl Discord {
         let of = channel_of(thread)?;
         let call = in_channel("get channel", Method::GET, of, "");
         let found = self.client.call(&call, None, None).await?;
-        let unreadable = || DiscordError::Unreadable {
-            route: call.name,
-            status: 200,
-        };
+        let unreadable = || DiscordError::Unreadable { route: call.name, status: 200 };
         let parent = found["parent_id"].as_str().ok_or_else(unreadable)?;
         let post = Post::Calling {
             people: people.to_vec(),
@@ -116,10 +113,7 @@ impl Discord {
         let Rendered { body, file } = render::diff(patch);
         let told = self.tell_rendered(reply, body.clone(), file.as_ref()).await;
         match told {
-            Err(DiscordError::Api {
-                code: 40_005 | 50_045 | 400_001,
-                ..
-            }) if file.is_some() => {
+            Err(DiscordError::Api { code: 40_005 | 50_045 | 400_001, .. }) if file.is_some() => {
                 let told = self.tell_rendered(reply, render::without_file(&body), None);
                 unless_over(told.await)
             }
@@ -149,14 +143,11 @@ impl Discord {
                     && is_of_kind(&original) =>
             {
                 let call = original_call(application, token);
-                self.on_original(&call, token, Some(&body), file)
-                    .await
-                    .map(drop)
+                self.on_original(&call, token, Some(&body), file).await.map(drop)
             }
-            Ok(_) => self
-                .follow_up(application, token, &render::for_one(body), file)
-                .await
-                .map(drop),
+            Ok(_) => {
+                self.follow_up(application, token, &render::for_one(body), file).await.map(drop)
+            }
             Err(error) => Err(error),
         }
     }
@@ -206,13 +197,7 @@ impl Discord {
         token: &str,
     ) -> Result<Value, DiscordError> {
         self.on_original(
-            &by_token(
-                "get answer",
-                Method::GET,
-                application,
-                token,
-                "/messages/@original",
-            ),
+            &by_token("get answer", Method::GET, application, token, "/messages/@original"),
             token,
             None,
             None,
@@ -259,11 +244,5 @@ fn unless_over(told: Result<(), DiscordError>) -> Result<(), DiscordError> {
 }
 
 fn original_call(application: &str, token: &str) -> Call {
-    by_token(
-        "edit answer",
-        Method::PATCH,
-        application,
-        token,
-        "/messages/@original",
-    )
+    by_token("edit answer", Method::PATCH, application, token, "/messages/@original")
 }

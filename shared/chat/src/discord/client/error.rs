@@ -75,9 +75,7 @@ impl DiscordError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         let seen = self.to_string();
-        let advice = |advice: &str| Failure::NonRecoverable {
-            advice: advice.to_owned(),
-        };
+        let advice = |advice: &str| Failure::NonRecoverable { advice: advice.to_owned() };
         match self {
             Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
             // Until the operator has stored the new one: what waits for it is not lost.

@@ -63,10 +63,7 @@ impl Discord {
     ) -> Result<PostRef, DiscordError> {
         let call = in_channel("create message", Method::POST, channel, "/messages");
         let body = render::with_nonce(rendered.body.clone(), nonce);
-        let made = self
-            .client
-            .call(&call, Some(&body), rendered.file.as_ref())
-            .await?;
+        let made = self.client.call(&call, Some(&body), rendered.file.as_ref()).await?;
         post_ref(&call, channel, &made)
     }
 
@@ -79,16 +76,9 @@ impl Discord {
         at: &PostRef,
         rendered: &Rendered,
     ) -> Result<PostRef, DiscordError> {
-        let call = in_channel(
-            "edit message",
-            Method::PATCH,
-            &at.channel,
-            &format!("/messages/{}", at.id),
-        );
-        let edit = || {
-            self.client
-                .call(&call, Some(&rendered.body), rendered.file.as_ref())
-        };
+        let call =
+            in_channel("edit message", Method::PATCH, &at.channel, &format!("/messages/{}", at.id));
+        let edit = || self.client.call(&call, Some(&rendered.body), rendered.file.as_ref());
         let edited = match edit().await {
             Err(archived) if archived.code() == 50_083 => {
                 self.unarchive(&at.channel).await?;
@@ -187,20 +177,11 @@ impl Discord {
             channel,
             &format!("/messages/{message}/threads"),
         );
-        match self
-            .client
-            .call(&call, Some(&render::thread(prompt)), None)
-            .await
-        {
-            Ok(thread) => {
-                thread["id"]
-                    .as_str()
-                    .map(str::to_owned)
-                    .ok_or(DiscordError::Unreadable {
-                        route: call.name,
-                        status: 200,
-                    })
-            }
+        match self.client.call(&call, Some(&render::thread(prompt)), None).await {
+            Ok(thread) => thread["id"]
+                .as_str()
+                .map(str::to_owned)
+                .ok_or(DiscordError::Unreadable { route: call.name, status: 200 }),
             // A thread has the id of the message that it hangs on.
             Err(exists) if exists.code() == 160_004 => Ok(message.to_owned()),
             Err(other) => Err(other),
@@ -263,10 +244,7 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         _ => return None,
     };
     let keeps_file = body.get("attachments").is_some();
-    Some(Rendered {
-        body,
-        file: rendered.file.clone().filter(|_| keeps_file),
-    })
+    Some(Rendered { body, file: rendered.file.clone().filter(|_| keeps_file) })
 }
 
 pub(super) fn post_ref(
@@ -274,18 +252,11 @@ pub(super) fn post_ref(
     channel: &str,
     message: &Value,
 ) -> Result<PostRef, DiscordError> {
-    let id =
-        message["id"]
-            .as_str()
-            .filter(|id| !id.is_empty())
-            .ok_or(DiscordError::Unreadable {
-                route: call.name,
-                status: 200,
-            })?;
-    Ok(PostRef {
-        channel: channel.to_owned(),
-        id: id.to_owned(),
-    })
+    let id = message["id"]
+        .as_str()
+        .filter(|id| !id.is_empty())
+        .ok_or(DiscordError::Unreadable { route: call.name, status: 200 })?;
+    Ok(PostRef { channel: channel.to_owned(), id: id.to_owned() })
 }
 
 pub(super) fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {

@@ -46,19 +46,13 @@ impl Discord {
                 Some(stands) => stands,
                 None => {
                     let nonce = &digest(&["open", &open.guild, &open.channel, &open.id])[..24];
-                    let rendered = Rendered {
-                        body: anchor,
-                        file: None,
-                    };
+                    let rendered = Rendered { body: anchor, file: None };
                     self.create_message(&open.channel, &rendered, nonce).await?
                 }
             },
             Err(other) => return Err(other),
         };
-        match self
-            .start_thread(&open.channel, &message.id, &open.prompt)
-            .await
-        {
+        match self.start_thread(&open.channel, &message.id, &open.prompt).await {
             Ok(thread) => ThreadKey::discord(&open.guild, &thread)
                 .map_err(|bad| DiscordError::NotDiscord(bad.to_string())),
             Err(refused) => {

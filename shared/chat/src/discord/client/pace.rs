@@ -189,22 +189,13 @@ mod tests {
     use super::*;
 
     fn call(name: &'static str, major: &str, by_token: bool) -> Call {
-        Call {
-            name,
-            method: Method::POST,
-            path: String::new(),
-            major: major.to_owned(),
-            by_token,
-        }
+        Call { name, method: Method::POST, path: String::new(), major: major.to_owned(), by_token }
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-        let parsed = pairs.iter().map(|(name, value)| {
-            (
-                name.parse().expect("a name"),
-                value.parse().expect("a value"),
-            )
-        });
+        let parsed = pairs
+            .iter()
+            .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")));
         parsed.collect()
     }
 
@@ -233,14 +224,8 @@ mod tests {
     fn a_global_refusal_holds_every_route_of_the_bot_and_none_of_a_token() {
         for (said, given) in [
             (json!({"retry_after": 1.5, "global": true}), headers(&[])),
-            (
-                json!({"retry_after": 1.5}),
-                headers(&[("x-ratelimit-scope", "global")]),
-            ),
-            (
-                Value::Null,
-                headers(&[("x-ratelimit-global", "true"), ("retry-after", "1.5")]),
-            ),
+            (json!({"retry_after": 1.5}), headers(&[("x-ratelimit-scope", "global")])),
+            (Value::Null, headers(&[("x-ratelimit-global", "true"), ("retry-after", "1.5")])),
         ] {
             let (mut pace, now) = (Pace::default(), Instant::now());
             let refused = pace.refused(&call("make", "30", false), &said, &given, now);
@@ -254,11 +239,7 @@ mod tests {
     fn a_refusal_without_a_time_still_makes_the_next_call_wait() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         let make = call("make", "30", false);
-        for odd in [
-            Value::Null,
-            json!({"retry_after": -1}),
-            json!({"retry_after": "soon"}),
-        ] {
+        for odd in [Value::Null, json!({"retry_after": -1}), json!({"retry_after": "soon"})] {
             let (after_ms, scope) = pace.refused(&make, &odd, &headers(&[]), now);
             assert_eq!((after_ms, scope), (UNKNOWN_MS, Scope::User));
             assert!(pace.take(&make, now).is_err());

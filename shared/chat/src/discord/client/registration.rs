@@ -48,10 +48,7 @@ pub async fn application(
     // The application is not known yet, so the agent names none.
     let client = Client::new(http, base, "", bot_token);
     let found = client.call(&call, None, None).await?;
-    Application::read(&found).ok_or(DiscordError::Unreadable {
-        route: call.name,
-        status: 200,
-    })
+    Application::read(&found).ok_or(DiscordError::Unreadable { route: call.name, status: 200 })
 }
 
 impl Discord {
@@ -111,12 +108,7 @@ impl Discord {
         let gone = self.removable_commands(guild).await?;
         if !gone.is_empty() {
             let (path, _) = self.scope(guild);
-            let set = call(
-                "set commands",
-                Method::PUT,
-                &path,
-                guild.unwrap_or_default(),
-            );
+            let set = call("set commands", Method::PUT, &path, guild.unwrap_or_default());
             let none = Value::Array(Vec::new());
             self.client.call(&set, Some(&none), None).await?;
         }
@@ -124,12 +116,7 @@ impl Discord {
     }
 
     async fn listed(&self, path: &str, guild: Option<&str>) -> Result<Value, DiscordError> {
-        let list = call(
-            "list commands",
-            Method::GET,
-            path,
-            guild.unwrap_or_default(),
-        );
+        let list = call("list commands", Method::GET, path, guild.unwrap_or_default());
         self.client.call(&list, None, None).await
     }
 
@@ -137,21 +124,14 @@ impl Discord {
     fn scope(&self, guild: Option<&str>) -> (String, Value) {
         let application = &self.application;
         match guild {
-            Some(guild) => (
-                format!("/applications/{application}/guilds/{guild}/commands"),
-                guild_commands(),
-            ),
+            Some(guild) => {
+                (format!("/applications/{application}/guilds/{guild}/commands"), guild_commands())
+            }
             None => (format!("/applications/{application}/commands"), commands()),
         }
     }
 }
 
 pub(super) fn call(name: &'static str, method: Method, path: &str, major: &str) -> Call {
-    Call {
-        name,
-        method,
-        path: path.to_owned(),
-        major: major.to_owned(),
-        by_token: false,
-    }
+    Call { name, method, path: path.to_owned(), major: major.to_owned(), by_token: false }
 }

@@ -32,10 +32,7 @@ impl Discord {
         let set = call("set endpoint", Method::PATCH, "/applications/@me", "");
         let body = json!({ "interactions_endpoint_url": url });
         let said = self.client.call(&set, Some(&body), None).await?;
-        Application::read(&said).ok_or(DiscordError::Unreadable {
-            route: set.name,
-            status: 200,
-        })
+        Application::read(&said).ok_or(DiscordError::Unreadable { route: set.name, status: 200 })
     }
 
     /// Reads a channel.
@@ -68,9 +65,7 @@ impl Discord {
         let said = self.client.call(&list, None, None).await?;
         let found = said.as_array().and_then(|page| page.first());
         let named = found.filter(|one| one["id"] == guild);
-        Ok(named
-            .and_then(|one| one["name"].as_str())
-            .map(str::to_owned))
+        Ok(named.and_then(|one| one["name"].as_str()).map(str::to_owned))
     }
 
     /// The words of a channel's last messages, newest first.

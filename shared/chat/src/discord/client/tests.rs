@@ -67,10 +67,7 @@ fn error(status: u16, code: u64) -> Scripted {
 }
 
 fn limited(seconds: f64) -> Scripted {
-    says(
-        429,
-        json!({"message": "slow down", "retry_after": seconds, "global": false}),
-    )
+    says(429, json!({"message": "slow down", "retry_after": seconds, "global": false}))
 }
 
 #[derive(Debug, Clone, Default)]
@@ -106,10 +103,8 @@ async fn answer(
 impl Server {
     /// A client of a server that gives these answers, one after the other.
     async fn start(script: impl IntoIterator<Item = Scripted>) -> (Self, Discord) {
-        let server = Self {
-            script: Arc::new(Mutex::new(script.into_iter().collect())),
-            ..Self::default()
-        };
+        let server =
+            Self { script: Arc::new(Mutex::new(script.into_iter().collect())), ..Self::default() };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/api/v10", listener.local_addr().unwrap());
         let app = Router::new().fallback(answer).with_state(server.clone());
@@ -119,12 +114,7 @@ impl Server {
     }
 
     fn lines(&self) -> Vec<String> {
-        self.asked
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|asked| asked.line.replace("/api/v10", ""))
-            .collect()
+        self.asked.lock().unwrap().iter().map(|asked| asked.line.replace("/api/v10", "")).collect()
     }
 
     fn asked(&self, index: usize) -> Asked {
@@ -141,10 +131,7 @@ fn notice() -> Post {
 }
 
 fn at(id: &str) -> PostRef {
-    PostRef {
-        channel: "30".to_owned(),
-        id: id.to_owned(),
-    }
+    PostRef { channel: "30".to_owned(), id: id.to_owned() }
 }
 
 fn open() -> Open {
@@ -155,10 +142,7 @@ fn open() -> Open {
         accepted_at_ms: 1_000,
         prompt: Prompt {
             text: "Fix it".to_owned(),
-            by: Person {
-                id: "4".to_owned(),
-                name: "Sam".to_owned(),
-            },
+            by: Person { id: "4".to_owned(), name: "Sam".to_owned() },
             ..Prompt::default()
         },
         reply: reply(),
@@ -166,10 +150,7 @@ fn open() -> Open {
 }
 
 fn reply() -> Reply {
-    Reply::Discord {
-        application: "10".to_owned(),
-        token: TOKEN.to_owned(),
-    }
+    Reply::Discord { application: "10".to_owned(), token: TOKEN.to_owned() }
 }
 
 async fn post(
@@ -177,9 +158,7 @@ async fn post(
     at: Option<&PostRef>,
     post: &Post,
 ) -> Result<PostRef, DiscordError> {
-    discord
-        .post(&thread(), &"t1".into(), &PostKind::Notice, at, post)
-        .await
+    discord.post(&thread(), &"t1".into(), &PostKind::Notice, at, post).await
 }
 
 #[tokio::test]
@@ -189,36 +168,22 @@ async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
     let asked = server.asked(0);
     assert_eq!(server.lines(), ["POST /channels/30/messages"]);
     assert_eq!(asked.headers["authorization"], "Bot bot-secret");
-    assert!(
-        asked.headers["user-agent"]
-            .to_str()
-            .unwrap()
-            .starts_with("DiscordBot (https://")
-    );
+    assert!(asked.headers["user-agent"].to_str().unwrap().starts_with("DiscordBot (https://"));
     let body = asked.json();
     assert_eq!(
         (&body["enforce_nonce"], &body["allowed_mentions"]),
         (&json!(true), &json!({"parse": []}))
     );
-    assert_eq!(
-        body["nonce"],
-        json!(post_key(&thread(), &"t1".into(), &PostKind::Notice))
-    );
+    assert_eq!(body["nonce"], json!(post_key(&thread(), &"t1".into(), &PostKind::Notice)));
 }
 
 #[tokio::test]
 async fn a_repeat_after_trouble_has_the_same_name() {
     let (server, discord) = Server::start([error(502, 0), message("41")]).await;
     let failed = post(&discord, None, &notice()).await.unwrap_err();
-    assert!(
-        matches!(failed.failure(), Failure::Outage { .. }),
-        "{failed:?}"
-    );
+    assert!(matches!(failed.failure(), Failure::Outage { .. }), "{failed:?}");
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
-    assert_eq!(
-        server.asked(0).json()["nonce"],
-        server.asked(1).json()["nonce"]
-    );
+    assert_eq!(server.asked(0).json()["nonce"], server.asked(1).json()["nonce"]);
 }
 
 #[tokio::test]
@@ -232,12 +197,7 @@ async fn an_answer_as_a_file_is_sent_as_multipart() {
     };
     post(&discord, None, &chunk).await.unwrap();
     let asked = server.asked(0);
-    assert!(
-        asked.headers["content-type"]
-            .to_str()
-            .unwrap()
-            .starts_with("multipart/form-data")
-    );
+    assert!(asked.headers["content-type"].to_str().unwrap().starts_with("multipart/form-data"));
     for part in [
         "name=\"payload_json\"",
         "name=\"files[0]\"; filename=\"answer.md\"",
@@ -252,15 +212,10 @@ async fn an_answer_as_a_file_is_sent_as_multipart() {
 #[tokio::test]
 async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
     let (server, discord) = Server::start([message("41"), error(400, 50_045), message("42")]).await;
-    let file = Post::File(ShownFile {
-        name: "chart.png".to_owned(),
-        bytes: b"\x89PNG".to_vec(),
-    });
+    let file = Post::File(ShownFile { name: "chart.png".to_owned(), bytes: b"\x89PNG".to_vec() });
     for index in [0, 1] {
         let kind = PostKind::Artifact(index);
-        let posted = discord
-            .post(&thread(), &"t1".into(), &kind, None, &file)
-            .await;
+        let posted = discord.post(&thread(), &"t1".into(), &kind, None, &file).await;
         assert!(posted.is_ok(), "{posted:?}");
     }
     for part in [
@@ -278,35 +233,20 @@ async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
 
 #[tokio::test]
 async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
-    let patch = format!(
-        "1 file changed, +9 -0\n  a\n\ndiff --git a/a b/a\n{}",
-        "+x\n".repeat(3_000)
-    );
+    let patch =
+        format!("1 file changed, +9 -0\n  a\n\ndiff --git a/a b/a\n{}", "+x\n".repeat(3_000));
     let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
     let (server, discord) = Server::start([deferred, message("50")]).await;
-    let reply = Reply::Discord {
-        application: "app".to_owned(),
-        token: "tok".to_owned(),
-    };
+    let reply = Reply::Discord { application: "app".to_owned(), token: "tok".to_owned() };
     assert_eq!(discord.tell_diff(&reply, &patch).await, Ok(()));
     assert_eq!(
         server.lines(),
-        [
-            "GET /webhooks/app/tok/messages/@original",
-            "PATCH /webhooks/app/tok/messages/@original"
-        ]
+        ["GET /webhooks/app/tok/messages/@original", "PATCH /webhooks/app/tok/messages/@original"]
     );
-    for part in [
-        "filename=\"changes.diff\"",
-        "1 file changed, +9 -0",
-        "+x\n+x",
-    ] {
+    for part in ["filename=\"changes.diff\"", "1 file changed, +9 -0", "+x\n+x"] {
         assert!(server.asked(1).body.contains(part), "{part}");
     }
-    assert!(
-        !server.asked(1).body.contains("32768"),
-        "no components beside the file"
-    );
+    assert!(!server.asked(1).body.contains("32768"), "no components beside the file");
 }
 
 #[tokio::test]
@@ -319,12 +259,7 @@ async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
         card: None,
     };
     assert_eq!(post(&discord, None, &chunk).await, Ok(at("41")));
-    assert!(
-        server.asked(1).json()["content"]
-            .as_str()
-            .unwrap()
-            .contains("could not be attached")
-    );
+    assert!(server.asked(1).json()["content"].as_str().unwrap().contains("could not be attached"));
 }
 
 #[tokio::test]
@@ -347,12 +282,8 @@ async fn a_server_is_named_only_where_the_bot_is_in() {
 async fn an_answer_replies_to_its_card_where_it_may() {
     let script = [message("41"), error(403, 160_002), message("42")];
     let (server, discord) = Server::start(script).await;
-    let chunk = Post::Chunk {
-        text: "It works.".to_owned(),
-        last: true,
-        file: None,
-        card: Some(at("40")),
-    };
+    let chunk =
+        Post::Chunk { text: "It works.".to_owned(), last: true, file: None, card: Some(at("40")) };
     assert_eq!(post(&discord, None, &chunk).await, Ok(at("41")));
     assert_eq!(
         server.asked(0).json()["message_reference"],
@@ -369,16 +300,10 @@ async fn an_answer_replies_to_its_card_where_it_may() {
 async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_name() {
     for refused in [error(404, 10_008), error(429, 30_046)] {
         let (server, discord) = Server::start([refused, message("42")]).await;
-        assert_eq!(
-            post(&discord, Some(&at("41")), &notice()).await,
-            Ok(at("42"))
-        );
+        assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("42")));
         assert_eq!(
             server.lines(),
-            [
-                "PATCH /channels/30/messages/41",
-                "POST /channels/30/messages"
-            ]
+            ["PATCH /channels/30/messages/41", "POST /channels/30/messages"]
         );
         assert_ne!(
             server.asked(1).json()["nonce"],
@@ -390,23 +315,12 @@ async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_na
 
 #[tokio::test]
 async fn an_archived_thread_is_opened_again_for_an_edit() {
-    let (server, discord) = Server::start([
-        error(400, 50_083),
-        says(200, json!({"id": "30"})),
-        message("41"),
-    ])
-    .await;
-    assert_eq!(
-        post(&discord, Some(&at("41")), &notice()).await,
-        Ok(at("41"))
-    );
+    let (server, discord) =
+        Server::start([error(400, 50_083), says(200, json!({"id": "30"})), message("41")]).await;
+    assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("41")));
     assert_eq!(
         server.lines(),
-        [
-            "PATCH /channels/30/messages/41",
-            "PATCH /channels/30",
-            "PATCH /channels/30/messages/41"
-        ]
+        ["PATCH /channels/30/messages/41", "PATCH /channels/30", "PATCH /channels/30/messages/41"]
     );
     assert_eq!(server.asked(1).json(), json!({"archived": false}));
 }
@@ -415,9 +329,7 @@ async fn an_archived_thread_is_opened_again_for_an_edit() {
 async fn a_thread_that_is_archived_and_locked_is_closed() {
     let refusals = || [error(400, 50_083), error(403, 50_013)];
     let (_server, discord) = Server::start(refusals()).await;
-    let closed = post(&discord, Some(&at("41")), &notice())
-        .await
-        .unwrap_err();
+    let closed = post(&discord, Some(&at("41")), &notice()).await.unwrap_err();
     let failure = closed.failure();
     assert!(
         matches!(&failure, Failure::ThreadClosed { seen } if seen == "the thread is archived and locked"),
@@ -432,9 +344,7 @@ async fn a_thread_that_is_archived_and_locked_is_closed() {
 async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
     let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
     let ended = CardState::Ended {
-        outcome: Outcome::Failed {
-            reason: "no quota".to_owned(),
-        },
+        outcome: Outcome::Failed { reason: "no quota".to_owned() },
         usage: Usage::default(),
     };
     let card = Post::Card(Card::new(&"t1".into(), ended, 0, 0, "m"));
@@ -490,9 +400,7 @@ async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through()
         answer
     };
     let mut refused = with(limited(0.3), "0", "0.3");
-    refused
-        .headers
-        .push(("x-ratelimit-scope", "user".to_owned()));
+    refused.headers.push(("x-ratelimit-scope", "user".to_owned()));
     let (server, discord) = Server::start([
         with(message("41"), "1", "0.2"),
         with(message("41"), "0", "0.2"),
@@ -504,28 +412,15 @@ async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through()
     post(&discord, Some(&at("41")), &notice()).await.unwrap();
     let since = Instant::now();
     // The bucket is used up; then it is refused once more, and the edit is made all the same.
-    assert_eq!(
-        post(&discord, Some(&at("41")), &notice()).await,
-        Ok(at("41"))
-    );
-    assert!(
-        since.elapsed() >= Duration::from_millis(450),
-        "{:?}",
-        since.elapsed()
-    );
+    assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("41")));
+    assert!(since.elapsed() >= Duration::from_millis(450), "{:?}", since.elapsed());
     assert_eq!(server.lines().len(), 4);
 }
 
 #[tokio::test]
 async fn a_card_with_too_much_text_is_sent_smaller_once() {
     let (server, discord) = Server::start([error(500, 0), message("41")]).await;
-    let steps = vec![
-        CardStep {
-            text: "word ".repeat(30),
-            state: StepState::Done
-        };
-        12
-    ];
+    let steps = vec![CardStep { text: "word ".repeat(30), state: StepState::Done }; 12];
     let card = Card {
         turn: "t1".into(),
         state: CardState::Working,
@@ -541,10 +436,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
     assert!(server.asked(1).body.len() < server.asked(0).body.len());
-    assert_eq!(
-        server.asked(0).json()["nonce"],
-        server.asked(1).json()["nonce"]
-    );
+    assert_eq!(server.asked(0).json()["nonce"], server.asked(1).json()["nonce"]);
 }
 
 #[tokio::test]
@@ -564,12 +456,7 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
-    assert!(
-        server.asked(1).json()["content"]
-            .as_str()
-            .unwrap()
-            .starts_with("**Working**")
-    );
+    assert!(server.asked(1).json()["content"].as_str().unwrap().starts_with("**Working**"));
 }
 
 #[tokio::test]
@@ -579,20 +466,11 @@ async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
     assert_eq!(server.lines().len(), 2);
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(
-            refused.failure(),
-            Failure::Wait {
-                after_ms: 7_400..=7_501,
-                ..
-            }
-        ),
+        matches!(refused.failure(), Failure::Wait { after_ms: 7_400..=7_501, .. }),
         "{refused:?}"
     );
     // Known by now: not asked again.
-    assert!(matches!(
-        post(&discord, None, &notice()).await,
-        Err(DiscordError::RateLimited { .. })
-    ));
+    assert!(matches!(post(&discord, None, &notice()).await, Err(DiscordError::RateLimited { .. })));
     assert_eq!(server.lines().len(), 3);
 }
 
@@ -607,15 +485,10 @@ async fn a_used_up_limit_is_respected_before_discord_refuses() {
     post(&discord, None, &notice()).await.unwrap();
     assert!(matches!(
         post(&discord, None, &notice()).await,
-        Err(DiscordError::RateLimited {
-            after_ms: 29_000..=30_001
-        })
+        Err(DiscordError::RateLimited { after_ms: 29_000..=30_001 })
     ));
     let other = ThreadKey::discord("1", "31").unwrap();
-    discord
-        .post(&other, &"t1".into(), &PostKind::Notice, None, &notice())
-        .await
-        .unwrap();
+    discord.post(&other, &"t1".into(), &PostKind::Notice, None, &notice()).await.unwrap();
     assert_eq!(server.lines().len(), 2, "another channel has its own limit");
 }
 
@@ -626,10 +499,7 @@ async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_
     assert!(
         matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin secrets`") && !seen.contains("bot-secret"))
     );
-    assert_eq!(
-        post(&discord.clone(), None, &notice()).await,
-        Err(DiscordError::Revoked)
-    );
+    assert_eq!(post(&discord.clone(), None, &notice()).await, Err(DiscordError::Revoked));
     assert_eq!(server.lines().len(), 1);
     assert!(!format!("{discord:?}").contains("bot-secret"));
     // It was refused by mistake, or is the right one again.
@@ -650,11 +520,7 @@ async fn a_thread_that_is_closed_is_told_apart_from_one_that_is_deleted() {
     ] {
         let (_server, discord) = Server::start([error(status, code)]).await;
         let failure = post(&discord, None, &notice()).await.unwrap_err().failure();
-        assert_eq!(
-            serde_json::to_value(&failure).unwrap()["class"],
-            class,
-            "{code}: {failure:?}"
-        );
+        assert_eq!(serde_json::to_value(&failure).unwrap()["class"], class, "{code}: {failure:?}");
         assert!(failure.to_string().contains(word), "{code}: {failure:?}");
     }
 }
@@ -668,10 +534,7 @@ async fn who_asked_is_told_in_the_channel_of_a_thread_that_is_closed() {
     let (thread, turn) = (thread(), "t1".into());
     let told = discord.tell_beside(&thread, &turn, &people, word);
     told.await.unwrap();
-    assert_eq!(
-        server.lines(),
-        ["GET /channels/30", "POST /channels/7/messages"]
-    );
+    assert_eq!(server.lines(), ["GET /channels/30", "POST /channels/7/messages"]);
     let sent = server.asked(1).json();
     let content = sent["content"].as_str().unwrap();
     assert!(content.contains("<#30>: Your task has ended."), "{content}");
@@ -686,21 +549,11 @@ async fn an_answer_that_is_no_json_is_no_success() {
         headers: vec![("content-type", "text/html".to_owned())],
         body: "<h1>hi</h1>".to_owned(),
     };
-    let (_server, discord) = Server::start([
-        html(),
-        Scripted {
-            status: 503,
-            ..html()
-        },
-        says(200, json!({})),
-    ])
-    .await;
+    let (_server, discord) =
+        Server::start([html(), Scripted { status: 503, ..html() }, says(200, json!({}))]).await;
     for _ in 0..3 {
         let failed = post(&discord, None, &notice()).await.unwrap_err();
-        assert!(
-            matches!(failed.failure(), Failure::Outage { .. }),
-            "{failed:?}"
-        );
+        assert!(matches!(failed.failure(), Failure::Outage { .. }), "{failed:?}");
     }
 }
 
@@ -709,10 +562,7 @@ async fn a_server_that_is_not_there_is_an_outage() {
     let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
     let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
     let failed = post(&discord, None, &notice()).await.unwrap_err();
-    assert!(
-        matches!(failed, DiscordError::Http(HttpError::Transport { .. })),
-        "{failed:?}"
-    );
+    assert!(matches!(failed, DiscordError::Http(HttpError::Transport { .. })), "{failed:?}");
     assert!(matches!(failed.failure(), Failure::Outage { .. }));
 }
 
@@ -727,15 +577,9 @@ async fn a_task_gets_its_anchor_by_token_and_its_thread_by_the_bot() {
             "POST /channels/20/messages/30/threads"
         ]
     );
+    assert!(server.asked(0).headers.get("authorization").is_none(), "the token is enough");
     assert!(
-        server.asked(0).headers.get("authorization").is_none(),
-        "the token is enough"
-    );
-    assert!(
-        server.asked(0).json()["content"]
-            .as_str()
-            .unwrap()
-            .starts_with("**Sam** asked: Fix it")
+        server.asked(0).json()["content"].as_str().unwrap().starts_with("**Sam** asked: Fix it")
     );
     assert_eq!(server.asked(1).json()["name"], "Fix it");
 }
@@ -794,11 +638,7 @@ async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
     let tries = server.lines().len();
     assert_eq!(discord.tell(&reply(), "late").await, Ok(()));
-    assert_eq!(
-        server.lines().len(),
-        tries,
-        "a dead token is not tried again"
-    );
+    assert_eq!(server.lines().len(), tries, "a dead token is not tried again");
 }
 
 #[tokio::test]
@@ -811,11 +651,7 @@ async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
         panic!("it is Discord's");
     };
     token.clear();
-    let made = [
-        says(200, json!([])),
-        message("30"),
-        says(201, json!({"id": "30"})),
-    ];
+    let made = [says(200, json!([])), message("30"), says(201, json!({"id": "30"}))];
     let (server, discord) = Server::start(made).await;
     assert_eq!(discord.open(&task, task.accepted_at_ms).await, Ok(thread()));
     // There is no deferred answer to edit. Discord's ids hold the time: a minute before the task.
@@ -858,10 +694,7 @@ async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_li
     assert_eq!(discord.open(&open(), late).await, Ok(thread()));
     assert_eq!(
         server.lines(),
-        [
-            "GET /channels/20/messages",
-            "POST /channels/20/messages/30/threads"
-        ],
+        ["GET /channels/20/messages", "POST /channels/20/messages/30/threads"],
         "no second line is posted"
     );
 }
@@ -893,10 +726,7 @@ async fn a_refused_thread_is_told_in_the_channel() {
     assert!(matches!(refused.failure(), Failure::NonRecoverable { .. }));
     assert_eq!(server.lines()[2], "PATCH /channels/20/messages/30");
     assert!(
-        server.asked(2).json()["content"]
-            .as_str()
-            .unwrap()
-            .contains("too many active threads")
+        server.asked(2).json()["content"].as_str().unwrap().contains("too many active threads")
     );
 }
 
@@ -904,20 +734,13 @@ async fn a_refused_thread_is_told_in_the_channel() {
 async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
     let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
     let (server, discord) = Server::start(dead.chain([message("33")])).await;
-    discord
-        .tell_or_post(&open(), "No thread could be started: 503.")
-        .await
-        .unwrap();
+    discord.tell_or_post(&open(), "No thread could be started: 503.").await.unwrap();
     let last = server.lines().len() - 1;
     assert_eq!(server.lines()[last], "POST /channels/20/messages");
     let posted = server.asked(last).json();
     let asked_by = &open().prompt.by.id;
     assert_eq!(posted["allowed_mentions"]["users"], json!([asked_by]));
-    assert!(
-        posted
-            .to_string()
-            .contains("No thread could be started: 503.")
-    );
+    assert!(posted.to_string().contains("No thread could be started: 503."));
     assert_eq!(posted["enforce_nonce"], true);
 }
 
@@ -926,10 +749,7 @@ async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 192})), message("1")]).await;
     discord.tell(&reply(), "It runs.").await.unwrap();
-    assert_eq!(
-        server.lines()[1],
-        format!("PATCH /webhooks/10/{TOKEN}/messages/@original")
-    );
+    assert_eq!(server.lines()[1], format!("PATCH /webhooks/10/{TOKEN}/messages/@original"));
 
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 32_768})), message("2")]).await;
@@ -940,12 +760,8 @@ async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
 
 #[tokio::test]
 async fn commands_are_written_only_when_they_changed() {
-    let (server, discord) = Server::start([
-        says(200, commands()),
-        says(200, json!([])),
-        says(200, json!([])),
-    ])
-    .await;
+    let (server, discord) =
+        Server::start([says(200, commands()), says(200, json!([])), says(200, json!([]))]).await;
     assert_eq!(discord.register_commands(None).await, Ok(Vec::new()));
     let added = discord.register_commands(Some("1")).await.unwrap();
     assert_eq!(added[0], Difference::Added("/sandbox".to_owned()));
@@ -962,19 +778,12 @@ async fn commands_are_written_only_when_they_changed() {
 #[tokio::test]
 async fn a_deleted_message_can_be_deleted_again() {
     let (_server, discord) = Server::start([
-        Scripted {
-            status: 204,
-            headers: Vec::new(),
-            body: String::new(),
-        },
+        Scripted { status: 204, headers: Vec::new(), body: String::new() },
         error(404, 10_008),
         error(404, 10_008),
     ])
     .await;
     assert_eq!(discord.delete_message(&at("41")).await, Ok(()));
     assert_eq!(discord.delete_message(&at("41")).await, Ok(()));
-    assert_eq!(
-        discord.get_message(&at("41")).await.map_err(|e| e.code()),
-        Err(10_008)
-    );
+    assert_eq!(discord.get_message(&at("41")).await.map_err(|e| e.code()), Err(10_008));
 }

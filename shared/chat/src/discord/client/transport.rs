@@ -44,9 +44,7 @@ pub(super) struct Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("base", &self.base)
-            .finish_non_exhaustive()
+        f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
@@ -159,18 +157,14 @@ impl Client {
             };
             let Err(until) = taken else { return Ok(()) };
             let left = until.saturating_duration_since(now);
-            let left_ms = u64::try_from(left.as_millis())
-                .unwrap_or(u64::MAX)
-                .saturating_add(1);
+            let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
             if waited_ms.saturating_add(left_ms) > RATE_WAIT_MS_MAX {
                 return Err(DiscordError::RateLimited { after_ms: left_ms });
             }
             *waited_ms += left_ms;
             tokio::time::sleep(left).await;
         }
-        Err(DiscordError::RateLimited {
-            after_ms: RATE_WAIT_MS_MAX,
-        })
+        Err(DiscordError::RateLimited { after_ms: RATE_WAIT_MS_MAX })
     }
 
     async fn send(
@@ -196,11 +190,7 @@ impl Client {
                     .file_name(file.name.clone())
                     .mime_str(file.media_type)
                     .expect("a constant media type");
-                request.multipart(
-                    Form::new()
-                        .part("payload_json", payload)
-                        .part("files[0]", part),
-                )
+                request.multipart(Form::new().part("payload_json", payload).part("files[0]", part))
             }
             (None, _) => request,
         };
@@ -211,10 +201,7 @@ impl Client {
         if answer.status == 204 {
             return Ok(Value::Null);
         }
-        let unreadable = DiscordError::Unreadable {
-            route: call.name,
-            status: answer.status,
-        };
+        let unreadable = DiscordError::Unreadable { route: call.name, status: answer.status };
         let body: Option<Value> = answer.json();
         if answer.ok() {
             return body.ok_or(unreadable);
@@ -241,12 +228,7 @@ impl Client {
             .map(|path| format!(" ({path})"))
             .unwrap_or_default();
         let message = bobbin_core::text::shorten(&format!("{words}{path}"), MESSAGE_CHARS_MAX);
-        Err(DiscordError::Api {
-            route: call.name,
-            status: answer.status,
-            code,
-            message,
-        })
+        Err(DiscordError::Api { route: call.name, status: answer.status, code, message })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -257,20 +239,10 @@ impl Client {
 /// Path and code of the first field that Discord calls invalid; never the value.
 fn first_error(errors: &Value, path: String) -> Option<String> {
     let fields = errors.as_object()?;
-    if let Some(code) = fields
-        .get("_errors")
-        .and_then(|list| list[0]["code"].as_str())
-    {
+    if let Some(code) = fields.get("_errors").and_then(|list| list[0]["code"].as_str()) {
         return Some(format!("{path}: {code}"));
     }
     fields.iter().find_map(|(name, inner)| {
-        first_error(
-            inner,
-            if path.is_empty() {
-                name.clone()
-            } else {
-                format!("{path}.{name}")
-            },
-        )
+        first_error(inner, if path.is_empty() { name.clone() } else { format!("{path}.{name}") })
     })
 }

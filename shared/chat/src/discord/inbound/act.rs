@@ -86,10 +86,9 @@ impl Request<'_> {
                     "discord: reset",
                 ))
             }
-            (1 | 0, commands::HELP) => Ok(Inbound::only(
-                answer::word(commands::HELP_TEXT),
-                "discord: help",
-            )),
+            (1 | 0, commands::HELP) => {
+                Ok(Inbound::only(answer::word(commands::HELP_TEXT), "discord: help"))
+            }
             (3, commands::SEND) => self.start(self.sent(command)?),
             _ => refuse(UNKNOWN_COMMAND, "discord: unknown command"),
         }
@@ -106,10 +105,7 @@ impl Request<'_> {
             sought,
             typed,
         });
-        Ok(Inbound {
-            lookup,
-            ..Inbound::only(answer::no_choices(), "discord: completion")
-        })
+        Ok(Inbound { lookup, ..Inbound::only(answer::no_choices(), "discord: completion") })
     }
 
     pub(super) fn click(&self, component: &Component) -> Outcome {
@@ -141,19 +137,15 @@ impl Request<'_> {
                 answer::deferred_word(),
                 "discord: diff",
             )),
-            Some(CustomId::Reply) => Ok(Inbound::only(
-                answer::form(self.app.limits.attachments),
-                "discord: form opened",
-            )),
+            Some(CustomId::Reply) => {
+                Ok(Inbound::only(answer::form(self.app.limits.attachments), "discord: form opened"))
+            }
             Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
             Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
                 Some(field) if !component.values.is_empty() => {
                     self.settle(ask, Choice::Form(vec![field]))
                 }
-                _ => refuse(
-                    "Nothing was chosen. Please choose again.",
-                    "discord: nothing chosen",
-                ),
+                _ => refuse("Nothing was chosen. Please choose again.", "discord: nothing chosen"),
             },
             Some(CustomId::Sandboxes { page }) => self.listed(page, answer::deferred_update()),
             Some(CustomId::Sandbox { action, key }) => self.sandbox_pressed(action, key),
@@ -189,21 +181,15 @@ impl Request<'_> {
     }
 
     fn reply_form(&self, modal: &Modal) -> Outcome {
-        let text = modal
-            .field(FORM_PROMPT)
-            .and_then(|field| field.value.as_str())
-            .unwrap_or_default();
-        let files = modal
-            .field(FORM_FILES)
-            .map_or(&[][..], |field| &field.values);
+        let text =
+            modal.field(FORM_PROMPT).and_then(|field| field.value.as_str()).unwrap_or_default();
+        let files = modal.field(FORM_FILES).map_or(&[][..], |field| &field.values);
         let prompt = self.checked(
             text,
             resolved(files.iter().map(String::as_str), &modal.resolved)?,
             "the form",
         )?;
-        let when = modal
-            .field(FORM_WHEN)
-            .and_then(|field| field.value.as_str());
+        let when = modal.field(FORM_WHEN).and_then(|field| field.value.as_str());
         let now = when == Some(FORM_NOW);
         Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
     }
@@ -224,12 +210,7 @@ impl Request<'_> {
             self.permitted(IN_A_THREAD)?;
             return Ok(self.prompted(self.here()?, prompt));
         }
-        if !self
-            .interaction
-            .channel
-            .as_ref()
-            .is_none_or(|channel| matches!(channel.kind, 0 | 5))
-        {
+        if !self.interaction.channel.as_ref().is_none_or(|channel| matches!(channel.kind, 0 | 5)) {
             return refuse(NOT_HERE, "discord: no threads here");
         }
         self.permitted(IN_A_CHANNEL)?;

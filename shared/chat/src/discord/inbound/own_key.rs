@@ -66,15 +66,8 @@ impl Request<'_> {
             reply: self.reply(),
             until_ms: self.now_ms + self.app.limits.setup_link_ms,
         };
-        let want = Want::OwnKey {
-            key: KeyWish::Check { link: link.clone() },
-        };
-        let accepted = self.control(
-            thread,
-            want,
-            answer::deferred_word(),
-            "discord: key entered",
-        );
+        let want = Want::OwnKey { key: KeyWish::Check { link: link.clone() } };
+        let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");
         Ok(Inbound {
             entered: Some(Entered {
                 key,

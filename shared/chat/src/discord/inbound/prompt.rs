@@ -33,10 +33,7 @@ impl Request<'_> {
 
     /// The message that the menu command was used on; its author need not be the person who sends it.
     pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
-        let message = command
-            .target_id
-            .as_ref()
-            .and_then(|id| command.resolved.messages.get(id));
+        let message = command.target_id.as_ref().and_then(|id| command.resolved.messages.get(id));
         let Some((message, sent)) =
             message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
         else {
@@ -44,10 +41,7 @@ impl Request<'_> {
         };
         let files = quoting::files(message).map(attachment).collect();
         let prompt = self.checked(&sent.text, files, "`/say`")?;
-        Ok(Prompt {
-            quotes: sent.quotes,
-            ..prompt
-        })
+        Ok(Prompt { quotes: sent.quotes, ..prompt })
     }
 
     pub(super) fn checked(
@@ -73,17 +67,11 @@ impl Request<'_> {
         }
         if attachments.len() > limits.attachments {
             return refuse(
-                format!(
-                    "At most {} files are taken with one prompt.",
-                    limits.attachments
-                ),
+                format!("At most {} files are taken with one prompt.", limits.attachments),
                 "discord: too many files",
             );
         }
-        if let Some(large) = attachments
-            .iter()
-            .find(|file| file.size > limits.attachment_bytes)
-        {
+        if let Some(large) = attachments.iter().find(|file| file.size > limits.attachment_bytes) {
             let name = inline(&large.name, 100);
             return refuse(
                 format!(

@@ -40,10 +40,7 @@ fn person(member: &Member, user: &User) -> Person {
         .into_iter()
         .flatten()
         .find(|name| !name.trim().is_empty());
-    Person {
-        id: user.id.clone(),
-        name: name.unwrap_or(&user.username).clone(),
-    }
+    Person { id: user.id.clone(), name: name.unwrap_or(&user.username).clone() }
 }
 
 /// An interaction of somebody who may use Bobbin here.
@@ -64,37 +61,26 @@ impl<'a> Request<'a> {
         now_ms: Ms,
     ) -> Result<Self, Refused> {
         let elsewhere = interaction.context.is_some_and(|context| context != 0);
-        let (Some(guild), Some(channel), Some(member), false) = (
-            &interaction.guild_id,
-            &interaction.channel_id,
-            &interaction.member,
-            elsewhere,
-        ) else {
+        let (Some(guild), Some(channel), Some(member), false) =
+            (&interaction.guild_id, &interaction.channel_id, &interaction.member, elsewhere)
+        else {
             return refuse(IN_SERVERS_ONLY, "discord: not in a guild");
         };
         let owners = &interaction.authorizing_integration_owners;
         if !owners.is_empty() && owners.get("0") != Some(guild) {
             return refuse(NOT_A_MEMBER, "discord: user install");
         }
-        let Some(user) = member
-            .user
-            .as_ref()
-            .filter(|user| !user.bot && !user.id.is_empty())
+        let Some(user) = member.user.as_ref().filter(|user| !user.bot && !user.id.is_empty())
         else {
             return refuse(PEOPLE_ONLY, "discord: a bot");
         };
-        let parent = interaction
-            .channel
-            .as_ref()
-            .and_then(|channel| channel.parent_id.as_deref());
+        let parent = interaction.channel.as_ref().and_then(|channel| channel.parent_id.as_deref());
         // A text channel has a parent too: its category. Only a thread is admitted by its parent.
         let parent =
             parent.filter(|_| interaction.channel.as_ref().is_some_and(Channel::is_thread));
         let channels: Vec<&str> = [channel.as_str()].into_iter().chain(parent).collect();
-        let ids: Vec<&str> = [user.id.as_str()]
-            .into_iter()
-            .chain(member.roles.iter().map(String::as_str))
-            .collect();
+        let ids: Vec<&str> =
+            [user.id.as_str()].into_iter().chain(member.roles.iter().map(String::as_str)).collect();
         if let Err(refusal) = app.policy.discord(guild, &channels, &ids) {
             return refuse(refusal.to_string(), "discord: refused by policy");
         }
@@ -116,10 +102,7 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn in_thread(&self) -> bool {
-        self.interaction
-            .channel
-            .as_ref()
-            .is_some_and(Channel::is_thread)
+        self.interaction.channel.as_ref().is_some_and(Channel::is_thread)
     }
 
     /// The thread in which it was said.
@@ -138,11 +121,8 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn permitted(&self, needed: &[(u32, &str)]) -> Result<(), Refused> {
-        let Some(ours) = self
-            .interaction
-            .app_permissions
-            .as_ref()
-            .and_then(|text| text.parse::<u128>().ok())
+        let Some(ours) =
+            self.interaction.app_permissions.as_ref().and_then(|text| text.parse::<u128>().ok())
         else {
             return Ok(());
         };

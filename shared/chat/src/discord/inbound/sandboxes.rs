@@ -16,20 +16,13 @@ impl Request<'_> {
         let thread = self.thread()?;
         let name = read(command.text_or_first(NAME).unwrap_or_default())?;
         let answer = answer::naming(&self.by, &name);
-        let work = Work::Name {
-            name,
-            by: self.by.clone(),
-            membership: self.membership.clone(),
-        };
+        let work = Work::Name { name, by: self.by.clone(), membership: self.membership.clone() };
         Ok(self.message(thread, work, answer, "discord: sandbox named"))
     }
 
     /// A page of the list: in place of the page that is there, or as an answer of its own.
     pub(super) fn listed(&self, page: u32, answer: HttpAnswer) -> Outcome {
-        let want = Want::Sandboxes {
-            page,
-            in_thread: self.in_thread(),
-        };
+        let want = Want::Sandboxes { page, in_thread: self.in_thread() };
         Ok(self.control(self.here()?, want, answer, "discord: sandboxes"))
     }
 

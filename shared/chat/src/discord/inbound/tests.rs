@@ -43,15 +43,9 @@ fn open_app() -> App {
 /// Passes the request through the endpoint, correctly signed, and checks what every answer must satisfy.
 fn given(raw: &[u8], app: &App) -> Inbound {
     let timestamp = (NOW_MS / 1000).to_string();
-    let signature = hex::encode(
-        signing()
-            .sign(&[timestamp.as_bytes(), raw].concat())
-            .to_bytes(),
-    );
+    let signature = hex::encode(signing().sign(&[timestamp.as_bytes(), raw].concat()).to_bytes());
     let inbound = interactions(raw, Some(&signature), Some(&timestamp), app, NOW_MS);
-    let kind = serde_json::from_slice::<Value>(raw)
-        .ok()
-        .and_then(|value| value["type"].as_u64());
+    let kind = serde_json::from_slice::<Value>(raw).ok().and_then(|value| value["type"].as_u64());
     for answer in [&inbound.answer, &inbound.on_queue_failure]
         .into_iter()
         .filter(|answer| answer.status == 200)
@@ -63,32 +57,20 @@ fn given(raw: &[u8], app: &App) -> Inbound {
     }
     if let Some(taken) = &inbound.enqueue {
         // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
-        assert_eq!(
-            denies(&inbound),
-            matches!(taken, Body::Open(_)),
-            "{taken:?}"
-        );
+        assert_eq!(denies(&inbound), matches!(taken, Body::Open(_)), "{taken:?}");
         let failure = body(&inbound.on_queue_failure);
         assert_eq!(
             (failure["type"].as_u64(), failure["data"]["flags"].as_u64()),
             (Some(4), Some(64))
         );
-        assert!(
-            failure["data"]["content"]
-                .as_str()
-                .expect("words")
-                .contains("reference")
-        );
+        assert!(failure["data"]["content"].as_str().expect("words").contains("reference"));
     }
     inbound
 }
 
 /// Whether the words for a queue that may have taken it claim that it did not.
 fn denies(inbound: &Inbound) -> bool {
-    inbound
-        .on_queue_failure
-        .body
-        .contains("nothing was started")
+    inbound.on_queue_failure.body.contains("nothing was started")
 }
 
 fn body(answer: &HttpAnswer) -> Value {
@@ -124,21 +106,13 @@ fn refusal(inbound: &Inbound) -> String {
 
 fn prompt_of(inbound: &Inbound) -> (&str, &Prompt) {
     match inbound.enqueue.as_ref().expect("work") {
-        Body::Message(Message {
-            work: Work::Prompt(prompt),
-            thread,
-            ..
-        }) => {
+        Body::Message(Message { work: Work::Prompt(prompt), thread, .. }) => {
             assert_eq!(thread.to_string(), THREAD);
             ("thread", prompt)
         }
         Body::Open(open) => {
             assert_eq!(
-                (
-                    open.guild.as_str(),
-                    open.channel.as_str(),
-                    open.accepted_at_ms
-                ),
+                (open.guild.as_str(), open.channel.as_str(), open.accepted_at_ms),
                 (GUILD, CHANNEL, NOW_MS)
             );
             assert!(matches!(&open.reply, Reply::Discord { token, .. } if !token.is_empty()));
@@ -161,10 +135,7 @@ fn want_of(inbound: &Inbound) -> Want {
 
 fn kind_of(inbound: &Inbound) -> (u64, u64) {
     let body = body(&inbound.answer);
-    (
-        body["type"].as_u64().expect("type"),
-        body["data"]["flags"].as_u64().unwrap_or(0),
-    )
+    (body["type"].as_u64().expect("type"), body["data"]["flags"].as_u64().unwrap_or(0))
 }
 
 #[test]
@@ -174,13 +145,7 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
         r#"{"type":1}"#,
         r#"{"type":1,"id":{"odd":[]},"member":7}"#,
     ] {
-        let inbound = given(
-            raw.as_bytes(),
-            &App {
-                policy: Policy::default(),
-                ..open_app()
-            },
-        );
+        let inbound = given(raw.as_bytes(), &App { policy: Policy::default(), ..open_app() });
         assert_eq!(
             inbound.answer,
             HttpAnswer {
@@ -198,11 +163,8 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
 fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
     let raw = event("sandbox-in-channel").to_string();
     let timestamp = (NOW_MS / 1000).to_string();
-    let good = hex::encode(
-        signing()
-            .sign(&[timestamp.as_bytes(), raw.as_bytes()].concat())
-            .to_bytes(),
-    );
+    let good =
+        hex::encode(signing().sign(&[timestamp.as_bytes(), raw.as_bytes()].concat()).to_bytes());
     let bad = "00".repeat(64);
     for (signature, timestamp) in [
         (None, None),
@@ -231,10 +193,7 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
         (r#"{"type":0,"id":"1"}"#, "unknown interaction type"),
         (r#"{"type":2}"#, "the id is missing"),
         (r#"{"type":2,"id":"1 2"}"#, "the id is missing"),
-        (
-            &event("unknown-type").to_string(),
-            "unknown interaction type",
-        ),
+        (&event("unknown-type").to_string(), "unknown interaction type"),
         (&large, "larger than"),
     ] {
         let inbound = given(raw.as_bytes(), &open_app());
@@ -244,11 +203,7 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
             "{}",
             &raw[..raw.len().min(80)]
         );
-        assert!(
-            inbound.answer.body.contains(word),
-            "{}",
-            inbound.answer.body
-        );
+        assert!(inbound.answer.body.contains(word), "{}", inbound.answer.body);
     }
 }
 
@@ -261,10 +216,7 @@ fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
         (how, prompt.text.as_str(), prompt.by.name.as_str()),
         ("open", "Add a health check to the service", "Robin")
     );
-    assert_eq!(
-        inbound.enqueue.as_ref().expect("work").id(),
-        event("sandbox-in-channel")["id"]
-    );
+    assert_eq!(inbound.enqueue.as_ref().expect("work").id(), event("sandbox-in-channel")["id"]);
 }
 
 #[test]
@@ -289,10 +241,7 @@ fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
         assert_eq!((how, prompt.text.as_str()), ("thread", text));
         let answer = body(&inbound.answer);
         assert_eq!(answer["type"], 4);
-        assert_eq!(
-            answer["data"]["flags"].as_u64().expect("flags") & EPHEMERAL,
-            0
-        );
+        assert_eq!(answer["data"]["flags"].as_u64().expect("flags") & EPHEMERAL, 0);
         assert!(
             answer["data"]["content"]
                 .as_str()
@@ -304,10 +253,7 @@ fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
 
 #[test]
 fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
-    for (name, expected) in [
-        ("send-to-sandbox", "open"),
-        ("send-to-sandbox-in-thread", "thread"),
-    ] {
+    for (name, expected) in [("send-to-sandbox", "open"), ("send-to-sandbox-in-thread", "thread")] {
         let inbound = send(&event(name));
         let (how, prompt) = prompt_of(&inbound);
         assert_eq!((how, prompt.text.as_str()), (expected, WORK_ON_QUOTED));
@@ -327,14 +273,8 @@ fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
 fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
     let inbound = send(&event("send-reply-to-sandbox"));
     let (how, prompt) = prompt_of(&inbound);
-    assert_eq!(
-        (how, prompt.text.as_str()),
-        ("thread", "Please fix what Kim saw")
-    );
-    assert_eq!(
-        prompt.quotes[0].text,
-        "The nightly job fails since Tuesday."
-    );
+    assert_eq!((how, prompt.text.as_str()), ("thread", "Please fix what Kim saw"));
+    assert_eq!(prompt.quotes[0].text, "The nightly job fails since Tuesday.");
     assert_eq!(
         body(&inbound.answer)["data"]["content"],
         "**Robin**: Please fix what Kim saw\n> **Kim**: The nightly job fails since Tuesday."
@@ -401,17 +341,9 @@ fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
     assert_eq!(control.thread.tenant(), Tenant::discord(GUILD));
     assert!(matches!(
         &control.want,
-        Want::Configure {
-            change: Change::Default {
-                of: Kind::Model,
-                ..
-            }
-        }
+        Want::Configure { change: Change::Default { of: Kind::Model, .. } }
     ));
-    assert!(
-        !control.membership.manages,
-        "2222085723512896 has no Manage Server"
-    );
+    assert!(!control.membership.manages, "2222085723512896 has no Manage Server");
     let mut managing = event("config-default");
     managing["member"]["permissions"] = json!("32");
     let inbound = send(&managing);
@@ -425,41 +357,23 @@ fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
 #[test]
 fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
     let status = send(&event("status"));
-    assert_eq!(
-        (want_of(&status), kind_of(&status)),
-        (Want::Status, (5, 64))
-    );
+    assert_eq!((want_of(&status), kind_of(&status)), (Want::Status, (5, 64)));
     let stop = send(&event("stop"));
-    assert_eq!(
-        (want_of(&stop), kind_of(&stop)),
-        (Want::Stop { turn: None }, (5, 64))
-    );
+    assert_eq!((want_of(&stop), kind_of(&stop)), (Want::Stop { turn: None }, (5, 64)));
     let all = send(&event("stop-all"));
     assert_eq!((want_of(&all), kind_of(&all)), (Want::StopAll, (5, 64)));
     let diff = send(&event("diff"));
-    assert_eq!(
-        (want_of(&diff), kind_of(&diff)),
-        (Want::Diff { turn: None }, (5, 64))
-    );
+    assert_eq!((want_of(&diff), kind_of(&diff)), (Want::Diff { turn: None }, (5, 64)));
     let ask = send(&event("ask-button"));
     assert_eq!(
         (want_of(&ask), kind_of(&ask)),
-        (
-            Want::Settle {
-                ask: "per_01jd2m4q8x".into(),
-                choice: Choice::Once
-            },
-            (6, 0)
-        )
+        (Want::Settle { ask: "per_01jd2m4q8x".into(), choice: Choice::Once }, (6, 0))
     );
     let pick = send(&event("question-select"));
     assert_eq!(
         (want_of(&pick), kind_of(&pick)),
         (
-            Want::Settle {
-                ask: "que_01jd2m4q8y".into(),
-                choice: crate::press::picked(vec![7])
-            },
+            Want::Settle { ask: "que_01jd2m4q8y".into(), choice: crate::press::picked(vec![7]) },
             (6, 0)
         )
     );
@@ -486,21 +400,12 @@ fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
     let form = &body(&inbound.answer)["data"];
     assert_eq!(form["custom_id"], "v1:answer:que_01jd2m4q8y");
     let first = &form["components"][0];
-    assert_eq!(
-        (&first["label"], &first["description"]),
-        (&json!("1. DB"), &json!("Which_one?"))
-    );
+    assert_eq!((&first["label"], &first["description"]), (&json!("1. DB"), &json!("Which_one?")));
     assert_eq!(first["component"]["options"][1]["label"], "SQLite");
     // A trimmed message still opens a form that can be sent.
-    assert_eq!(
-        kind_of(&send(&clicked("v1:form:que_1:m0.25-x.0", json!(null)))).0,
-        9
-    );
+    assert_eq!(kind_of(&send(&clicked("v1:form:que_1:m0.25-x.0", json!(null)))).0, 9);
     for odd in ["v1:form:que_1:s0.26", "v1:form:que_1:", "v1:answer:que_1"] {
-        assert!(
-            refusal(&send(&clicked(odd, json!([])))).contains("/help"),
-            "{odd}"
-        );
+        assert!(refusal(&send(&clicked(odd, json!([])))).contains("/help"), "{odd}");
     }
 }
 
@@ -513,28 +418,14 @@ fn a_filled_form_settles_its_ask() {
     ]);
     let inbound = send(&answered_form(fields));
     let choice = Choice::Form(vec![
-        Field::Picked {
-            question: 0,
-            options: vec![1, 2],
-        },
-        Field::Words {
-            question: 0,
-            text: "and more".to_owned(),
-        },
-        Field::Lines {
-            text: "2: 1".to_owned(),
-        },
+        Field::Picked { question: 0, options: vec![1, 2] },
+        Field::Words { question: 0, text: "and more".to_owned() },
+        Field::Lines { text: "2: 1".to_owned() },
     ]);
     let ask = "que_01jd2m4q8y".to_owned();
     assert_eq!(
         (want_of(&inbound), kind_of(&inbound)),
-        (
-            Want::Settle {
-                ask: ask.into(),
-                choice
-            },
-            (6, 0)
-        )
+        (Want::Settle { ask: ask.into(), choice }, (6, 0))
     );
     for odd in [
         json!({"type": 4, "custom_id": "prompt", "value": "x"}),
@@ -570,12 +461,7 @@ fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
 #[test]
 fn a_pressed_stop_button_says_so_in_the_answer_itself() {
     let inbound = send(&event("stop-button"));
-    assert_eq!(
-        want_of(&inbound),
-        Want::Stop {
-            turn: Some("1240000000000000501".into())
-        }
-    );
+    assert_eq!(want_of(&inbound), Want::Stop { turn: Some("1240000000000000501".into()) });
     let answer = body(&inbound.answer);
     assert_eq!(answer["type"], 7);
     let text = answer.to_string();
@@ -609,13 +495,7 @@ fn a_reset_is_work_for_the_thread_and_seen_by_all() {
     let inbound = send(&keeps);
     assert!(matches!(
         &inbound.enqueue,
-        Some(Body::Message(Message {
-            work: Work::Reset {
-                keeps_files: true,
-                ..
-            },
-            ..
-        }))
+        Some(Body::Message(Message { work: Work::Reset { keeps_files: true, .. }, .. }))
     ));
 }
 
@@ -683,20 +563,10 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
     };
     let words = |app: &App, event: &Value| refusal(&given(event.to_string().as_bytes(), app));
     assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters, and 10 are taken"));
-    let app = App {
-        limits: Limits {
-            prompt_chars: 100,
-            ..app.limits.clone()
-        },
-        ..app
-    };
+    let app = App { limits: Limits { prompt_chars: 100, ..app.limits.clone() }, ..app };
     assert!(words(&app, &event("sandbox-with-file")).contains("At most 0 files"));
     let app = App {
-        limits: Limits {
-            attachments: 1,
-            attachment_bytes: 1000,
-            ..app.limits.clone()
-        },
+        limits: Limits { attachments: 1, attachment_bytes: 1000, ..app.limits.clone() },
         ..app
     };
     assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
@@ -705,9 +575,8 @@ fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
 /// A slash command in the thread of the stored events, with these text options.
 fn slash(name: &str, options: &[(&str, &str)]) -> Value {
     let mut event = event("say-in-thread");
-    let options = options
-        .iter()
-        .map(|(name, value)| json!({"name": name, "type": 3, "value": value}));
+    let options =
+        options.iter().map(|(name, value)| json!({"name": name, "type": 3, "value": value}));
     event["data"] = json!({"id": "1240000000000000900", "type": 1, "name": name, "options": options.collect::<Vec<_>>()});
     event
 }
@@ -754,11 +623,7 @@ fn a_name_travels_in_the_threads_group_and_is_seen_by_its_readers() {
     };
     assert_eq!(message.thread.to_string(), THREAD);
     assert!(matches!(&message.work, Work::Name { name, .. } if *name == named("frontend")));
-    assert!(
-        inbound.answer.body.contains("`frontend`"),
-        "{}",
-        inbound.answer.body
-    );
+    assert!(inbound.answer.body.contains("`frontend`"), "{}", inbound.answer.body);
 }
 
 #[test]
@@ -768,27 +633,16 @@ fn commands_about_sandboxes_go_to_the_control_lane_and_only_who_asks_sees_what_c
         assert_eq!(kind_of(&inbound), (5, EPHEMERAL), "{name}");
         want_of(&inbound)
     };
-    let list = Want::Sandboxes {
-        page: 0,
-        in_thread: true,
-    };
+    let list = Want::Sandboxes { page: 0, in_thread: true };
     assert_eq!(want("sandbox-list", &[]), list);
     assert_eq!(want("sandbox-connect", &[]), Want::Connect { to: None });
     let to = || Which::Named(named("frontend"));
-    assert_eq!(
-        want("sandbox-connect", &[("name", "frontend")]),
-        Want::Connect { to: Some(to()) }
-    );
+    assert_eq!(want("sandbox-connect", &[("name", "frontend")]), Want::Connect { to: Some(to()) });
     assert_eq!(
         want("sandbox-destroy", &[("name", "frontend")]),
         Want::AskDestroy { sandbox: to() }
     );
-    assert_eq!(
-        want("sandbox-destroy", &[]),
-        Want::AskDestroy {
-            sandbox: Which::Here
-        }
-    );
+    assert_eq!(want("sandbox-destroy", &[]), Want::AskDestroy { sandbox: Which::Here });
 }
 
 #[test]
@@ -798,45 +652,17 @@ fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
         (kind_of(&inbound).0, want_of(&inbound))
     };
     let sandbox = || Which::Exactly(FRONTEND_KEY.parse().expect("a key"));
-    let operate = |operation| Want::Operate {
-        sandbox: sandbox(),
-        operation,
-    };
+    let operate = |operation| Want::Operate { sandbox: sandbox(), operation };
     let button = |word: &str| format!("v1:box:{word}:{FRONTEND_KEY}");
     assert_eq!(pressed(&button("stop")), (5, operate(Operation::Pause)));
     assert_eq!(pressed(&button("start")), (5, operate(Operation::Resume)));
-    assert_eq!(
-        pressed(&button("snapshot")),
-        (5, operate(Operation::Snapshot))
-    );
-    assert_eq!(
-        pressed(&button("destroy")),
-        (5, Want::AskDestroy { sandbox: sandbox() })
-    );
-    assert_eq!(
-        pressed(&button("connect")),
-        (
-            5,
-            Want::Connect {
-                to: Some(sandbox())
-            }
-        )
-    );
-    let page = Want::Sandboxes {
-        page: 3,
-        in_thread: true,
-    };
-    assert_eq!(
-        pressed("v1:boxes:3"),
-        (6, page),
-        "in place of the page that is there"
-    );
+    assert_eq!(pressed(&button("snapshot")), (5, operate(Operation::Snapshot)));
+    assert_eq!(pressed(&button("destroy")), (5, Want::AskDestroy { sandbox: sandbox() }));
+    assert_eq!(pressed(&button("connect")), (5, Want::Connect { to: Some(sandbox()) }));
+    let page = Want::Sandboxes { page: 3, in_thread: true };
+    assert_eq!(pressed("v1:boxes:3"), (6, page), "in place of the page that is there");
     let sure = format!("v1:destroy:{FRONTEND_KEY}");
-    assert_eq!(
-        pressed(&sure),
-        (7, operate(Operation::Destroy)),
-        "its buttons go at once"
-    );
+    assert_eq!(pressed(&sure), (7, operate(Operation::Destroy)), "its buttons go at once");
     let kept = send(&clicked("v1:keep", json!([])));
     assert_eq!(kept.enqueue, None);
     let answer = body(&kept.answer);
@@ -848,36 +674,25 @@ fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
 fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
     let none = json!({"type": 8, "data": {"choices": []}});
     let inbound = send(&event("autocomplete"));
-    assert_eq!(
-        (body(&inbound.answer), &inbound.enqueue),
-        (none.clone(), &None)
-    );
+    assert_eq!((body(&inbound.answer), &inbound.enqueue), (none.clone(), &None));
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
         (lookup.tenant, lookup.sought, lookup.typed.as_str()),
         (Tenant::discord(GUILD), Sought::Choice(Kind::Model), "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
-    let lookup = send(&event("autocomplete-config"))
-        .lookup
-        .expect("a lookup");
+    let lookup = send(&event("autocomplete-config")).lookup.expect("a lookup");
     let expected = (Sought::Choice(Kind::Repo), "octo");
     assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
     // Who may not use it, and what has no suggestions.
     let raw = event("autocomplete").to_string();
     let refused = given(raw.as_bytes(), &app("1", "", ""));
-    assert_eq!(
-        (body(&refused.answer), refused.lookup),
-        (none.clone(), None)
-    );
+    assert_eq!((body(&refused.answer), refused.lookup), (none.clone(), None));
     let mut words = event("autocomplete");
     words["data"]["options"] =
         json!([{"name": "prompt", "type": 3, "value": "Add", "focused": true}]);
     let inbound = send(&words);
-    assert_eq!(
-        (body(&inbound.answer), inbound.lookup),
-        (none.clone(), None)
-    );
+    assert_eq!((body(&inbound.answer), inbound.lookup), (none.clone(), None));
     words["data"] = Value::Null;
     assert_eq!(body(&send(&words).answer), none);
 }
@@ -897,22 +712,10 @@ fn every_kind_of_interaction_is_checked_against_the_policy() {
     ] {
         let raw = event(name).to_string();
         let words = |app: &App| refusal(&given(raw.as_bytes(), app));
-        assert!(
-            words(&app("1", "", "")).contains("not enabled here"),
-            "{name}"
-        );
-        assert!(
-            words(&app("", "", "")).contains("not enabled here"),
-            "{name}"
-        );
-        assert!(
-            words(&app(GUILD, "1", "")).contains("in this channel"),
-            "{name}"
-        );
-        assert!(
-            words(&app(GUILD, "", "1")).contains("may not use"),
-            "{name}"
-        );
+        assert!(words(&app("1", "", "")).contains("not enabled here"), "{name}");
+        assert!(words(&app("", "", "")).contains("not enabled here"), "{name}");
+        assert!(words(&app(GUILD, "1", "")).contains("in this channel"), "{name}");
+        assert!(words(&app(GUILD, "", "1")).contains("may not use"), "{name}");
         let admitted = given(raw.as_bytes(), &app(GUILD, CHANNEL, "1240000000000000700"));
         assert!(
             admitted.enqueue.is_some() || body(&admitted.answer)["type"] == 9,
@@ -925,11 +728,8 @@ fn every_kind_of_interaction_is_checked_against_the_policy() {
 fn the_category_of_a_channel_admits_nothing() {
     let raw = event("sandbox-in-channel").to_string();
     assert!(
-        refusal(&given(
-            raw.as_bytes(),
-            &app(GUILD, "1240000000000000150", "")
-        ))
-        .contains("in this channel")
+        refusal(&given(raw.as_bytes(), &app(GUILD, "1240000000000000150", "")))
+            .contains("in this channel")
     );
 }
 
@@ -953,10 +753,7 @@ fn a_prompt_cannot_ping_or_break_the_quote() {
     let answer = body(&send(&event).answer);
     assert_eq!(answer["data"]["allowed_mentions"], json!({"parse": []}));
     assert!(
-        answer["data"]["content"]
-            .as_str()
-            .expect("text")
-            .starts_with(r"**\*\*x\*\* \@here**: ")
+        answer["data"]["content"].as_str().expect("text").starts_with(r"**\*\*x\*\* \@here**: ")
     );
 }
 
@@ -982,20 +779,16 @@ fn recorded_payloads_are_answered_as_a_right_bot_would() {
         let kind = &body(&inbound.answer)["type"];
         match &expect["callback_type"] {
             Value::Array(kinds) => assert!(kinds.contains(kind), "{name}: {kind}"),
-            Value::Null => assert_eq!(
-                inbound.enqueue, None,
-                "{name}: none of these is a command of ours"
-            ),
+            Value::Null => {
+                assert_eq!(inbound.enqueue, None, "{name}: none of these is a command of ours")
+            }
             one => assert_eq!(kind, one, "{name}"),
         }
         let read: Interaction =
             serde_json::from_value(request.clone()).expect("every recorded shape is read");
         if let Some(custom_id) = expect["custom_id"].as_str() {
             assert_eq!(
-                data::<Component>(&read)
-                    .ok()
-                    .map(|click| click.custom_id)
-                    .as_deref(),
+                data::<Component>(&read).ok().map(|click| click.custom_id).as_deref(),
                 Some(custom_id),
                 "{name}"
             );

@@ -66,14 +66,7 @@ fn record(words: &str) -> String {
 }
 
 fn permission(about: &About, settled: bool) -> Vec<Value> {
-    let About::Permission {
-        action,
-        subject,
-        left_out,
-        places,
-        always,
-    } = about
-    else {
+    let About::Permission { action, subject, left_out, places, always } = about else {
         return Vec::new();
     };
     let mut parts = vec![
@@ -81,10 +74,7 @@ fn permission(about: &About, settled: bool) -> Vec<Value> {
         text(&code(subject, SUBJECT_UNITS_MAX, *left_out)),
     ];
     if !places.is_empty() {
-        parts.push(text(&format!(
-            "It reaches outside of its folder: {}",
-            list(places)
-        )));
+        parts.push(text(&format!("It reaches outside of its folder: {}", list(places))));
     }
     if !always.is_empty() && !settled {
         parts.push(text(&format!(
@@ -168,10 +158,7 @@ fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
         [] => return vec![row(&[skip])],
         [one] => one,
         several => {
-            return vec![row(&[
-                open(PRIMARY, "Answer…", form::layout(several)),
-                skip,
-            ])];
+            return vec![row(&[open(PRIMARY, "Answer…", form::layout(several)), skip])];
         }
     };
     let words = vec![Part::of(Input::Words(0))];
@@ -203,9 +190,7 @@ fn select(ask: &AskId, question: &Question) -> Value {
         .enumerate()
         .map(|(n, option)| entry(&option.label, &option.description, n))
         .collect();
-    let pick = CustomId::Pick {
-        ask: ask.to_owned(),
-    };
+    let pick = CustomId::Pick { ask: ask.to_owned() };
     let (most, placeholder) = if question.multiple {
         (entries.len(), "Choose one or more")
     } else {

@@ -28,17 +28,12 @@ pub fn card(card: &Card) -> Value {
     let title = format!("**{}**", title(&card.state));
     let advice = advice(card);
     let context = format!("-# {}", context(card));
-    let fixed: Vec<&str> = [title.as_str(), context.as_str()]
-        .into_iter()
-        .chain(advice.as_deref())
-        .collect();
+    let fixed: Vec<&str> =
+        [title.as_str(), context.as_str()].into_iter().chain(advice.as_deref()).collect();
     let plan = plan(&card.plan);
     let fixed: Vec<&str> = fixed.into_iter().chain(plan.as_deref()).collect();
     let used_units: usize = fixed.iter().map(|text| units(text)).sum();
-    let used_bytes: usize = fixed
-        .iter()
-        .map(|text| text.len() + TEXT_DISPLAY_OVERHEAD_BYTES)
-        .sum();
+    let used_bytes: usize = fixed.iter().map(|text| text.len() + TEXT_DISPLAY_OVERHEAD_BYTES).sum();
     let steps = steps(
         &card.steps,
         card.earlier,
@@ -131,16 +126,13 @@ fn advice(card: &Card) -> Option<String> {
     if let CardState::Shared { holder } = &card.state {
         let holder = holder.as_ref();
         let holder = holder.map_or_else(|| "another thread".to_owned(), shown);
-        return Some(format!(
-            "Waits until {holder} is done: both work in the same directory."
-        ));
+        return Some(format!("Waits until {holder} is done: both work in the same directory."));
     }
     let CardState::Ended { outcome, .. } = &card.state else {
         return match (&card.trouble, card.ends_ms) {
-            (Some(trouble), _) => Some(format!(
-                "-# Trying again: {}",
-                inline(trouble, REASON_UNITS_MAX)
-            )),
+            (Some(trouble), _) => {
+                Some(format!("-# Trying again: {}", inline(trouble, REASON_UNITS_MAX)))
+            }
             (None, Some(ends_ms)) => Some(format!(
                 "-# The provider deletes this sandbox <t:{}:R>, and its time could not be extended. What is not pushed by then is lost.",
                 ends_ms / 1_000
@@ -176,18 +168,11 @@ const fn accent(state: &CardState) -> u32 {
 fn context(card: &Card) -> String {
     let mut facts = Vec::new();
     match &card.state {
-        CardState::Ended {
-            outcome: Outcome::Joined { .. },
-            ..
-        } => facts.push(format!(
-            "waited for {}",
-            span(card.now_ms.saturating_sub(card.since_ms))
-        )),
+        CardState::Ended { outcome: Outcome::Joined { .. }, .. } => {
+            facts.push(format!("waited for {}", span(card.now_ms.saturating_sub(card.since_ms))))
+        }
         CardState::Ended { usage, .. } => {
-            facts.push(format!(
-                "took {}",
-                span(card.now_ms.saturating_sub(card.since_ms))
-            ));
+            facts.push(format!("took {}", span(card.now_ms.saturating_sub(card.since_ms))));
             facts.extend(changes::in_short(usage));
             if usage.tokens > 0 {
                 facts.push(format!("{} tokens", thousands(usage.tokens)));
@@ -274,19 +259,10 @@ fn with_code(text: &str, units_max: usize) -> String {
         return inline(&plain, units_max);
     }
     let words = |text: &str| {
-        if is_blank(text) {
-            text.to_owned()
-        } else {
-            inline(text, units_max)
-        }
+        if is_blank(text) { text.to_owned() } else { inline(text, units_max) }
     };
     let space = if parts[0].ends_with(' ') { " " } else { "" };
-    format!(
-        "{}{space}`{}`{}",
-        words(parts[0].trim_end()),
-        visible(parts[1]),
-        words(parts[2])
-    )
+    format!("{}{space}`{}`{}", words(parts[0].trim_end()), visible(parts[1]), words(parts[2]))
 }
 
 /// US dollars to the cent; none for a turn that cost nothing.

@@ -15,19 +15,14 @@ pub(super) const WHOLE_IN_FILE: &str =
 #[must_use]
 pub fn without_file(body: &Value) -> Value {
     let mut less = body.clone();
-    less.as_object_mut()
-        .into_iter()
-        .for_each(|fields| drop(fields.remove("attachments")));
+    less.as_object_mut().into_iter().for_each(|fields| drop(fields.remove("attachments")));
     let content = body["content"].as_str().unwrap_or_default();
     less["content"] = json!(match content.strip_suffix(WHOLE_IN_FILE) {
         Some(part) => noted(
             part.trim_end(),
             "-# The file with the whole answer could not be attached: this server does not take it."
         ),
-        None => noted(
-            content,
-            "-# The file could not be attached: this server does not take it."
-        ),
+        None => noted(content, "-# The file could not be attached: this server does not take it."),
     });
     less
 }
@@ -84,11 +79,7 @@ pub fn smaller(body: &Value) -> Option<Value> {
 pub fn as_text(body: &Value) -> Value {
     fn collect<'v>(part: &'v Value, into: &mut Vec<&'v str>) {
         into.extend(part["content"].as_str());
-        part["components"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .for_each(|child| collect(child, into));
+        part["components"].as_array().into_iter().flatten().for_each(|child| collect(child, into));
     }
     let mut texts = Vec::new();
     collect(body, &mut texts);
@@ -104,9 +95,7 @@ pub fn as_one_text(body: &Value) -> Value {
     if body["flags"].as_u64().unwrap_or(0) & COMPONENTS_V2 != 0 {
         one["components"] = json!([{"type": 10, "content": one["content"]}]);
         one["flags"] = json!(COMPONENTS_V2);
-        one.as_object_mut()
-            .into_iter()
-            .for_each(|fields| drop(fields.remove("content")));
+        one.as_object_mut().into_iter().for_each(|fields| drop(fields.remove("content")));
     }
     one
 }

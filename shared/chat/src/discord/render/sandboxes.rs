@@ -23,11 +23,7 @@ pub fn sandboxes(page: &Page) -> Value {
             .filter(|action| *action != Action::Connect || page.here.as_ref() != Some(&sandbox.key))
             .map(|action| {
                 let key = sandbox.key.clone();
-                button(
-                    style(action),
-                    action.label(),
-                    &CustomId::Sandbox { action, key },
-                )
+                button(style(action), action.label(), &CustomId::Sandbox { action, key })
             })
             .collect();
         if !buttons.is_empty() {
@@ -37,10 +33,7 @@ pub fn sandboxes(page: &Page) -> Value {
     if page.pages > 1 {
         parts.push(row(&[
             turn("Previous", page.page.checked_sub(1)),
-            turn(
-                "Next",
-                Some(page.page + 1).filter(|next| *next < page.pages),
-            ),
+            turn("Next", Some(page.page + 1).filter(|next| *next < page.pages)),
         ]));
     }
     container(BLURPLE, parts)
@@ -50,25 +43,18 @@ pub fn sandboxes(page: &Page) -> Value {
 fn turn(label: &str, to: Option<usize>) -> Value {
     let page = to.map(|page| u32::try_from(page).unwrap_or(u32::MAX));
     // Two buttons of a message may not have one name.
-    let id = CustomId::Sandboxes {
-        page: page.unwrap_or(u32::MAX),
-    };
+    let id = CustomId::Sandboxes { page: page.unwrap_or(u32::MAX) };
     let mut turn = button(SECONDARY, label, &id);
     turn["disabled"] = json!(page.is_none());
     turn
 }
 
 fn line(sandbox: &Listed, page: &Page) -> String {
-    let here = if page.here.as_ref() == Some(&sandbox.key) {
-        " (this thread's)"
-    } else {
-        ""
-    };
+    let here = if page.here.as_ref() == Some(&sandbox.key) { " (this thread's)" } else { "" };
     let facts = inline(&sandbox.facts(page.now_ms).join(" · "), LINE_UNITS_MAX);
     let told = sandbox.told(page.now_ms);
-    let told = told.map_or_else(String::new, |told| {
-        format!("\n-# {}", inline(&told, LINE_UNITS_MAX))
-    });
+    let told =
+        told.map_or_else(String::new, |told| format!("\n-# {}", inline(&told, LINE_UNITS_MAX)));
     format!("**{}**{here}\n{facts}{told}", sandbox.called())
 }
 

@@ -27,14 +27,8 @@ fn assert_postable(body: &Value) {
 
 fn a_card(state: CardState) -> Card {
     let steps = vec![
-        CardStep {
-            text: "Wrote src/main_file.rs".to_owned(),
-            state: StepState::Done,
-        },
-        CardStep {
-            text: "Running cargo test".to_owned(),
-            state: StepState::Failed,
-        },
+        CardStep { text: "Wrote src/main_file.rs".to_owned(), state: StepState::Done },
+        CardStep { text: "Running cargo test".to_owned(), state: StepState::Failed },
     ];
     Card {
         turn: "1182".into(),
@@ -53,63 +47,36 @@ fn a_card(state: CardState) -> Card {
 
 #[test]
 fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
-    let soon = Card {
-        ends_ms: Some(1_795_300_600_000),
-        ..a_card(CardState::Working)
-    };
+    let soon = Card { ends_ms: Some(1_795_300_600_000), ..a_card(CardState::Working) };
     let body = card(&soon);
     assert_postable(&body);
-    assert!(
-        body.to_string()
-            .contains("deletes this sandbox <t:1795300600:R>")
-    );
+    assert!(body.to_string().contains("deletes this sandbox <t:1795300600:R>"));
     let body = card(&a_card(CardState::Working));
     assert!(!body.to_string().contains("deletes"));
 }
 
 fn states() -> Vec<CardState> {
-    let usage = Usage {
-        tokens: 1_234,
-        cost_micro_usd: 12_000,
-        ..Usage::default()
-    };
+    let usage = Usage { tokens: 1_234, cost_micro_usd: 12_000, ..Usage::default() };
     let ended = |outcome| CardState::Ended { outcome, usage };
     vec![
         CardState::Received,
-        CardState::Queued {
-            ahead: 2,
-            now: true,
-        },
-        CardState::Shared {
-            holder: Some(ThreadKey::discord("1", "22").expect("a key")),
-        },
+        CardState::Queued { ahead: 2, now: true },
+        CardState::Shared { holder: Some(ThreadKey::discord("1", "22").expect("a key")) },
         CardState::Creating,
         CardState::Resuming,
         CardState::Working,
         CardState::Waiting,
         CardState::Stopping,
         ended(Outcome::Answered),
-        ended(Outcome::Failed {
-            reason: "The model answers 500. Try again later.".to_owned(),
-        }),
-        ended(Outcome::Cancelled {
-            by: "Sam".to_owned(),
-        }),
+        ended(Outcome::Failed { reason: "The model answers 500. Try again later.".to_owned() }),
+        ended(Outcome::Cancelled { by: "Sam".to_owned() }),
         ended(Outcome::Lost),
-        ended(Outcome::Joined {
-            turn: "1181".into(),
-        }),
+        ended(Outcome::Joined { turn: "1181".into() }),
     ]
 }
 
 fn an_ask(about: About) -> Ask {
-    Ask {
-        id: "per_01".into(),
-        about,
-        expires_at_ms: 1_795_300_000_000,
-        post: None,
-        settled: false,
-    }
+    Ask { id: "per_01".into(), about, expires_at_ms: 1_795_300_000_000, post: None, settled: false }
 }
 
 fn an_open(text: &str, name: &str) -> Open {
@@ -120,27 +87,17 @@ fn an_open(text: &str, name: &str) -> Open {
         accepted_at_ms: 0,
         prompt: Prompt {
             text: text.to_owned(),
-            by: Person {
-                id: "4".to_owned(),
-                name: name.to_owned(),
-            },
+            by: Person { id: "4".to_owned(), name: name.to_owned() },
             ..Prompt::default()
         },
-        reply: Reply::Discord {
-            application: "5".to_owned(),
-            token: "t".to_owned(),
-        },
+        reply: Reply::Discord { application: "5".to_owned(), token: "t".to_owned() },
     }
 }
 
 fn labels(body: &Value) -> Vec<String> {
     fn walk(value: &Value, into: &mut Vec<String>) {
         into.extend(value["label"].as_str().map(str::to_owned));
-        value["components"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .for_each(|part| walk(part, into));
+        value["components"].as_array().into_iter().flatten().for_each(|part| walk(part, into));
     }
     let mut found = Vec::new();
     walk(body, &mut found);
@@ -155,14 +112,10 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
         let labels = labels(&body);
         let expected: &[&str] = match &state {
             CardState::Stopping => &["Stopping…"],
-            CardState::Ended {
-                outcome: Outcome::Answered | Outcome::Joined { .. },
-                ..
-            } => &[],
-            CardState::Ended {
-                outcome: Outcome::Lost | Outcome::Failed { .. },
-                ..
-            } => &["Reply", "Run again"],
+            CardState::Ended { outcome: Outcome::Answered | Outcome::Joined { .. }, .. } => &[],
+            CardState::Ended { outcome: Outcome::Lost | Outcome::Failed { .. }, .. } => {
+                &["Reply", "Run again"]
+            }
             CardState::Ended { .. } => &["Reply"],
             CardState::Queued { now: true, .. } => &["Send now", "Withdraw", "Stop all"],
             CardState::Queued { now: false, .. } => &["Withdraw", "Stop all"],
@@ -170,10 +123,7 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
         };
         assert_eq!(labels, expected, "{state:?}");
     }
-    let busy = Card {
-        waiting: 2,
-        ..a_card(CardState::Working)
-    };
+    let busy = Card { waiting: 2, ..a_card(CardState::Working) };
     let body = card(&busy);
     assert_postable(&body);
     assert_eq!(labels(&body), ["Stop", "Stop all"]);
@@ -184,11 +134,7 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
 fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
     let people = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
     let calling = |ids: &[&str], inner: Post| {
-        post(&Post::Calling {
-            people: people(ids),
-            post: Box::new(inner),
-        })
-        .body
+        post(&Post::Calling { people: people(ids), post: Box::new(inner) }).body
     };
     let part = || Post::Chunk {
         text: "see <@999> and @everyone".to_owned(),
@@ -198,10 +144,7 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
     };
     let body = calling(&["123"], part());
     assert_eq!(body["content"], "see <@999> and @everyone\n<@123>");
-    assert_eq!(
-        body["allowed_mentions"],
-        json!({"parse": [], "users": ["123"]})
-    );
+    assert_eq!(body["allowed_mentions"], json!({"parse": [], "users": ["123"]}));
     let long = Post::Chunk {
         text: "x".repeat(super::super::CHUNK_UNITS),
         last: true,
@@ -211,18 +154,12 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
     let body = calling(&["1"; 9], long);
     assert!(units(body["content"].as_str().unwrap_or_default()) <= 2_000);
     let moved = Post::Moved {
-        to: PostRef {
-            channel: "1".into(),
-            id: "2".into(),
-        },
+        to: PostRef { channel: "1".into(), id: "2".into() },
         link: Some(link("7", "1", "2")),
     };
     let body = post(&moved).body;
     assert_postable(&body);
-    assert!(
-        body.to_string()
-            .contains("https://discord.com/channels/7/1/2")
-    );
+    assert!(body.to_string().contains("https://discord.com/channels/7/1/2"));
     assert_eq!(body["allowed_mentions"], json!({"parse": []}));
     for bad in ["", "everyone", "1>", "&1", "123456789012345678901"] {
         let body = calling(&[bad], part());
@@ -242,8 +179,7 @@ fn what_is_tried_again_is_said_while_it_is() {
     let body = card(&shown);
     assert_postable(&body);
     assert!(
-        body.to_string()
-            .contains(r"Trying again: Daytona \\*\\*does not\\*\\* answer"),
+        body.to_string().contains(r"Trying again: Daytona \\*\\*does not\\*\\* answer"),
         "{body}"
     );
 }
@@ -251,20 +187,15 @@ fn what_is_tried_again_is_said_while_it_is() {
 #[test]
 fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
     let mut shown = a_card(CardState::Working);
-    shown.steps = vec![CardStep {
-        text: "Running `echo **x** && ls`".to_owned(),
-        state: StepState::Running,
-    }];
+    shown.steps =
+        vec![CardStep { text: "Running `echo **x** && ls`".to_owned(), state: StepState::Running }];
     let body = card(&shown).to_string();
     assert!(body.contains("… Running `echo **x** && ls`\""), "{body}");
 }
 
 #[test]
 fn a_card_shows_the_plan_and_how_many_steps_came_before() {
-    let item = |text: &str, state| PlanItem {
-        text: text.to_owned(),
-        state,
-    };
+    let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
     let shown = Card {
         plan: vec![
             item("read", PlanState::Done),
@@ -278,10 +209,7 @@ fn a_card_shows_the_plan_and_how_many_steps_came_before() {
     let body = card(&shown);
     assert_postable(&body);
     let text = body.to_string();
-    assert!(
-        text.contains(r"☑ read\n▶ **fix \\*it\\***\n☐ test\n☐ ~~ship~~"),
-        "{text}"
-    );
+    assert!(text.contains(r"☑ read\n▶ **fix \\*it\\***\n☐ test\n☐ ~~ship~~"), "{text}");
     assert!(text.contains(r"-# and 12 earlier steps\n✓ Wrote"), "{text}");
     let crowd = Card {
         plan: vec![item(&"漢".repeat(120), PlanState::Next); 40],
@@ -293,23 +221,14 @@ fn a_card_shows_the_plan_and_how_many_steps_came_before() {
 
 #[test]
 fn a_card_whose_turn_changed_files_offers_to_show_them() {
-    let usage = Usage {
-        files: 1,
-        ..Usage::default()
-    };
+    let usage = Usage { files: 1, ..Usage::default() };
     let labels_of = |outcome| {
         let body = card(&a_card(CardState::Ended { outcome, usage }));
-        let parts = body["components"][0]["components"]
-            .as_array()
-            .expect("parts")
-            .clone();
+        let parts = body["components"][0]["components"].as_array().expect("parts").clone();
         labels(parts.last().expect("parts"))
     };
     assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
-    assert_eq!(
-        labels_of(Outcome::Lost),
-        ["Reply", "Run again", "View diff"]
-    );
+    assert_eq!(labels_of(Outcome::Lost), ["Reply", "Run again", "View diff"]);
 }
 
 #[test]
@@ -321,37 +240,25 @@ fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_a_file_below_its_summary(
         "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
     );
     assert_eq!(short.file, None);
-    for long in [
-        format!("{patch}{}", "+x\n".repeat(2_000)),
-        format!("{patch}+```\n"),
-    ] {
+    for long in [format!("{patch}{}", "+x\n".repeat(2_000)), format!("{patch}+```\n")] {
         let rendered = diff(&long);
         assert_eq!(
             rendered.body["content"],
             "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```"
         );
         let file = rendered.file.expect("a file");
-        assert_eq!(
-            (file.name.as_str(), file.bytes),
-            ("changes.diff", long.into_bytes())
-        );
+        assert_eq!((file.name.as_str(), file.bytes), ("changes.diff", long.into_bytes()));
     }
 }
 
 #[test]
 fn a_file_of_the_agent_is_named_and_goes_with_its_message() {
-    let rendered = post(&Post::File(ShownFile {
-        name: "chart.png".to_owned(),
-        bytes: vec![1, 2],
-    }));
+    let rendered = post(&Post::File(ShownFile { name: "chart.png".to_owned(), bytes: vec![1, 2] }));
     assert_postable(&rendered.body);
     assert_eq!(rendered.body["content"], "`chart.png`");
     assert_eq!(rendered.body["attachments"][0]["filename"], "chart.png");
     let file = rendered.file.as_ref().expect("a file");
-    assert_eq!(
-        (file.media_type, file.bytes.as_slice()),
-        ("image/png", &[1, 2][..])
-    );
+    assert_eq!((file.media_type, file.bytes.as_slice()), ("image/png", &[1, 2][..]));
     let refused = without_file(&rendered.body);
     assert_eq!(
         refused["content"],
@@ -369,36 +276,23 @@ fn an_ended_card_says_what_it_took() {
         removed: 4,
         files_unknown: false,
     };
-    let body = card(&a_card(CardState::Ended {
-        outcome: Outcome::Answered,
-        usage,
-    }))
-    .to_string();
+    let body = card(&a_card(CardState::Ended { outcome: Outcome::Answered, usage })).to_string();
     assert!(
         body.contains(
             "took 12 s · 3 files changed, +12 -4 · 1,234,567 tokens · $0.01 · openai/gpt"
         ),
         "{body}"
     );
-    assert!(
-        body.contains(r"✓ Wrote src/main\\_file.rs\n✗ Running cargo test (failed)"),
-        "{body}"
-    );
+    assert!(body.contains(r"✓ Wrote src/main\\_file.rs\n✗ Running cargo test (failed)"), "{body}");
     let running = card(&a_card(CardState::Working)).to_string();
-    assert!(
-        running.contains("began <t:1795300000:R> · openai/gpt"),
-        "{running}"
-    );
+    assert!(running.contains("began <t:1795300000:R> · openai/gpt"), "{running}");
 }
 
 #[test]
 fn a_card_with_too_many_steps_shows_the_newest_and_counts_the_rest() {
     let mut shown = a_card(CardState::Working);
     shown.steps = (0..200)
-        .map(|n| CardStep {
-            text: format!("Step {n} {}", "x".repeat(60)),
-            state: StepState::Done,
-        })
+        .map(|n| CardStep { text: format!("Step {n} {}", "x".repeat(60)), state: StepState::Done })
         .collect();
     let body = card(&shown);
     assert_postable(&body);
@@ -452,10 +346,7 @@ fn a_table_is_drawn_in_every_part_of_an_answer() {
             .collect()
     };
     let head = "| a | b |\n|---|---|\n";
-    assert_eq!(
-        contents(&format!("{head}| 1 | 2 |")),
-        ["```\na | b\n--|--\n1 | 2\n```"]
-    );
+    assert_eq!(contents(&format!("{head}| 1 | 2 |")), ["```\na | b\n--|--\n1 | 2\n```"]);
     let large = contents(&format!("{head}{}", "| one | two |\n".repeat(400)));
     assert!(large.len() > 1);
     assert_eq!(large.concat().matches("one | two").count(), 400);
@@ -475,23 +366,13 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
         None,
     );
     assert_postable(&body);
-    assert_eq!(
-        labels(&body["components"][0]),
-        ["Allow once", "Allow always", "Deny"]
-    );
+    assert_eq!(labels(&body["components"][0]), ["Allow once", "Allow always", "Deny"]);
     let shown = body.to_string();
-    for words in [
-        "rm -rf target",
-        "outside of its folder: `/srv/*`",
-        "covers `rm ˋ*`",
-    ] {
+    for words in ["rm -rf target", "outside of its folder: `/srv/*`", "covers `rm ˋ*`"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let nothing_more = an_ask(a_permission("ls"));
-    assert_eq!(
-        labels(&ask(&nothing_more, None)["components"][0]),
-        ["Allow once", "Deny"]
-    );
+    assert_eq!(labels(&ask(&nothing_more, None)["components"][0]), ["Allow once", "Deny"]);
 }
 
 #[test]
@@ -529,18 +410,14 @@ fn a_command_cannot_hide_its_end_or_its_direction() {
 fn a_settled_ask_says_who_decided_and_has_no_buttons() {
     let body = ask(
         &an_ask(About::Question {
-            questions: vec![
-                a_question(vec!["A".to_owned()]),
-                a_question(vec!["B".to_owned()]),
-            ],
+            questions: vec![a_question(vec!["A".to_owned()]), a_question(vec!["B".to_owned()])],
         }),
         Some("Sam answered:\nChoice: A\nChoice: B_"),
     );
     assert_postable(&body);
     assert!(labels(&body).is_empty());
     assert!(
-        body.to_string()
-            .contains("Settled: Sam answered:\\n- Choice: A\\n- Choice: B\\\\_"),
+        body.to_string().contains("Settled: Sam answered:\\n- Choice: A\\n- Choice: B\\\\_"),
         "{body}"
     );
 }
@@ -556,10 +433,7 @@ fn a_permission(subject: &str) -> About {
 }
 
 fn a_question(labels: Vec<String>) -> Question {
-    let option = |label| Opt {
-        label,
-        description: String::new(),
-    };
+    let option = |label| Opt { label, description: String::new() };
     Question {
         header: "Choice".to_owned(),
         text: "Which?".to_owned(),
@@ -572,59 +446,36 @@ fn a_question(labels: Vec<String>) -> Question {
 #[test]
 fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
     let shown = |question: Question| {
-        let body = ask(
-            &an_ask(About::Question {
-                questions: vec![question],
-            }),
-            None,
-        );
+        let body = ask(&an_ask(About::Question { questions: vec![question] }), None);
         assert_postable(&body);
         body
     };
     let few = shown(a_question(vec!["Red".to_owned(), " ".to_owned()]));
-    assert_eq!(
-        labels(&few["components"][0]),
-        ["Red", "Option 2", "Other answer…", "Skip"]
-    );
-    let fixed = Question {
-        free: false,
-        ..a_question(vec!["Red".to_owned()])
-    };
+    assert_eq!(labels(&few["components"][0]), ["Red", "Option 2", "Other answer…", "Skip"]);
+    let fixed = Question { free: false, ..a_question(vec!["Red".to_owned()]) };
     assert_eq!(labels(&shown(fixed)["components"][0]), ["Red", "Skip"]);
     let long = shown(a_question(vec!["word ".repeat(30), "B".to_owned()]));
-    let many = shown(a_question(
-        (0..40).map(|n| format!("Option number {n}")).collect(),
-    ));
+    let many = shown(a_question((0..40).map(|n| format!("Option number {n}")).collect()));
     assert!(
         long.to_string().contains("Choose an answer") && long.to_string().contains("description")
     );
     assert!(many.to_string().contains(r#""max_values":1"#));
-    let several = shown(Question {
-        multiple: true,
-        ..a_question(vec!["A".to_owned(), "B".to_owned()])
-    });
+    let several =
+        shown(Question { multiple: true, ..a_question(vec!["A".to_owned(), "B".to_owned()]) });
     assert!(several.to_string().contains(r#""max_values":2"#));
     assert_eq!(labels(&several["components"][0]), ["Other answer…", "Skip"]);
-    assert_eq!(
-        labels(&shown(a_question(Vec::new()))["components"][0]),
-        ["Answer…", "Skip"]
-    );
+    assert_eq!(labels(&shown(a_question(Vec::new()))["components"][0]), ["Answer…", "Skip"]);
 }
 
 #[test]
 fn several_questions_are_listed_with_their_options_and_answered_in_a_form() {
-    let questions = vec![
-        a_question(vec!["Red_1".to_owned(), "Blue".to_owned()]),
-        a_question(Vec::new()),
-    ];
+    let questions =
+        vec![a_question(vec!["Red_1".to_owned(), "Blue".to_owned()]), a_question(Vec::new())];
     let body = ask(&an_ask(About::Question { questions }), None);
     assert_postable(&body);
     assert_eq!(labels(&body["components"][0]), ["Answer…", "Skip"]);
     let text = body.to_string();
-    assert!(
-        text.contains("2 questions") && text.contains("1. Red\\\\_1\\n2. Blue"),
-        "{text}"
-    );
+    assert!(text.contains("2 questions") && text.contains("1. Red\\\\_1\\n2. Blue"), "{text}");
     let many = vec![a_question((0..100).map(|n| format!("Option number {n}")).collect()); 10];
     let body = ask(&an_ask(About::Question { questions: many }), None);
     assert_postable(&body);
@@ -646,11 +497,7 @@ fn the_anchor_names_task_and_requester_and_pings_nobody() {
         text.starts_with(r"**S\_a\_m** asked: Fix the \*\*login\*\* page for \<\@123\>"),
         "{text}"
     );
-    assert_fits(
-        ORIGINAL,
-        "patch",
-        &anchor_failed(&open, "No thread could be made."),
-    );
+    assert_fits(ORIGINAL, "patch", &anchor_failed(&open, "No thread could be made."));
 }
 
 #[test]
@@ -659,34 +506,21 @@ fn a_thread_is_named_after_its_task_on_one_line() {
     assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
     assert_eq!(thread_name("\u{202e}txt.exe"), "\\u{202e}txt.exe");
     assert!(units(&thread_name(&"word ".repeat(100))) <= 100);
-    let prompt = Prompt {
-        text: "Fix it".to_owned(),
-        ..Prompt::default()
-    };
+    let prompt = Prompt { text: "Fix it".to_owned(), ..Prompt::default() };
     assert_fits(THREAD, "post", &thread(&prompt));
 }
 
 #[test]
 fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
     assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
-    assert_fits(
-        FOLLOW_UP,
-        "post",
-        &for_one(told("Nothing is running here.")),
-    );
+    assert_fits(FOLLOW_UP, "post", &for_one(told("Nothing is running here.")));
     assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
 fn a_refused_message_has_something_less_to_show() {
-    let long = CardStep {
-        text: "x".repeat(400),
-        state: StepState::Done,
-    };
-    let shown = card(&Card {
-        steps: vec![long; 5],
-        ..a_card(CardState::Working)
-    });
+    let long = CardStep { text: "x".repeat(400), state: StepState::Done };
+    let shown = card(&Card { steps: vec![long; 5], ..a_card(CardState::Working) });
     let half = smaller(&shown).expect("a long text display");
     assert!(half.to_string().len() < shown.to_string().len());
     assert_eq!(labels(&half["components"][0]), ["Stop"]);
@@ -703,29 +537,18 @@ fn a_refused_message_has_something_less_to_show() {
         assert_postable(body);
     }
     assert!(without_file(&answer).get("attachments").is_none());
-    assert!(
-        as_text(&shown)["content"]
-            .as_str()
-            .expect("text")
-            .starts_with("**Working**")
-    );
+    assert!(as_text(&shown)["content"].as_str().expect("text").starts_with("**Working**"));
 }
 
 #[test]
 fn numbers_read_like_a_person_wrote_them() {
-    assert_eq!(
-        [0, 999, 1_000, 1_234_567].map(thousands),
-        ["0", "999", "1,000", "1,234,567"]
-    );
+    assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     assert_eq!(
         [4_999, 5_000, 1_000_000, 1_234_567_890].map(|n| cost(n).expect("a cost")),
         ["under $0.01", "$0.01", "$1.00", "$1,234.57"]
     );
     assert_eq!(cost(0), None);
-    assert_eq!(
-        [0, 59_999, 61_000, 7_260_000].map(span),
-        ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]
-    );
+    assert_eq!([0, 59_999, 61_000, 7_260_000].map(span), ["0 s", "59 s", "1 min 1 s", "2 h 1 min"]);
 }
 
 /// Text as a hostile model or person would write it.
@@ -828,11 +651,8 @@ fn a_listed(name: &str, phase: Phase) -> Listed {
 }
 
 fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
-    let place = ListContext {
-        thread: ThreadKey::discord("1", "9").expect("a key"),
-        in_thread,
-        here: None,
-    };
+    let place =
+        ListContext { thread: ThreadKey::discord("1", "9").expect("a key"), in_thread, here: None };
     Page::of(all, page, place, 120_000)
 }
 
@@ -841,10 +661,7 @@ fn words(body: &Value) -> Vec<String> {
     fn walk(value: &Value, into: &mut Vec<String>) {
         into.extend(value["content"].as_str().map(str::to_owned));
         let parts = value["components"].as_array();
-        parts
-            .into_iter()
-            .flatten()
-            .for_each(|part| walk(part, into));
+        parts.into_iter().flatten().for_each(|part| walk(part, into));
     }
     let mut all = Vec::new();
     walk(body, &mut all);
@@ -871,18 +688,13 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
 
 #[test]
 fn a_full_page_of_the_list_fits_discord_and_leads_to_the_others() {
-    let all: Vec<Listed> = (0..12)
-        .map(|n| a_listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active))
-        .collect();
+    let all: Vec<Listed> =
+        (0..12).map(|n| a_listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active)).collect();
     for (page, turns) in [(0, [true, false]), (1, [false, false]), (2, [false, true])] {
         let body = sandboxes(&a_page(all.clone(), page, true));
         assert_fits(FOLLOW_UP, "post", &for_one(body.clone()));
-        let rows = body["components"][0]["components"]
-            .as_array()
-            .expect("parts");
-        let last = rows.last().expect("a row")["components"]
-            .as_array()
-            .expect("buttons");
+        let rows = body["components"][0]["components"].as_array().expect("parts");
+        let last = rows.last().expect("a row")["components"].as_array().expect("buttons");
         let disabled: Vec<bool> = last.iter().map(|one| one["disabled"] == true).collect();
         assert_eq!(disabled, turns, "page {page}");
         assert_ne!(last[0]["custom_id"], last[1]["custom_id"], "page {page}");
@@ -897,18 +709,12 @@ fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
     assert_fits(ORIGINAL, "patch", &body);
     assert_eq!(
         words(&body),
-        [
-            "Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
+        ["Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
 - 2 threads work in it: <#22>, <#23>. They are told.\n\
-- What is in it and was not pushed is lost, and its name is free again."
-        ]
+- What is in it and was not pushed is lost, and its name is free again."]
     );
     assert_eq!(labels(&body), ["Destroy", "Cancel"]);
-    assert_eq!(
-        body["allowed_mentions"]["parse"],
-        json!([]),
-        "nobody is called"
-    );
+    assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
 }
 
 #[test]

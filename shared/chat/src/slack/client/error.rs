@@ -105,15 +105,11 @@ impl SlackError {
     pub(super) fn of_answer(method: &'static str, body: &Value) -> Self {
         let error = word(body["error"].as_str().unwrap_or("no_error_named"));
         match error.as_str() {
-            "ratelimited" | "rate_limited" => Self::RateLimited {
-                method,
-                after_ms: RETRY_AFTER_MS_DEFAULT,
-            },
+            "ratelimited" | "rate_limited" => {
+                Self::RateLimited { method, after_ms: RETRY_AFTER_MS_DEFAULT }
+            }
             "internal_error" | "fatal_error" | "service_unavailable" | "request_timeout" => {
-                Self::Unclear {
-                    method,
-                    seen: error,
-                }
+                Self::Unclear { method, seen: error }
             }
             "invalid_auth"
             | "not_authed"
@@ -141,11 +137,7 @@ impl SlackError {
             | "no_text"
             | "invalid_arguments"
             | "invalid_json"
-            | "invalid_metadata_format" => Self::Invalid {
-                method,
-                error,
-                details: details(body),
-            },
+            | "invalid_metadata_format" => Self::Invalid { method, error, details: details(body) },
             _ => Self::Refused { method, error },
         }
     }
@@ -156,10 +148,7 @@ impl SlackError {
         let seen = self.to_string();
         let advice = match self {
             Self::RateLimited { after_ms, .. } => {
-                return Failure::Wait {
-                    after_ms: *after_ms,
-                    seen,
-                };
+                return Failure::Wait { after_ms: *after_ms, seen };
             }
             Self::NotSent { .. } | Self::Unclear { .. } => {
                 return Failure::Outage { after_ms: 0, seen };
@@ -191,27 +180,18 @@ impl SlackError {
 
     /// Whether a repeat later may help, or must be preceded by a look.
     pub(super) const fn passes(&self) -> bool {
-        matches!(
-            self,
-            Self::RateLimited { .. } | Self::NotSent { .. } | Self::Unclear { .. }
-        )
+        matches!(self, Self::RateLimited { .. } | Self::NotSent { .. } | Self::Unclear { .. })
     }
 }
 
 /// Slack's errors are short names; anything else is not repeated into a log.
 fn word(error: &str) -> String {
-    error
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || "_:,.-".contains(*c))
-        .take(100)
-        .collect()
+    error.chars().filter(|c| c.is_ascii_alphanumeric() || "_:,.-".contains(*c)).take(100).collect()
 }
 
 /// Where Slack saw the fault. The messages name rules and JSON pointers.
 fn details(body: &Value) -> String {
-    let messages = body["response_metadata"]["messages"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let messages = body["response_metadata"]["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let all: Vec<&str> = messages.iter().filter_map(Value::as_str).take(5).collect();
     all.join("; ").chars().take(500).collect()
 }

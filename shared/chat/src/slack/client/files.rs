@@ -51,13 +51,8 @@ impl Slack {
         root_ts: Option<&str>,
         file: &Upload<'_>,
     ) -> Result<(), SlackError> {
-        let fields = [
-            ("filename", file.name.clone()),
-            ("length", file.bytes.len().to_string()),
-        ];
-        let ticket = self
-            .call_form("files.getUploadURLExternal", &fields)
-            .await?;
+        let fields = [("filename", file.name.clone()), ("length", file.bytes.len().to_string())];
+        let ticket = self.call_form("files.getUploadURLExternal", &fields).await?;
         let (Some(address), Some(id)) = (ticket["upload_url"].as_str(), ticket["file_id"].as_str())
         else {
             return Err(SlackError::Unclear {
@@ -69,17 +64,12 @@ impl Slack {
         let request = self
             .http
             .request(Method::POST, address)
-            .map_err(|e| SlackError::Address {
-                seen: e.to_string(),
-            })?
+            .map_err(|e| SlackError::Address { seen: e.to_string() })?
             .header("content-type", "application/octet-stream")
             .timeout(Duration::from_millis(TRANSFER_MS_MAX))
             .body(file.bytes.to_vec());
-        let answer = self
-            .http
-            .send(request)
-            .await
-            .map_err(|e| SlackError::of_http("the upload", e))?;
+        let answer =
+            self.http.send(request).await.map_err(|e| SlackError::of_http("the upload", e))?;
         if !answer.ok() {
             return Err(SlackError::Unclear {
                 method: "the upload",
@@ -94,8 +84,7 @@ impl Slack {
         if let Some(comment) = &file.comment {
             arguments["initial_comment"] = comment.as_str().into();
         }
-        self.call("files.completeUploadExternal", &arguments)
-            .await?;
+        self.call("files.completeUploadExternal", &arguments).await?;
         Ok(())
     }
 }
@@ -121,9 +110,7 @@ impl Slack {
             comment: Some(render::diff_summary(patch)),
             bytes: patch.as_bytes(),
         };
-        self.uploaded_once(&wanted, &file)
-            .await
-            .map(|at| at.is_some())
+        self.uploaded_once(&wanted, &file).await.map(|at| at.is_some())
     }
 
     /// A file that the agent left to be shown.
@@ -140,10 +127,7 @@ impl Slack {
         };
         let stood = self.uploaded_once(wanted, &upload).await?;
         // Slack does not tell the `ts` of a file's message; nobody edits it.
-        Ok(PostRef {
-            channel: wanted.channel.clone(),
-            id: stood.unwrap_or_default(),
-        })
+        Ok(PostRef { channel: wanted.channel.clone(), id: stood.unwrap_or_default() })
     }
 
     /// Uploads a file unless one of its name is in the thread; where that stands, if it does.

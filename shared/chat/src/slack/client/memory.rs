@@ -31,10 +31,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn posts(&mut self, turn: &str) -> Option<&mut BTreeMap<String, String>> {
-        self.turns
-            .iter_mut()
-            .find(|(known, _)| known == turn)
-            .map(|(_, posts)| posts)
+        self.turns.iter_mut().find(|(known, _)| known == turn).map(|(_, posts)| posts)
     }
 
     pub(super) fn learn(&mut self, turn: &str, posts: BTreeMap<String, String>) {
@@ -56,9 +53,7 @@ impl Slack {
     pub(in crate::slack) fn forget_posts(&self, session: &Session) {
         if let Some(turn) = &session.turn {
             let end = format!("/{}", turn.id);
-            self.memory()
-                .turns
-                .retain(|(known, _)| !known.ends_with(&end));
+            self.memory().turns.retain(|(known, _)| !known.ends_with(&end));
         }
     }
 

@@ -89,9 +89,7 @@ pub struct Slack {
 
 impl std::fmt::Debug for Slack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slack")
-            .field("base", &self.base)
-            .finish_non_exhaustive()
+        f.debug_struct("Slack").field("base", &self.base).finish_non_exhaustive()
     }
 }
 
@@ -101,13 +99,9 @@ impl Slack {
     /// # Errors
     /// [`SlackError::Address`] when the base may not be spoken to.
     pub fn new(base: &str, bot_token: &str) -> Result<Self, SlackError> {
-        let http = Http::new(
-            base,
-            Hosts::Named(vec!["slack.com".to_owned(), ".slack.com".to_owned()]),
-        )
-        .map_err(|e| SlackError::Address {
-            seen: e.to_string(),
-        })?;
+        let http =
+            Http::new(base, Hosts::Named(vec!["slack.com".to_owned(), ".slack.com".to_owned()]))
+                .map_err(|e| SlackError::Address { seen: e.to_string() })?;
         Ok(Self {
             http: http.with_body_bytes_max(ANSWER_BYTES_MAX),
             base: base.trim_end_matches('/').to_owned(),
@@ -136,9 +130,7 @@ impl Slack {
         // Slack's documentation wants the charset named; without it a warning comes with every answer.
         let body = arguments.to_string();
         self.asked(method, CALL_MS_MAX, |request| {
-            request
-                .header("content-type", "application/json; charset=utf-8")
-                .body(body.clone())
+            request.header("content-type", "application/json; charset=utf-8").body(body.clone())
         })
         .await
     }
@@ -149,8 +141,7 @@ impl Slack {
         method: &'static str,
         fields: &[(&str, String)],
     ) -> Result<Value, SlackError> {
-        self.asked(method, CALL_MS_MAX, |request| request.form(fields))
-            .await
+        self.asked(method, CALL_MS_MAX, |request| request.form(fields)).await
     }
 
     /// Sends a call, waits in place where Slack asks for little patience, and reads the answer.
@@ -168,11 +159,8 @@ impl Slack {
                 .map_err(|e| SlackError::of_http(method, e))?
                 .bearer_auth(&self.token)
                 .timeout(Duration::from_millis(within_ms));
-            let answer = self
-                .http
-                .send(fill(request))
-                .await
-                .map_err(|e| SlackError::of_http(method, e))?;
+            let answer =
+                self.http.send(fill(request)).await.map_err(|e| SlackError::of_http(method, e))?;
             match read(method, &answer) {
                 Err(SlackError::RateLimited { after_ms, .. })
                     if after_ms <= WAIT_IN_PLACE_MS_MAX && waits < WAITS_IN_PLACE_MAX =>
@@ -231,32 +219,21 @@ impl Slack {
     }
 
     async fn tell_rendered(&self, reply: &Reply, rendered: &Rendered) -> Result<(), SlackError> {
-        let Reply::Slack {
-            channel,
-            thread_ts,
-            user,
-        } = reply
-        else {
+        let Reply::Slack { channel, thread_ts, user } = reply else {
             return Err(SlackError::NotSlack);
         };
         let thread_ts = thread_ts.as_deref();
         // A person's id stands for their direct messages, where it is not known which channel those are.
         if channel == user || is_direct_channel(channel) {
-            self.call(
-                "chat.postMessage",
-                &render::direct_message(channel, thread_ts, rendered),
-            )
-            .await?;
+            self.call("chat.postMessage", &render::direct_message(channel, thread_ts, rendered))
+                .await?;
             return Ok(());
         }
         let arguments = render::ephemeral(channel, thread_ts, user, rendered);
         match self.call("chat.postEphemeral", &arguments).await {
             Err(SlackError::NotInvited { .. }) => {
-                self.call(
-                    "chat.postMessage",
-                    &render::direct_message(user, None, rendered),
-                )
-                .await?;
+                self.call("chat.postMessage", &render::direct_message(user, None, rendered))
+                    .await?;
             }
             other => {
                 other?;
@@ -271,14 +248,10 @@ fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
     if answer.status == 429 {
         return Err(SlackError::RateLimited {
             method,
-            after_ms: answer
-                .retry_after_ms()
-                .unwrap_or(error::RETRY_AFTER_MS_DEFAULT),
+            after_ms: answer.retry_after_ms().unwrap_or(error::RETRY_AFTER_MS_DEFAULT),
         });
     }
-    let body = answer
-        .json::<Value>()
-        .filter(|body| body["ok"].is_boolean());
+    let body = answer.json::<Value>().filter(|body| body["ok"].is_boolean());
     match body {
         Some(body) if body["ok"] == true => Ok(body),
         Some(body) if answer.status < 500 => Err(SlackError::of_answer(method, &body)),

@@ -62,11 +62,7 @@ impl Slack {
             return Ok(posted);
         }
         match post.bare() {
-            Post::Chunk {
-                text,
-                file: Some(file),
-                ..
-            } => {
+            Post::Chunk { text, file: Some(file), .. } => {
                 let whole = render::post_as(post.bare(), style);
                 let words = self.with_file(&wanted, whole, text, file).await?;
                 rendered = render::calling(words, post.calls());
@@ -89,12 +85,8 @@ impl Slack {
     /// thread leads there.
     async fn rendered(&self, root_ts: Option<&str>, post: &Post, style: CardStyle) -> Rendered {
         if let Post::Card(card) = post
-            && let CardState::Shared {
-                holder:
-                    Some(ThreadKey::Slack {
-                        channel, root_ts, ..
-                    }),
-            } = &card.state
+            && let CardState::Shared { holder: Some(ThreadKey::Slack { channel, root_ts, .. }) } =
+                &card.state
         {
             let link = self.thread_link(channel, root_ts).await;
             return match link.ok().flatten() {
@@ -165,10 +157,7 @@ impl Slack {
             if lost == Some(ts.as_str()) {
                 return Ok(None);
             }
-            let at = PostRef {
-                channel: wanted.channel.clone(),
-                id: ts.clone(),
-            };
+            let at = PostRef { channel: wanted.channel.clone(), id: ts.clone() };
             if wanted.never_replaces {
                 return Ok(Some(at));
             }
@@ -206,14 +195,8 @@ impl Slack {
                     posts.insert(wanted.key.clone(), ts.to_owned());
                     self.known_again(wanted, posts);
                     // In a direct message asked for by a user's id, Slack names the channel that it became.
-                    let channel = answer["channel"]
-                        .as_str()
-                        .unwrap_or(&wanted.channel)
-                        .to_owned();
-                    return Ok(PostRef {
-                        channel,
-                        id: ts.to_owned(),
-                    });
+                    let channel = answer["channel"].as_str().unwrap_or(&wanted.channel).to_owned();
+                    return Ok(PostRef { channel, id: ts.to_owned() });
                 }
                 Err(SlackError::Unclear { .. }) if sends < SENDS_MAX => {
                     tokio::time::sleep(Duration::from_millis(SETTLE_MS)).await;
@@ -258,8 +241,5 @@ fn is_whole(post: &Post) -> bool {
 /// The words alone: Slack did not take the blocks, which is a fault of ours and must not swallow the words.
 fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
     tracing::error!(event = "slack.blocks.refused", %error, "Slack does not take the blocks of a post; it is sent as text");
-    Rendered {
-        text: rendered.text.clone(),
-        blocks: Vec::new(),
-    }
+    Rendered { text: rendered.text.clone(), blocks: Vec::new() }
 }

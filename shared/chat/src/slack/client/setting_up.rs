@@ -39,11 +39,7 @@ impl Slack {
             .map_err(|e| SlackError::of_http(method, e))?
             .bearer_auth(&self.token)
             .timeout(Duration::from_millis(CALL_MS_MAX));
-        let answer = self
-            .http
-            .send(request)
-            .await
-            .map_err(|e| SlackError::of_http(method, e))?;
+        let answer = self.http.send(request).await.map_err(|e| SlackError::of_http(method, e))?;
         let said = read(method, &answer)?;
         let scopes = answer.headers.get("x-oauth-scopes");
         Ok(Installed {
@@ -51,9 +47,7 @@ impl Slack {
             team_name: said["team"].as_str().unwrap_or_default().to_owned(),
             scopes: scopes.and_then(|list| list.to_str().ok()).map(|list| {
                 let each = list.split(',').map(str::trim);
-                each.filter(|scope| !scope.is_empty())
-                    .map(str::to_owned)
-                    .collect()
+                each.filter(|scope| !scope.is_empty()).map(str::to_owned).collect()
             }),
         })
     }
@@ -64,17 +58,10 @@ impl Slack {
     /// [`SlackError`].
     pub async fn say(&self, channel: &str, text: &str) -> Result<String, SlackError> {
         let method = "chat.postMessage";
-        let posted = self
-            .call(
-                method,
-                &render::direct_message(channel, None, &render::free(text)),
-            )
-            .await?;
+        let posted =
+            self.call(method, &render::direct_message(channel, None, &render::free(text))).await?;
         let ts = posted["ts"].as_str().map(str::to_owned);
-        ts.ok_or(SlackError::Unclear {
-            method,
-            seen: "an answer without ts".to_owned(),
-        })
+        ts.ok_or(SlackError::Unclear { method, seen: "an answer without ts".to_owned() })
     }
 
     /// The words of a thread's messages, as Slack shows them in notifications.
@@ -95,11 +82,7 @@ impl Slack {
         let messages = answer["messages"].as_array().into_iter().flatten();
         Ok(messages
             .map(|message| {
-                format!(
-                    "{} {}",
-                    message["text"].as_str().unwrap_or_default(),
-                    message["blocks"]
-                )
+                format!("{} {}", message["text"].as_str().unwrap_or_default(), message["blocks"])
             })
             .collect())
     }
@@ -124,10 +107,7 @@ pub async fn deliver(
         .map_err(|e| e.to_string())?
         .header(CONTENT_TYPE, "application/json")
         .header("x-slack-request-timestamp", &timestamp)
-        .header(
-            "x-slack-signature",
-            signature(signing_secret, &timestamp, body.as_bytes()),
-        )
+        .header("x-slack-signature", signature(signing_secret, &timestamp, body.as_bytes()))
         .body(body);
     let answer = http.send(request).await.map_err(|e| e.to_string())?;
     Ok(answer.status)

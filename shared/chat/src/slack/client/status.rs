@@ -85,11 +85,9 @@ impl Slack {
     /// sets it back.
     pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
         let (team, channel, root_ts) = match thread {
-            ThreadKey::Slack {
-                team,
-                channel,
-                root_ts,
-            } => (team, channel.as_str(), root_ts.as_str()),
+            ThreadKey::Slack { team, channel, root_ts } => {
+                (team, channel.as_str(), root_ts.as_str())
+            }
             // A status belongs to a message: to the one that is worked on. A turn without one has none.
             ThreadKey::SlackDirect { team, .. } => match direct_place(turn) {
                 Some((channel, ts)) => (team, channel, ts),
@@ -111,13 +109,11 @@ impl Slack {
                 Way::None => return,
                 Way::Session => {
                     let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.word() });
-                    self.say_status("agents.sessions.setStatus", &arguments)
-                        .await
+                    self.say_status("agents.sessions.setStatus", &arguments).await
                 }
                 Way::Assistant => {
                     let arguments = json!({ "channel_id": channel, "thread_ts": root_ts, "status": status.line() });
-                    self.say_status("assistant.threads.setStatus", &arguments)
-                        .await
+                    self.say_status("assistant.threads.setStatus", &arguments).await
                 }
             };
             let mut statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +146,6 @@ impl Slack {
         method: &'static str,
         arguments: &Value,
     ) -> Result<Value, SlackError> {
-        self.asked(method, STATUS_MS_MAX, |request| request.json(arguments))
-            .await
+        self.asked(method, STATUS_MS_MAX, |request| request.json(arguments)).await
     }
 }

@@ -72,11 +72,7 @@ impl Slack {
         }
         let posted = self.completed(wanted, &ts, rendered).await?;
         let mut posts = known;
-        posts.extend(
-            posted
-                .as_ref()
-                .map(|at| (wanted.key.clone(), at.id.clone())),
-        );
+        posts.extend(posted.as_ref().map(|at| (wanted.key.clone(), at.id.clone())));
         self.known_again(wanted, posts);
         Ok(posted)
     }
@@ -93,10 +89,7 @@ impl Slack {
             // It has ended by itself, or by its person; the edit below says whether it can be completed.
             tracing::debug!(event = "slack.stream.unended", %error, "a stream could not be ended");
         }
-        let at = PostRef {
-            channel: wanted.channel.clone(),
-            id: ts.to_owned(),
-        };
+        let at = PostRef { channel: wanted.channel.clone(), id: ts.to_owned() };
         // White space where pieces meet may have got lost: the edit has the answer as it is.
         self.edited(&at, wanted, rendered).await
     }

@@ -27,11 +27,7 @@ impl Slack {
     /// How cards are shown to a tenant.
     pub(super) fn card_style(&self, tenant: &str) -> CardStyle {
         let styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
-        if styles
-            .refused
-            .get(tenant)
-            .is_some_and(|refused| refused.plans)
-        {
+        if styles.refused.get(tenant).is_some_and(|refused| refused.plans) {
             CardStyle::Lines
         } else {
             CardStyle::Plan
@@ -41,11 +37,7 @@ impl Slack {
     /// Whether answers are streamed to a tenant.
     pub(super) fn may_stream(&self, tenant: &str) -> bool {
         let styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
-        self.streams
-            && !styles
-                .refused
-                .get(tenant)
-                .is_some_and(|refused| refused.streams)
+        self.streams && !styles.refused.get(tenant).is_some_and(|refused| refused.streams)
     }
 
     /// The tenant does not take plans.

@@ -63,11 +63,7 @@ impl Fake {
             .route("/upload", post(receive))
             .with_state((script.clone(), base.clone()));
         let server = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self {
-            base,
-            script,
-            server,
-        }
+        Self { base, script, server }
     }
 
     fn client(&self) -> Slack {
@@ -105,14 +101,8 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    if headers
-        .get("authorization")
-        .is_none_or(|value| value != &format!("Bearer {TOKEN}"))
-    {
-        return (
-            StatusCode::OK,
-            axum::Json(json!({ "ok": false, "error": "invalid_auth" })),
-        )
+    if headers.get("authorization").is_none_or(|value| value != &format!("Bearer {TOKEN}")) {
+        return (StatusCode::OK, axum::Json(json!({ "ok": false, "error": "invalid_auth" })))
             .into_response();
     }
     let arguments: Value = serde_json::from_slice(&body)
@@ -123,10 +113,7 @@ async fn serve(
         let ts = format!("1790000009.{:06}", script.messages.len());
         let queue = script.answers.get("chat.postMessage");
         let scripted = queue.and_then(|queue| queue.front()).cloned();
-        if scripted
-            .as_ref()
-            .is_none_or(|(_, body)| body["kept"] == true)
-        {
+        if scripted.as_ref().is_none_or(|(_, body)| body["kept"] == true) {
             script.messages.push(
                 json!({ "ts": ts, "user": "UBOT", "bot_id": "BBOT", "metadata": arguments["metadata"] }),
             );
@@ -171,11 +158,7 @@ async fn serve(
         let file = json!({ "ts": format!("1790000009.{:06}", script.messages.len()), "user": "UBOT", "files": [{ "name": name }] });
         script.messages.push(file);
     }
-    if let Some((status, body)) = script
-        .answers
-        .get_mut(&method)
-        .and_then(VecDeque::pop_front)
-    {
+    if let Some((status, body)) = script.answers.get_mut(&method).and_then(VecDeque::pop_front) {
         let status = StatusCode::from_u16(status).unwrap();
         let mut response = match body.as_str() {
             Some(text) => {
@@ -184,9 +167,7 @@ async fn serve(
             None => (status, axum::Json(body.clone())).into_response(),
         };
         if let Some(after) = body["retry_after"].as_str() {
-            response
-                .headers_mut()
-                .insert("retry-after", after.parse().unwrap());
+            response.headers_mut().insert("retry-after", after.parse().unwrap());
         }
         return response;
     }
@@ -212,14 +193,8 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> &'static str {
-    let token = headers
-        .get("authorization")
-        .map(|value| value.to_str().unwrap().to_owned());
-    script
-        .lock()
-        .unwrap()
-        .uploads
-        .push((token, String::from_utf8_lossy(&body).into_owned()));
+    let token = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+    script.lock().unwrap().uploads.push((token, String::from_utf8_lossy(&body).into_owned()));
     "OK"
 }
 
@@ -228,12 +203,7 @@ fn thread() -> ThreadKey {
 }
 
 fn chunk(text: &str) -> Post {
-    Post::Chunk {
-        text: text.to_owned(),
-        last: true,
-        file: None,
-        card: None,
-    }
+    Post::Chunk { text: text.to_owned(), last: true, file: None, card: None }
 }
 
 fn card(state: CardState) -> Post {
@@ -270,33 +240,15 @@ fn key(kind: &PostKind) -> String {
 async fn a_card_is_posted_once_with_its_name_then_edited() {
     let fake = Fake::start().await;
     let slack = fake.client();
-    let at = send(&slack, &PostKind::Card, None, &card(CardState::Working))
-        .await
-        .unwrap();
-    assert_eq!(
-        at,
-        PostRef {
-            channel: "C1".into(),
-            id: "1790000009.000000".into()
-        }
-    );
+    let at = send(&slack, &PostKind::Card, None, &card(CardState::Working)).await.unwrap();
+    assert_eq!(at, PostRef { channel: "C1".into(), id: "1790000009.000000".into() });
     let posted = &fake.sent("chat.postMessage")[0];
-    assert_eq!(
-        posted["metadata"]["event_payload"]["op_id"],
-        key(&PostKind::Card)
-    );
+    assert_eq!(posted["metadata"]["event_payload"]["op_id"], key(&PostKind::Card));
     assert_eq!(
         (&posted["channel"], &posted["thread_ts"]),
         (&json!("C1"), &json!("1790000000.000100"))
     );
-    let again = send(
-        &slack,
-        &PostKind::Card,
-        Some(&at),
-        &card(CardState::Stopping),
-    )
-    .await
-    .unwrap();
+    let again = send(&slack, &PostKind::Card, Some(&at), &card(CardState::Stopping)).await.unwrap();
     assert_eq!(again, at);
     assert_eq!(fake.sent("chat.update")[0]["ts"], at.id);
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
@@ -307,37 +259,17 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
     let fake = Fake::start().await;
     let first = fake
         .client()
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Chunk(0),
-            None,
-            &chunk("one"),
-        )
+        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &chunk("one"))
         .await
         .unwrap();
     let second = fake.client();
-    let found = send(&second, &PostKind::Chunk(0), None, &chunk("one, complete"))
-        .await
-        .unwrap();
+    let found = send(&second, &PostKind::Chunk(0), None, &chunk("one, complete")).await.unwrap();
     assert_eq!(found, first);
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
-    assert_eq!(
-        fake.sent("chat.update")[0]["blocks"][0]["text"],
-        "one, complete"
-    );
-    send(&second, &PostKind::Chunk(1), None, &chunk("two"))
-        .await
-        .unwrap();
-    assert_eq!(
-        fake.sent("conversations.replies").len(),
-        2,
-        "a process reads a turn's thread once"
-    );
-    let asked = fake.sent("conversations.replies")[0]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!(fake.sent("chat.update")[0]["blocks"][0]["text"], "one, complete");
+    send(&second, &PostKind::Chunk(1), None, &chunk("two")).await.unwrap();
+    assert_eq!(fake.sent("conversations.replies").len(), 2, "a process reads a turn's thread once");
+    let asked = fake.sent("conversations.replies")[0].as_str().unwrap().to_owned();
     assert!(
         asked.contains("include_all_metadata=true") && asked.contains("oldest=1790000000.000100"),
         "{asked}"
@@ -357,21 +289,13 @@ async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
             Value::Object(_) => json!({ "ok": false, "error": "internal_error", "kept": true }),
             _ => json!({ "kept": true }),
         };
-        fake.will_answer(
-            "chat.postMessage",
-            if kept["ok"].is_boolean() { 200 } else { 500 },
-            kept,
-        );
+        fake.will_answer("chat.postMessage", if kept["ok"].is_boolean() { 200 } else { 500 }, kept);
         let slack = fake.client();
-        let at = send(&slack, &PostKind::Chunk(0), None, &chunk("one"))
-            .await
-            .unwrap();
+        let at = send(&slack, &PostKind::Chunk(0), None, &chunk("one")).await.unwrap();
         assert_eq!(at.id, "1790000009.000000");
         assert_eq!(fake.sent("chat.postMessage").len(), 1);
         fake.will_answer("chat.postMessage", status, body);
-        let next = send(&slack, &PostKind::Chunk(1), None, &chunk("two"))
-            .await
-            .unwrap();
+        let next = send(&slack, &PostKind::Chunk(1), None, &chunk("two")).await.unwrap();
         assert_eq!(next.id, "1790000009.000001");
         assert_eq!(fake.sent("chat.postMessage").len(), 3);
     }
@@ -384,13 +308,7 @@ async fn a_name_in_another_apps_message_is_not_ours() {
         "metadata": { "event_type": "bobbin", "event_payload": { "op_id": key(&PostKind::Chunk(0)) } } });
     fake.script.lock().unwrap().messages.push(forged);
     fake.client()
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Chunk(0),
-            None,
-            &chunk("one"),
-        )
+        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &chunk("one"))
         .await
         .unwrap();
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
@@ -398,25 +316,13 @@ async fn a_name_in_another_apps_message_is_not_ours() {
 
 #[tokio::test]
 async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
-    for error in [
-        "message_not_found",
-        "cant_update_message",
-        "edit_window_closed",
-    ] {
+    for error in ["message_not_found", "cant_update_message", "edit_window_closed"] {
         let fake = Fake::start().await;
         let slack = fake.client();
-        let at = send(&slack, &PostKind::Card, None, &card(CardState::Working))
-            .await
-            .unwrap();
+        let at = send(&slack, &PostKind::Card, None, &card(CardState::Working)).await.unwrap();
         fake.refuses("chat.update", error);
-        let anew = send(
-            &slack,
-            &PostKind::Card,
-            Some(&at),
-            &card(CardState::Stopping),
-        )
-        .await
-        .unwrap();
+        let anew =
+            send(&slack, &PostKind::Card, Some(&at), &card(CardState::Stopping)).await.unwrap();
         assert_ne!(anew, at, "{error}");
         assert_eq!(fake.sent("chat.postMessage").len(), 2);
     }
@@ -431,53 +337,22 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
         429,
         json!({ "ok": false, "error": "ratelimited", "retry_after": "0.05" }),
     );
-    let at = PostRef {
-        channel: "C1".into(),
-        id: "1.2".into(),
-    };
-    send(
-        &slack,
-        &PostKind::Notice,
-        Some(&at),
-        &Post::Notice("x".into()),
-    )
-    .await
-    .unwrap();
+    let at = PostRef { channel: "C1".into(), id: "1.2".into() };
+    send(&slack, &PostKind::Notice, Some(&at), &Post::Notice("x".into())).await.unwrap();
     assert_eq!(fake.sent("chat.update").len(), 2);
     fake.will_answer(
         "chat.update",
         429,
         json!({ "ok": false, "error": "ratelimited", "retry_after": "30" }),
     );
-    let error = send(
-        &slack,
-        &PostKind::Notice,
-        Some(&at),
-        &Post::Notice("x".into()),
-    )
-    .await
-    .unwrap_err();
-    assert!(
-        matches!(
-            error.failure(),
-            Failure::Wait {
-                after_ms: 30_000,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    let error =
+        send(&slack, &PostKind::Notice, Some(&at), &Post::Notice("x".into())).await.unwrap_err();
+    assert!(matches!(error.failure(), Failure::Wait { after_ms: 30_000, .. }), "{error:?}");
     for _ in 0..3 {
         fake.will_answer("chat.update", 429, json!({ "retry_after": "0.01" }));
     }
-    let error = send(
-        &slack,
-        &PostKind::Notice,
-        Some(&at),
-        &Post::Notice("x".into()),
-    )
-    .await
-    .unwrap_err();
+    let error =
+        send(&slack, &PostKind::Notice, Some(&at), &Post::Notice("x".into())).await.unwrap_err();
     assert!(
         matches!(error, SlackError::RateLimited { .. }),
         "waiting in place has an end: {error:?}"
@@ -489,13 +364,7 @@ async fn blocks_that_slack_does_not_take_are_sent_as_words() {
     let fake = Fake::start().await;
     fake.will_answer("chat.postMessage", 200, json!({ "ok": false, "error": "invalid_blocks", "response_metadata": { "messages": ["[ERROR] bad [json-pointer:/blocks/0]"] } }));
     fake.client()
-        .post(
-            &thread(),
-            &TURN.into(),
-            &PostKind::Notice,
-            None,
-            &Post::Notice("Paused.".into()),
-        )
+        .post(&thread(), &TURN.into(), &PostKind::Notice, None, &Post::Notice("Paused.".into()))
         .await
         .unwrap();
     let sent = fake.sent("chat.postMessage");
@@ -514,14 +383,8 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
         file: Some("the whole answer, ä".into()),
         card: None,
     };
-    fake.client()
-        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)
-        .await
-        .unwrap();
-    assert_eq!(
-        fake.script.lock().unwrap().uploads,
-        [(None, "the whole answer, ä".to_owned())]
-    );
+    fake.client().post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long).await.unwrap();
+    assert_eq!(fake.script.lock().unwrap().uploads, [(None, "the whole answer, ä".to_owned())]);
     assert_eq!(
         fake.sent("files.getUploadURLExternal")[0],
         format!(
@@ -541,10 +404,7 @@ async fn an_answer_that_is_too_long_comes_with_its_file() {
 }
 
 fn shown(name: &str, bytes: &[u8]) -> Post {
-    Post::File(ShownFile {
-        name: name.to_owned(),
-        bytes: bytes.to_vec(),
-    })
+    Post::File(ShownFile { name: name.to_owned(), bytes: bytes.to_vec() })
 }
 
 #[tokio::test]
@@ -564,9 +424,7 @@ async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_
     send(&other_worker, &kind, None, &file).await.unwrap();
     assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
     // Another file of the same name is another one.
-    send(&other_worker, &PostKind::Artifact(1), None, &file)
-        .await
-        .unwrap();
+    send(&other_worker, &PostKind::Artifact(1), None, &file).await.unwrap();
     let completed = fake.sent("files.completeUploadExternal");
     assert_eq!(completed.len(), 2);
     assert_eq!(completed[1]["files"][0]["title"], "chart.png");
@@ -578,24 +436,9 @@ async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
     let slack = fake.client();
     let summary = "1 file changed, +1 -0\n  a (new, +1 -0)";
     let patch = format!("{summary}\n\ndiff --git a/a b/a\n{}", "+x\n".repeat(3_000));
-    assert!(
-        !slack
-            .post_diff(&thread(), &TURN.into(), &patch)
-            .await
-            .unwrap()
-    );
-    assert!(
-        slack
-            .post_diff(&thread(), &TURN.into(), &patch)
-            .await
-            .unwrap()
-    );
-    assert!(
-        fake.client()
-            .post_diff(&thread(), &TURN.into(), &patch)
-            .await
-            .unwrap()
-    );
+    assert!(!slack.post_diff(&thread(), &TURN.into(), &patch).await.unwrap());
+    assert!(slack.post_diff(&thread(), &TURN.into(), &patch).await.unwrap());
+    assert!(fake.client().post_diff(&thread(), &TURN.into(), &patch).await.unwrap());
     let completed = fake.sent("files.completeUploadExternal");
     assert_eq!(completed.len(), 1, "a repeated click doubles nothing");
     assert_eq!(completed[0]["initial_comment"], format!("```{summary}```"));
@@ -647,24 +490,11 @@ async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
         200,
         json!({ "ok": false, "error": "missing_scope", "needed": "files:write" }),
     );
-    let long = Post::Chunk {
-        text: "first part".into(),
-        last: true,
-        file: Some("all".into()),
-        card: None,
-    };
-    fake.client()
-        .post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long)
-        .await
-        .unwrap();
-    let text = fake.sent("chat.postMessage")[0]["blocks"][0]["text"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        text.contains("files:write") && text.ends_with("first part"),
-        "{text}"
-    );
+    let long =
+        Post::Chunk { text: "first part".into(), last: true, file: Some("all".into()), card: None };
+    fake.client().post(&thread(), &TURN.into(), &PostKind::Chunk(0), None, &long).await.unwrap();
+    let text = fake.sent("chat.postMessage")[0]["blocks"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("files:write") && text.ends_with("first part"), "{text}");
 }
 
 #[tokio::test]
@@ -690,17 +520,10 @@ async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_a
 async fn where_the_app_is_not_in_the_channel_the_person_is_told_in_a_direct_message() {
     let fake = Fake::start().await;
     fake.refuses("chat.postEphemeral", "not_in_channel");
-    let reply = Reply::Slack {
-        channel: "C1".into(),
-        thread_ts: None,
-        user: "U1".into(),
-    };
+    let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
     fake.client().tell(&reply, "the settings").await.unwrap();
     let told = &fake.sent("chat.postMessage")[0];
-    assert_eq!(
-        (&told["channel"], &told["text"]),
-        (&json!("U1"), &json!("the settings"))
-    );
+    assert_eq!((&told["channel"], &told["text"]), (&json!("U1"), &json!("the settings")));
 }
 
 #[tokio::test]
@@ -724,19 +547,11 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
     for (error, class) in table {
         fake.refuses("chat.update", error);
         let seen = slack.call("chat.update", &json!({})).await.unwrap_err();
-        assert_eq!(
-            serde_json::to_value(seen.failure()).unwrap()["class"],
-            class,
-            "{seen:?}"
-        );
+        assert_eq!(serde_json::to_value(seen.failure()).unwrap()["class"], class, "{seen:?}");
     }
     fake.will_answer("chat.update", 404, json!("<html>"));
     assert!(matches!(
-        slack
-            .call("chat.update", &json!({}))
-            .await
-            .unwrap_err()
-            .failure(),
+        slack.call("chat.update", &json!({})).await.unwrap_err().failure(),
         Failure::Outage { .. }
     ));
 }
@@ -783,8 +598,5 @@ async fn the_token_shows_up_in_no_error_and_no_debug_text() {
         "{error}"
     );
     drop(fake);
-    assert!(
-        Slack::new("http://slack.com/api", TOKEN).is_err(),
-        "plain http is only for loopback"
-    );
+    assert!(Slack::new("http://slack.com/api", TOKEN).is_err(), "plain http is only for loopback");
 }

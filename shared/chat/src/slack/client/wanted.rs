@@ -56,11 +56,9 @@ impl Slack {
         kind: &PostKind,
     ) -> Result<Wanted<'a>, SlackError> {
         let (team, channel, root) = match thread {
-            ThreadKey::Slack {
-                team,
-                channel,
-                root_ts,
-            } => (team, channel.clone(), Some(root_ts.as_str())),
+            ThreadKey::Slack { team, channel, root_ts } => {
+                (team, channel.clone(), Some(root_ts.as_str()))
+            }
             ThreadKey::SlackDirect { team, user } => {
                 let channel = self.direct_channel(thread, turn);
                 (team, channel.unwrap_or_else(|| user.clone()), None)

@@ -33,9 +33,7 @@ pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> Rendered {
         Some(words) => blocks.push(context(words)),
         None => {
             blocks.extend(if ask.id.is_empty() || ask.id.len() > ASK_ID_CHARS_MAX {
-                vec![section(
-                    "It cannot be shown with buttons, so it will count as no.",
-                )]
+                vec![section("It cannot be shown with buttons, so it will count as no.")]
             } else {
                 choices(ask)
             });
@@ -64,22 +62,11 @@ fn record(words: &str) -> String {
         out.push_str("\n• ");
         out.push_str(&line(answer, each));
     }
-    if out.trim().is_empty() {
-        "Settled.".to_owned()
-    } else {
-        out
-    }
+    if out.trim().is_empty() { "Settled.".to_owned() } else { out }
 }
 
 fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
-    let About::Permission {
-        action,
-        subject,
-        left_out,
-        places,
-        always,
-    } = about
-    else {
+    let About::Permission { action, subject, left_out, places, always } = about else {
         return (String::new(), Vec::new());
     };
     let wants = match action.as_str() {
@@ -93,11 +80,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
     let mut blocks = vec![section(&format!("*{title}*"))];
     if !subject.trim().is_empty() {
         let (pieces, left) = code_pieces(subject, SECTION_UNITS_MAX - 8, SUBJECT_SECTIONS_MAX);
-        blocks.extend(
-            pieces
-                .iter()
-                .map(|piece| section(&format!("```\n{piece}\n```"))),
-        );
+        blocks.extend(pieces.iter().map(|piece| section(&format!("```\n{piece}\n```"))));
         let left = left + left_out;
         if left > 0 {
             blocks.push(context(&format!(
@@ -106,10 +89,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
         }
     }
     if !places.is_empty() {
-        blocks.push(context(&format!(
-            "It reaches outside of its folder: {}",
-            list(places)
-        )));
+        blocks.push(context(&format!("It reaches outside of its folder: {}", list(places))));
     }
     if !always.is_empty() && !settled {
         blocks.push(context(&format!(
@@ -121,9 +101,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
 }
 
 fn list(patterns: &[String]) -> String {
-    let spans = patterns
-        .iter()
-        .map(|one| format!("`{}`", quoted(one, PATTERN_UNITS_MAX)));
+    let spans = patterns.iter().map(|one| format!("`{}`", quoted(one, PATTERN_UNITS_MAX)));
     spans.collect::<Vec<_>>().join(", ")
 }
 
@@ -262,17 +240,8 @@ fn inputs(question: &Question, at: usize, buttons: bool) -> Vec<Value> {
             ("static_select", "Choose an answer")
         };
         let element = json!({ "type": kind, "options": entries(question), "placeholder": label(placeholder, OPTION_UNITS_MAX) });
-        let name = if question.multiple {
-            "Answers"
-        } else {
-            "Answer"
-        };
-        blocks.push(input(
-            Input::Select(at),
-            name,
-            question.takes_words(),
-            element,
-        ));
+        let name = if question.multiple { "Answers" } else { "Answer" };
+        blocks.push(input(Input::Select(at), name, question.takes_words(), element));
     }
     if question.takes_words() {
         let element = json!({ "type": "plain_text_input", "multiline": !choice, "max_length": WORDS_CHARS_MAX });

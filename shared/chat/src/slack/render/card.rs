@@ -57,20 +57,16 @@ pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendere
     blocks.extend(stop(card).or_else(|| afterwards(card)));
     let fallback = match (&card.state, told) {
         (_, Some(told)) => format!("{title}. {told}"),
-        (CardState::Ended { .. }, None) => format!(
-            "{title}, after {}",
-            duration(card.now_ms.saturating_sub(card.since_ms))
-        ),
+        (CardState::Ended { .. }, None) => {
+            format!("{title}, after {}", duration(card.now_ms.saturating_sub(card.since_ms)))
+        }
         (_, None) => title.to_owned(),
     };
     debug_assert!(
         units(&fallback) <= FALLBACK_UNITS_MAX,
         "the reason is cut below the limit of a section"
     );
-    Rendered {
-        text: fallback,
-        blocks,
-    }
+    Rendered { text: fallback, blocks }
 }
 
 /// What a person should know beyond the title, escaped, below the limit of a section.
@@ -126,9 +122,7 @@ in a fresh one."
 fn person(by: &str) -> String {
     let is_id = by.len() >= 6
         && by.starts_with(['U', 'W'])
-        && by
-            .bytes()
-            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+        && by.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
     match by {
         _ if is_id => format!("<@{by}>"),
         "" => "a person in this thread".to_owned(),
@@ -161,10 +155,7 @@ fn plan(title: &str, card: &Card) -> Value {
         };
         tasks.push(task(format!("step-{number}"), &step.text, status));
     }
-    let now = steps
-        .iter()
-        .rev()
-        .find(|step| step.state == StepState::Running);
+    let now = steps.iter().rev().find(|step| step.state == StepState::Running);
     let title = match (&card.state, now) {
         (CardState::Working, Some(now)) => plain_line(&now.text, TASK_UNITS_MAX),
         _ => title.to_owned(),

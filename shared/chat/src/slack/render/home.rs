@@ -87,12 +87,8 @@ pub fn overview_words(picture: &Picture) -> String {
 
 fn running(number: usize, run: &Run, now_ms: u64) -> Value {
     let for_ms = now_ms.saturating_sub(run.since_ms);
-    let mut lines = vec![format!(
-        "*{}* {}, for {}",
-        run.state,
-        where_it_is(&run.thread),
-        span(for_ms)
-    )];
+    let mut lines =
+        vec![format!("*{}* {}, for {}", run.state, where_it_is(&run.thread), span(for_ms))];
     let asks = run.asks.iter().take(ASKS_MAX);
     lines.extend(asks.map(|ask| format!("• Decide in its thread: {}", line(ask, LINE_UNITS_MAX))));
     let mut block = section(&lines.join("\n"));
@@ -131,11 +127,7 @@ fn defaults(picture: &Picture) -> Vec<Value> {
         (Kind::Repo, "Repository", &picture.defaults.repo),
         (Kind::Model, "Model", &picture.defaults.model),
         (Kind::Agent, "Agent", &picture.defaults.agent),
-        (
-            Kind::Provider,
-            "Sandbox provider",
-            &picture.defaults.provider,
-        ),
+        (Kind::Provider, "Sandbox provider", &picture.defaults.provider),
         (Kind::Runtime, "Runtime", &picture.defaults.runtime),
     ];
     let said = |name: &str, value: &Option<String>| match value {
@@ -163,10 +155,8 @@ fn defaults(picture: &Picture) -> Vec<Value> {
         }
         blocks.push(json!({ "type": "actions", "elements": elements }));
     }
-    let more = mrkdwn(
-        "Channels have defaults of their own: /bobbin config help.",
-        CONTEXT_UNITS_MAX,
-    );
+    let more =
+        mrkdwn("Channels have defaults of their own: /bobbin config help.", CONTEXT_UNITS_MAX);
     blocks.push(context(&more));
     blocks
 }

@@ -52,20 +52,13 @@ pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
         Post::Chunk { text, .. } if text.trim().is_empty() => {
             free("The agent finished without words.")
         }
-        Post::Chunk {
-            text,
-            file: Some(_),
-            ..
-        } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
+        Post::Chunk { text, file: Some(_), .. } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
         Post::Chunk { text, .. } => free(text),
         Post::File(file) => free(&format!("`{}`", file.name)),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) => free(text),
         Post::Moved { link, .. } => moved(link.as_deref()),
-        Post::Calling {
-            people,
-            post: inner,
-        } => calling(self::post(inner), people),
+        Post::Calling { people, post: inner } => calling(self::post(inner), people),
     }
 }
 
@@ -90,10 +83,7 @@ pub fn link(site: &str, root_ts: Option<&str>, at: &PostRef) -> String {
 /// A card that cannot be edited for much longer.
 fn moved(link: Option<&str>) -> Rendered {
     let told = match link {
-        Some(link) => format!(
-            "*This goes on below.* <{}|Go to its newer card>",
-            mrkdwn(link, 300)
-        ),
+        Some(link) => format!("*This goes on below.* <{}|Go to its newer card>", mrkdwn(link, 300)),
         None => "*This goes on below*, in a newer card.".to_owned(),
     };
     Rendered {
@@ -111,24 +101,15 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let is_id = |id: &&String| {
         (2..=MEMBER_ID_CHARS_MAX).contains(&id.len())
             && id.starts_with(['U', 'W'])
-            && id
-                .bytes()
-                .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+            && id.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
     };
-    let called: Vec<String> = people
-        .iter()
-        .filter(is_id)
-        .take(CALLED_MAX)
-        .map(|id| format!("<@{id}>"))
-        .collect();
+    let called: Vec<String> =
+        people.iter().filter(is_id).take(CALLED_MAX).map(|id| format!("<@{id}>")).collect();
     if called.is_empty() {
         return rendered;
     }
     let line = called.join(" ");
-    let Rendered {
-        mut text,
-        mut blocks,
-    } = rendered;
+    let Rendered { mut text, mut blocks } = rendered;
     let room = FALLBACK_UNITS_MAX - line.len() - 1;
     if units(&text) > room {
         // An entity that is cut in half shows as what is left of it.
@@ -151,10 +132,7 @@ pub fn free(text: &str) -> Rendered {
         _ => &text,
     };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
-    Rendered {
-        text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX),
-        blocks: vec![block],
-    }
+    Rendered { text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX), blocks: vec![block] }
 }
 
 /// What a turn changed, as Markdown for one person; none when it is too long for that, or cannot stand in a block.
@@ -170,10 +148,7 @@ pub fn diff(patch: &str) -> Option<String> {
 #[must_use]
 pub fn diff_summary(patch: &str) -> String {
     let (summary, _) = bobbin_core::changes::parts(patch);
-    format!(
-        "```{}```",
-        mrkdwn(&summary.replace("```", "'''"), DIFF_INLINE_UNITS_MAX)
-    )
+    format!("```{}```", mrkdwn(&summary.replace("```", "'''"), DIFF_INLINE_UNITS_MAX))
 }
 
 /// The arguments of `chat.postMessage` for a post in a thread, or in direct messages under no message.

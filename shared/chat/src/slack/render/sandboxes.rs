@@ -52,29 +52,18 @@ pub fn sandboxes(page: &Page) -> Rendered {
     }
     let turns: Vec<Value> = [
         ("Previous", page.page.checked_sub(1)),
-        (
-            "Next",
-            Some(page.page + 1).filter(|next| *next < page.pages),
-        ),
+        ("Next", Some(page.page + 1).filter(|next| *next < page.pages)),
     ]
     .into_iter()
     .filter_map(|(words, to)| {
         let to = Button::Page(u32::try_from(to?).ok()?);
-        Some(button(
-            &to,
-            words,
-            &format!("{words} page of the list"),
-            &page.thread,
-        ))
+        Some(button(&to, words, &format!("{words} page of the list"), &page.thread))
     })
     .collect();
     if !turns.is_empty() {
         blocks.push(json!({ "type": "actions", "block_id": "v1:boxes", "elements": turns }));
     }
-    Rendered {
-        text: mrkdwn(&text, FALLBACK_UNITS_MAX),
-        blocks,
-    }
+    Rendered { text: mrkdwn(&text, FALLBACK_UNITS_MAX), blocks }
 }
 
 /// The question whether a sandbox is to be deleted, with what would be lost.

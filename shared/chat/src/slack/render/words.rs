@@ -53,15 +53,7 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
     let took = duration(card.now_ms.saturating_sub(card.since_ms));
     let mut facts = vec![card.model.clone()];
     match &card.state {
-        CardState::Ended {
-            usage:
-                usage @ Usage {
-                    tokens,
-                    cost_micro_usd,
-                    ..
-                },
-            outcome,
-        } => {
+        CardState::Ended { usage: usage @ Usage { tokens, cost_micro_usd, .. }, outcome } => {
             let waited = matches!(outcome, Outcome::Joined { .. });
             let what = if waited { "waited for" } else { "took" };
             facts.push(format!("{what} {took}"));
@@ -98,10 +90,7 @@ mod tests {
             [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration),
             ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]
         );
-        assert_eq!(
-            [7, 1_000, 1_234_567].map(thousands),
-            ["7", "1,000", "1,234,567"]
-        );
+        assert_eq!([7, 1_000, 1_234_567].map(thousands), ["7", "1,000", "1,234,567"]);
         assert_eq!(
             [450, 9_990, 10_000, 1_254_999].map(dollars),
             ["$0.0005", "$0.0100", "$0.01", "$1.25"]

@@ -36,11 +36,7 @@ fn bound(at: &str, length: usize, min: usize, max: usize, found: &mut Vec<String
 }
 
 fn text(at: &str, value: &Value, kind: &str, max: usize, found: &mut Vec<String>) {
-    let optional: &[&str] = if kind == "mrkdwn" {
-        &["verbatim"]
-    } else {
-        &["emoji"]
-    };
+    let optional: &[&str] = if kind == "mrkdwn" { &["verbatim"] } else { &["emoji"] };
     fields(at, value, &["type", "text"], optional, found);
     if value["type"] != kind {
         found.push(format!("{at} is not {kind}"));
@@ -56,27 +52,9 @@ fn button(at: &str, value: &Value, found: &mut Vec<String>) {
         &["value", "style", "accessibility_label"],
         found,
     );
-    text(
-        &format!("{at}.text"),
-        &value["text"],
-        "plain_text",
-        75,
-        found,
-    );
-    bound(
-        &format!("{at}.value"),
-        units(&value["value"]),
-        1,
-        2_000,
-        found,
-    );
-    bound(
-        &format!("{at}.accessibility_label"),
-        units(&value["accessibility_label"]),
-        0,
-        75,
-        found,
-    );
+    text(&format!("{at}.text"), &value["text"], "plain_text", 75, found);
+    bound(&format!("{at}.value"), units(&value["value"]), 1, 2_000, found);
+    bound(&format!("{at}.accessibility_label"), units(&value["accessibility_label"]), 0, 75, found);
     if !matches!(value["style"].as_str(), None | Some("primary" | "danger")) {
         found.push(format!("{at} has an unknown style"));
     }
@@ -84,28 +62,10 @@ fn button(at: &str, value: &Value, found: &mut Vec<String>) {
 
 /// An input block: messages take them too, and send what stands in them along with every click.
 fn input(at: &str, block: &Value, found: &mut Vec<String>) {
-    fields(
-        at,
-        block,
-        &["type", "label", "element"],
-        &["block_id", "hint", "optional"],
-        found,
-    );
-    text(
-        &format!("{at}.label"),
-        &block["label"],
-        "plain_text",
-        2_000,
-        found,
-    );
+    fields(at, block, &["type", "label", "element"], &["block_id", "hint", "optional"], found);
+    text(&format!("{at}.label"), &block["label"], "plain_text", 2_000, found);
     let element = &block["element"];
-    bound(
-        &format!("{at}.action_id"),
-        units(&element["action_id"]),
-        1,
-        255,
-        found,
-    );
+    bound(&format!("{at}.action_id"), units(&element["action_id"]), 1, 255, found);
     match element["type"].as_str() {
         Some("static_select" | "multi_static_select") => select(at, element, found),
         Some("plain_text_input") => {
@@ -117,33 +77,15 @@ fn input(at: &str, block: &Value, found: &mut Vec<String>) {
                 found,
             );
             let most = element["max_length"].as_u64().unwrap_or(3_000);
-            bound(
-                at,
-                usize::try_from(most).unwrap_or(usize::MAX),
-                1,
-                3_000,
-                found,
-            );
+            bound(at, usize::try_from(most).unwrap_or(usize::MAX), 1, 3_000, found);
         }
         other => found.push(format!("{at}: unknown element {other:?}")),
     }
 }
 
 fn select(at: &str, value: &Value, found: &mut Vec<String>) {
-    fields(
-        at,
-        value,
-        &["type", "action_id", "options"],
-        &["placeholder"],
-        found,
-    );
-    text(
-        &format!("{at}.placeholder"),
-        &value["placeholder"],
-        "plain_text",
-        150,
-        found,
-    );
+    fields(at, value, &["type", "action_id", "options"], &["placeholder"], found);
+    text(&format!("{at}.placeholder"), &value["placeholder"], "plain_text", 150, found);
     let options = value["options"].as_array().map_or(&[][..], Vec::as_slice);
     bound(&format!("{at}.options"), options.len(), 1, 100, found);
     for option in options {
@@ -152,55 +94,25 @@ fn select(at: &str, value: &Value, found: &mut Vec<String>) {
         if option.get("description").is_some() {
             text(at, &option["description"], "plain_text", 75, found);
         }
-        bound(
-            &format!("{at}.option.value"),
-            units(&option["value"]),
-            1,
-            150,
-            found,
-        );
+        bound(&format!("{at}.option.value"), units(&option["value"]), 1, 150, found);
     }
 }
 
 /// A select whose options are asked for while somebody types.
 fn external_select(at: &str, value: &Value, found: &mut Vec<String>) {
-    fields(
-        at,
-        value,
-        &["type", "action_id"],
-        &["placeholder", "min_query_length"],
-        found,
-    );
-    text(
-        &format!("{at}.placeholder"),
-        &value["placeholder"],
-        "plain_text",
-        150,
-        found,
-    );
+    fields(at, value, &["type", "action_id"], &["placeholder", "min_query_length"], found);
+    text(&format!("{at}.placeholder"), &value["placeholder"], "plain_text", 150, found);
 }
 
 fn plan(at: &str, block: &Value, found: &mut Vec<String>) {
     fields(at, block, &["type", "title", "tasks"], &["block_id"], found);
-    bound(
-        &format!("{at}.title"),
-        units(&block["title"]),
-        1,
-        256,
-        found,
-    );
+    bound(&format!("{at}.title"), units(&block["title"]), 1, 256, found);
     let tasks = block["tasks"].as_array().map_or(&[][..], Vec::as_slice);
     bound(&format!("{at}.tasks"), tasks.len(), 1, 50, found);
     let mut ids = BTreeSet::new();
     for (n, task) in tasks.iter().enumerate() {
         let at = format!("{at}.tasks[{n}]");
-        fields(
-            &at,
-            task,
-            &["type", "task_id", "title", "status"],
-            &[],
-            found,
-        );
+        fields(&at, task, &["type", "task_id", "title", "status"], &[], found);
         bound(&format!("{at}.title"), units(&task["title"]), 1, 256, found);
         let known = ["pending", "in_progress", "complete", "error"];
         if !known.iter().any(|known| task["status"] == *known) || task["type"] != "task_card" {
@@ -225,13 +137,7 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
             Some("external_select") => external_select(&at, element, found),
             other => found.push(format!("{at}: unknown element {other:?}")),
         }
-        bound(
-            &format!("{at}.action_id"),
-            units(&element["action_id"]),
-            1,
-            255,
-            found,
-        );
+        bound(&format!("{at}.action_id"), units(&element["action_id"]), 1, 255, found);
         if !ids.insert(element["action_id"].as_str()) {
             found.push(format!("{at}: action_id is used twice"));
         }
@@ -251,13 +157,7 @@ pub(super) fn home_problems(view: &Value) -> Vec<String> {
 /// What Slack would refuse in a message.
 pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
-    bound(
-        "text",
-        fallback.encode_utf16().count(),
-        1,
-        4_000,
-        &mut found,
-    );
+    bound("text", fallback.encode_utf16().count(), 1, 4_000, &mut found);
     found.extend(blocks_problems(blocks, 50));
     found
 }
@@ -271,13 +171,7 @@ fn blocks_problems(blocks: &[Value], most: usize) -> Vec<String> {
         let at = format!("blocks[{n}]");
         match block["type"].as_str() {
             Some("section") => {
-                fields(
-                    &at,
-                    block,
-                    &["type", "text"],
-                    &["block_id", "accessory"],
-                    &mut found,
-                );
+                fields(&at, block, &["type", "text"], &["block_id", "accessory"], &mut found);
                 text(&at, &block["text"], "mrkdwn", 3_000, &mut found);
                 if block.get("accessory").is_some() {
                     button(&format!("{at}.accessory"), &block["accessory"], &mut found);
@@ -292,9 +186,7 @@ fn blocks_problems(blocks: &[Value], most: usize) -> Vec<String> {
                 fields(&at, block, &["type", "elements"], &["block_id"], &mut found);
                 let elements = block["elements"].as_array().map_or(&[][..], Vec::as_slice);
                 bound(&at, elements.len(), 1, 10, &mut found);
-                elements
-                    .iter()
-                    .for_each(|element| text(&at, element, "mrkdwn", 2_000, &mut found));
+                elements.iter().for_each(|element| text(&at, element, "mrkdwn", 2_000, &mut found));
             }
             Some("markdown") => {
                 fields(&at, block, &["type", "text"], &["block_id"], &mut found);
@@ -333,10 +225,6 @@ fn the_check_finds_what_slack_refuses() {
         json!({"type": "input", "element": {"type": "plain_text_input", "action_id": "a"}}),
     ];
     for block in bad {
-        assert_eq!(
-            problems("t", std::slice::from_ref(&block)).len().min(1),
-            1,
-            "{block}"
-        );
+        assert_eq!(problems("t", std::slice::from_ref(&block)).len().min(1), 1, "{block}");
     }
 }

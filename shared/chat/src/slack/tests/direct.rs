@@ -51,18 +51,12 @@ fn since(since_ms: u64) -> Settings {
         by: bobbin_core::person::Person::default(),
         one_thread: true,
     };
-    Settings {
-        direct: vec![switch],
-        ..Settings::default()
-    }
+    Settings { direct: vec![switch], ..Settings::default() }
 }
 
 /// The threads that it goes to by these settings.
 fn threads(inbound: &Inbound, settings: Option<&Settings>) -> Vec<String> {
-    let own = inbound
-        .enqueue
-        .as_ref()
-        .unwrap_or_else(|| panic!("{inbound:?}"));
+    let own = inbound.enqueue.as_ref().unwrap_or_else(|| panic!("{inbound:?}"));
     let bodies = match &inbound.direct {
         Some(direct) => direct.bodies(own, settings),
         None => vec![own.clone()],
@@ -83,22 +77,11 @@ fn of_anna() -> String {
 fn a_direct_message_goes_where_the_settings_put_what_was_sent_then() {
     let inbound = said("1790000100.000100", None);
     let own = of_message("1790000100.000100");
-    assert_eq!(
-        threads(&inbound, Some(&Settings::default())),
-        std::slice::from_ref(&own)
-    );
-    assert_eq!(
-        threads(&inbound, Some(&since(1_790_000_100_001))),
-        std::slice::from_ref(&own)
-    );
-    assert_eq!(
-        threads(&inbound, Some(&since(1_790_000_100_000))),
-        [of_anna()]
-    );
+    assert_eq!(threads(&inbound, Some(&Settings::default())), std::slice::from_ref(&own));
+    assert_eq!(threads(&inbound, Some(&since(1_790_000_100_001))), std::slice::from_ref(&own));
+    assert_eq!(threads(&inbound, Some(&since(1_790_000_100_000))), [of_anna()]);
     let body = &inbound.direct.expect("two places").body;
-    let Body::Message(message) = body else {
-        panic!("{body:?}")
-    };
+    let Body::Message(message) = body else { panic!("{body:?}") };
     assert_eq!(message.id, "slack_T0BOBBIN01_D0DIRECT001_1790000100.000100");
 }
 
@@ -109,10 +92,7 @@ fn without_settings_a_copy_goes_to_either_thread_and_exactly_one_counts() {
         let own = inbound.enqueue.clone().unwrap();
         inbound.direct.as_ref().unwrap().bodies(&own, None)
     };
-    assert_eq!(
-        threads(&inbound, None),
-        [of_message("1790000100.000100"), of_anna()]
-    );
+    assert_eq!(threads(&inbound, None), [of_message("1790000100.000100"), of_anna()]);
     for (settings, expected) in [
         (Settings::default(), of_message("1790000100.000100")),
         (since(1_790_000_100_001), of_message("1790000100.000100")),
@@ -136,19 +116,11 @@ fn an_answer_in_a_thread_stays_with_what_its_first_message_began() {
     let reply = said("1790000900.000100", Some("1790000100.000100"));
     let own = of_message("1790000100.000100");
     assert_eq!(threads(&reply, Some(&since(1_790_000_500_000))), [own]);
-    assert_eq!(
-        threads(&reply, Some(&since(1_790_000_000_000))),
-        [of_anna()]
-    );
+    assert_eq!(threads(&reply, Some(&since(1_790_000_000_000))), [of_anna()]);
     // Our posts stand under no message in the one thread alone: no setting is asked.
-    let under_ours = event(
-        json!({"type": "message", "text": "go on", "ts": "1790000900.000100",
-        "thread_ts": "1790000800.000100", "parent_user_id": BOT}),
-    );
-    assert_eq!(
-        threads(&under_ours, Some(&Settings::default())),
-        [of_anna()]
-    );
+    let under_ours = event(json!({"type": "message", "text": "go on", "ts": "1790000900.000100",
+        "thread_ts": "1790000800.000100", "parent_user_id": BOT}));
+    assert_eq!(threads(&under_ours, Some(&Settings::default())), [of_anna()]);
     assert!(under_ours.direct.is_none());
 }
 
@@ -156,39 +128,22 @@ fn an_answer_in_a_thread_stays_with_what_its_first_message_began() {
 fn words_stops_and_deletions_go_where_their_message_went() {
     let settings = since(1_790_000_000_000);
     let word = event(json!({"type": "message", "text": "stop", "ts": "1790000100.000100"}));
-    let stop = event(
-        json!({"type": "agent_session_stopped", "channel_type": null,
-        "thread_ts": "1790000100.000100", "event_ts": "1790000200.000100"}),
-    );
+    let stop = event(json!({"type": "agent_session_stopped", "channel_type": null,
+        "thread_ts": "1790000100.000100", "event_ts": "1790000200.000100"}));
     let before = json!({"user": ANNA, "text": "fix it", "ts": "1790000100.000100"});
-    let deleted = event(
-        json!({"type": "message", "subtype": "message_deleted", "user": null,
-        "deleted_ts": "1790000100.000100", "previous_message": before, "ts": "1790000300.000100"}),
-    );
+    let deleted = event(json!({"type": "message", "subtype": "message_deleted", "user": null,
+        "deleted_ts": "1790000100.000100", "previous_message": before, "ts": "1790000300.000100"}));
     for inbound in [&word, &stop, &deleted] {
-        assert_eq!(
-            threads(inbound, Some(&settings)),
-            [of_anna()],
-            "{inbound:?}"
-        );
-        assert_eq!(
-            threads(inbound, Some(&Settings::default())),
-            [of_message("1790000100.000100")]
-        );
+        assert_eq!(threads(inbound, Some(&settings)), [of_anna()], "{inbound:?}");
+        assert_eq!(threads(inbound, Some(&Settings::default())), [of_message("1790000100.000100")]);
     }
     let Some(Body::Control(control)) = word.direct.map(|direct| direct.body) else {
         panic!("no control")
     };
     // Said in the direct messages themselves, under no message.
-    let expected = Reply::Slack {
-        channel: DIRECT.to_owned(),
-        thread_ts: None,
-        user: ANNA.to_owned(),
-    };
-    assert_eq!(
-        (control.reply, control.want),
-        (expected, Want::Stop { turn: None })
-    );
+    let expected =
+        Reply::Slack { channel: DIRECT.to_owned(), thread_ts: None, user: ANNA.to_owned() };
+    assert_eq!((control.reply, control.want), (expected, Want::Stop { turn: None }));
 }
 
 #[test]
@@ -203,10 +158,9 @@ fn a_button_belongs_to_the_one_thread_where_its_post_stands_under_no_message() {
 
 #[test]
 fn what_is_said_in_a_channel_has_one_place() {
-    let inbound = event(
-        json!({"type": "app_mention", "text": "<@UBOT> fix it", "ts": "1790000100.000100",
-        "channel": "C0BUILD0001", "channel_type": null}),
-    );
+    let inbound =
+        event(json!({"type": "app_mention", "text": "<@UBOT> fix it", "ts": "1790000100.000100",
+        "channel": "C0BUILD0001", "channel_type": null}));
     assert!(inbound.direct.is_none() && inbound.enqueue.is_some());
     let home =
         event(json!({"type": "app_home_opened", "tab": "home", "event_ts": "1790000100.000100"}));
@@ -225,8 +179,5 @@ fn a_home_stops_what_runs_in_the_direct_messages_of_its_own_person_alone() {
     let own = pressed(ANNA);
     assert_eq!((own.note, threads(&own, None)), ("stop", vec![of_anna()]));
     let other = pressed("U0OTHER0001");
-    assert_eq!(
-        (other.note, other.enqueue),
-        ("direct messages of somebody else", None)
-    );
+    assert_eq!((other.note, other.enqueue), ("direct messages of somebody else", None));
 }

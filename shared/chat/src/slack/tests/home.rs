@@ -43,10 +43,7 @@ fn picture() -> Picture {
             },
         ],
         ended: vec![(thread("C2"), entry)],
-        defaults: Selection {
-            repo: Some("acme/api".to_owned()),
-            ..Selection::default()
-        },
+        defaults: Selection { repo: Some("acme/api".to_owned()), ..Selection::default() },
         manages: false,
         notice: None,
         now_ms: 220_000,
@@ -65,29 +62,15 @@ fn read(view: &Value) -> String {
         "section" => {
             let accessory = block.get("accessory").map(element);
             let text = block["text"]["text"].as_str().unwrap().to_owned();
-            [Some(text), accessory]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" ")
+            [Some(text), accessory].into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         "context" => format!("({})", block["elements"][0]["text"].as_str().unwrap()),
-        "actions" => block["elements"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(element)
-            .collect::<Vec<_>>()
-            .join(" "),
+        "actions" => {
+            block["elements"].as_array().unwrap().iter().map(element).collect::<Vec<_>>().join(" ")
+        }
         other => panic!("{other}"),
     };
-    view["blocks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(block)
-        .collect::<Vec<_>>()
-        .join("\n")
+    view["blocks"].as_array().unwrap().iter().map(block).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -181,10 +164,7 @@ fn overview(inbound: Inbound) -> Overview {
 
 #[test]
 fn every_element_of_a_home_is_understood_when_it_is_pressed() {
-    let view = render::home(&Picture {
-        manages: true,
-        ..picture()
-    });
+    let view = render::home(&Picture { manages: true, ..picture() });
     let mut understood = Vec::new();
     for block in view["blocks"].as_array().unwrap() {
         let elements = block["elements"].as_array().into_iter().flatten();
@@ -199,12 +179,7 @@ fn every_element_of_a_home_is_understood_when_it_is_pressed() {
             understood.push(taken.note);
         }
     }
-    assert_eq!(
-        understood,
-        [
-            "stop", "config", "config", "config", "config", "config", "config"
-        ]
-    );
+    assert_eq!(understood, ["stop", "config", "config", "config", "config", "config", "config"]);
 }
 
 #[test]
@@ -217,10 +192,7 @@ fn a_run_is_stopped_from_the_home_in_its_own_thread() {
         panic!("no control")
     };
     let turn = Some("slack_T1_C1_1.1".into());
-    assert_eq!(
-        (control.thread, control.want),
-        (thread("C1"), Want::Stop { turn })
-    );
+    assert_eq!((control.thread, control.want), (thread("C1"), Want::Stop { turn }));
     assert_eq!(
         control.reply,
         Reply::Slack {
@@ -234,10 +206,7 @@ fn a_run_is_stopped_from_the_home_in_its_own_thread() {
 #[test]
 fn a_choice_is_a_change_and_who_may_not_use_it_changes_nothing() {
     let choice = json!({"type": "external_select", "action_id": "v1:default:agent", "action_ts": "1.1", "selected_option": {"value": "plan"}});
-    let chosen = overview(pressed(
-        &interaction("block_actions", choice.clone(), "U1", "T1"),
-        "",
-    ));
+    let chosen = overview(pressed(&interaction("block_actions", choice.clone(), "U1", "T1"), ""));
     assert_eq!(
         (chosen.place, chosen.refused, chosen.change),
         (
@@ -250,15 +219,10 @@ fn a_choice_is_a_change_and_who_may_not_use_it_changes_nothing() {
             })
         )
     );
-    let stranger = overview(pressed(
-        &interaction("block_actions", choice.clone(), "U1", "T1"),
-        "U2",
-    ));
+    let stranger =
+        overview(pressed(&interaction("block_actions", choice.clone(), "U1", "T1"), "U2"));
     assert!(stranger.refused.is_some() && stranger.change.is_none());
-    let external = overview(pressed(
-        &interaction("block_actions", choice, "U9", "T9"),
-        "",
-    ));
+    let external = overview(pressed(&interaction("block_actions", choice, "U9", "T9"), ""));
     assert!(external.refused.is_some() && external.change.is_none());
 }
 
@@ -278,12 +242,8 @@ fn the_home_is_drawn_when_it_is_opened_and_for_the_tab_of_messages_nothing_is() 
 
 #[test]
 fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
-    let payload = interaction(
-        "block_suggestion",
-        json!({"action_id": "v1:default:repo"}),
-        "U1",
-        "T1",
-    );
+    let payload =
+        interaction("block_suggestion", json!({"action_id": "v1:default:repo"}), "U1", "T1");
     let inbound = pressed(&payload, "");
     let lookup = inbound.lookup.unwrap();
     assert_eq!(
@@ -291,10 +251,7 @@ fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
         ("slack:T1", Sought::Choice(Kind::Repo), "acme")
     );
     assert_eq!(pressed(&payload, "U2").lookup, None);
-    let lookup = |typed: &str| Lookup {
-        typed: typed.to_owned(),
-        ..lookup.clone()
-    };
+    let lookup = |typed: &str| Lookup { typed: typed.to_owned(), ..lookup.clone() };
     let mut catalogue = Catalogue::default();
     catalogue.recent.repos = vec!["acme/api".to_owned(), "x".repeat(151)];
     let values = |typed: &str, settings: &Settings| -> Vec<String> {
@@ -308,10 +265,7 @@ fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
     assert_eq!(values("", &open), ["acme/api"]);
     assert_eq!(values("acme", &open), ["acme/api"]);
     assert_eq!(values("acme/app", &open), ["acme/app"]);
-    let closed = Settings {
-        open_to: ["U2".to_owned()].into(),
-        ..Settings::default()
-    };
+    let closed = Settings { open_to: ["U2".to_owned()].into(), ..Settings::default() };
     assert_eq!(values("", &closed), Vec::<String>::new());
     assert_eq!(values("acme/app", &closed), ["acme/app"]);
 }

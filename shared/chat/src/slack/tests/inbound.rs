@@ -60,23 +60,17 @@ fn admitted(name: &str) -> Inbound {
 }
 
 fn message(inbound: &Inbound) -> &Message {
-    let Some(Body::Message(message)) = &inbound.enqueue else {
-        panic!("no message: {inbound:?}")
-    };
+    let Some(Body::Message(message)) = &inbound.enqueue else { panic!("no message: {inbound:?}") };
     message
 }
 
 fn prompt(inbound: &Inbound) -> &Prompt {
-    let Work::Prompt(prompt) = &message(inbound).work else {
-        panic!("no prompt: {inbound:?}")
-    };
+    let Work::Prompt(prompt) = &message(inbound).work else { panic!("no prompt: {inbound:?}") };
     prompt
 }
 
 fn control(inbound: &Inbound) -> &Control {
-    let Some(Body::Control(control)) = &inbound.enqueue else {
-        panic!("no control: {inbound:?}")
-    };
+    let Some(Body::Control(control)) = &inbound.enqueue else { panic!("no control: {inbound:?}") };
     control
 }
 
@@ -126,12 +120,7 @@ fn every_stored_payload_has_the_outcome_stated_here() {
     let files: BTreeSet<String> = std::fs::read_dir(folder())
         .unwrap()
         .filter_map(|entry| {
-            entry
-                .unwrap()
-                .file_name()
-                .to_str()?
-                .strip_suffix(".json")
-                .map(str::to_owned)
+            entry.unwrap().file_name().to_str()?.strip_suffix(".json").map(str::to_owned)
         })
         .collect();
     assert_eq!(files, table.map(|(name, _)| name.to_owned()).into());
@@ -154,16 +143,10 @@ fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
     let [mention, twin, retry] = ["app_mention", "message_twin", "retry"].map(admitted);
     assert_eq!(mention.enqueue, twin.enqueue);
     assert_eq!(mention.enqueue, retry.enqueue);
-    assert_eq!(
-        message(&mention).id,
-        "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100"
-    );
+    assert_eq!(message(&mention).id, "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100");
     assert_eq!(message(&mention).thread, thread("1790000000.000100"));
     assert_eq!(message(&mention).accepted_at_ms, NOW_MS);
-    assert_eq!(
-        prompt(&mention).text,
-        "list the files & say which are < 1 kB"
-    );
+    assert_eq!(prompt(&mention).text, "list the files & say which are < 1 kB");
     assert_eq!(prompt(&mention).by.id, ANNA);
     assert_eq!(mention.on_queue_failure.status, 503);
 }
@@ -172,18 +155,9 @@ fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
 fn a_reply_goes_on_in_the_thread_of_its_root() {
     let reply = admitted("thread_reply_mention");
     assert_eq!(message(&reply).thread, thread("1790000000.000100"));
-    assert_eq!(
-        message(&reply).id,
-        "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200"
-    );
-    assert_eq!(
-        prompt(&reply).text,
-        "now run the tests, see https://ci.example/run?id=7&full=1"
-    );
-    assert_eq!(
-        message(&admitted("thread_broadcast")).thread,
-        thread("1790000000.000100")
-    );
+    assert_eq!(message(&reply).id, "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200");
+    assert_eq!(prompt(&reply).text, "now run the tests, see https://ci.example/run?id=7&full=1");
+    assert_eq!(message(&admitted("thread_broadcast")).thread, thread("1790000000.000100"));
     assert_eq!(admitted("thread_reply_plain").enqueue, None);
 }
 
@@ -224,13 +198,7 @@ fn a_file_without_words_is_a_prompt() {
     stored["json"]["event"]["text"] = "<@U0BOBBINBOT>".into();
     let (_, raw) = request(&stored);
     let inbound = signed("events", &raw, &app(TEAM, "", ""));
-    assert_eq!(
-        (
-            prompt(&inbound).text.as_str(),
-            prompt(&inbound).attachments.len()
-        ),
-        ("", 1)
-    );
+    assert_eq!((prompt(&inbound).text.as_str(), prompt(&inbound).attachments.len()), ("", 1));
 }
 
 /// The mention with these words.
@@ -244,39 +212,17 @@ fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
 #[test]
 fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
     let allowed = app(TEAM, "", "");
-    assert_eq!(
-        control(&mention("stop", &allowed)).want,
-        Want::Stop { turn: None }
-    );
+    assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
     assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Status);
-    assert_eq!(
-        control(&mention("help", &allowed)).want,
-        Want::Help {
-            text: HELP.to_owned()
-        }
-    );
-    assert_eq!(
-        control(&mention(" ", &allowed)).want,
-        Want::Help {
-            text: HELP.to_owned()
-        }
-    );
+    assert_eq!(control(&mention("help", &allowed)).want, Want::Help { text: HELP.to_owned() });
+    assert_eq!(control(&mention(" ", &allowed)).want, Want::Help { text: HELP.to_owned() });
     let reset = mention("Reset", &allowed);
     assert!(
         matches!(&message(&reset).work, Work::Reset { by, keeps_files: false, .. } if by.id == ANNA)
     );
     let keeps = mention("reset keep files", &allowed);
-    assert!(matches!(
-        &message(&keeps).work,
-        Work::Reset {
-            keeps_files: true,
-            ..
-        }
-    ));
-    assert_eq!(
-        prompt(&mention("stop the server", &allowed)).text,
-        "stop the server"
-    );
+    assert!(matches!(&message(&keeps).work, Work::Reset { keeps_files: true, .. }));
+    assert_eq!(prompt(&mention("stop the server", &allowed)).text, "stop the server");
 }
 
 #[test]
@@ -290,38 +236,20 @@ fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
     ] {
         let inbound = sent(name, "T0SOMEBODY");
         assert_eq!(
-            (
-                inbound.answer.status,
-                inbound.answer.body.as_str(),
-                inbound.enqueue
-            ),
+            (inbound.answer.status, inbound.answer.body.as_str(), inbound.enqueue),
             (200, "", None),
             "{name}"
         );
     }
     let inbound = mention("hello", &app(TEAM, "C0OTHER", ""));
     let refused = control(&inbound);
-    assert_eq!(
-        refused.want,
-        Want::Say {
-            text: Refusal::Channel.to_string()
-        }
-    );
+    assert_eq!(refused.want, Want::Say { text: Refusal::Channel.to_string() });
     assert_eq!(
         refused.reply,
-        Reply::Slack {
-            channel: CHANNEL.into(),
-            thread_ts: None,
-            user: ANNA.into()
-        }
+        Reply::Slack { channel: CHANNEL.into(), thread_ts: None, user: ANNA.into() }
     );
     let inbound = mention("hello", &app(TEAM, "", "U0BEN"));
-    assert_eq!(
-        control(&inbound).want,
-        Want::Say {
-            text: Refusal::Person.to_string()
-        }
-    );
+    assert_eq!(control(&inbound).want, Want::Say { text: Refusal::Person.to_string() });
 }
 
 #[test]
@@ -330,27 +258,18 @@ fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant()
     assert!(
         matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
     );
-    assert_eq!(
-        control(&foreign).thread.tenant(),
-        Tenant::slack("T0BOBBIN01")
-    );
+    assert_eq!(control(&foreign).thread.tenant(), Tenant::slack("T0BOBBIN01"));
     // The sender's own team being on the list does not make it the tenant.
     assert_eq!(sent("connect_foreign_user", "T0FOREIGN01").enqueue, None);
     let mut not_shared = stored("connect_foreign_user");
     not_shared["json"]["is_ext_shared_channel"] = false.into();
     let (_, raw) = request(&not_shared);
-    assert!(matches!(
-        &control(&signed("events", &raw, &app(TEAM, "", ""))).want,
-        Want::Say { .. }
-    ));
+    assert!(matches!(&control(&signed("events", &raw, &app(TEAM, "", ""))).want, Want::Say { .. }));
 }
 
 #[test]
 fn an_organisation_wide_installation_is_its_enterprise() {
-    assert_eq!(
-        control(&admitted("org_install")).thread.tenant(),
-        Tenant::slack("E0BOBBIN01")
-    );
+    assert_eq!(control(&admitted("org_install")).thread.tenant(), Tenant::slack("E0BOBBIN01"));
     assert_eq!(sent("org_install", TEAM).enqueue, None);
 }
 
@@ -360,9 +279,7 @@ fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
     let stop = control(&inbound);
     assert_eq!(
         stop.want,
-        Want::Stop {
-            turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into())
-        }
+        Want::Stop { turn: Some("slack_T0BOBBIN01_C0BUILD0001_1790000000.000100".into()) }
     );
     assert_eq!(stop.thread, thread("1790000000.000100"));
     assert_eq!(stop.by.name, "anna");
@@ -381,23 +298,14 @@ fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
 #[test]
 fn buttons_and_selects_settle_an_ask() {
     let always = admitted("block_actions_ask");
-    let want = Want::Settle {
-        ask: "per_0123456789abcdef".into(),
-        choice: Choice::Always,
-    };
+    let want = Want::Settle { ask: "per_0123456789abcdef".into(), choice: Choice::Always };
     assert_eq!(control(&always).want, want);
     let form = admitted("block_actions_form");
     let want = Want::Settle {
         ask: "que_0123456789abcdef".into(),
         choice: Choice::Form(vec![
-            Field::Picked {
-                question: 0,
-                options: vec![3],
-            },
-            Field::Picked {
-                question: 1,
-                options: vec![0, 2],
-            },
+            Field::Picked { question: 0, options: vec![3] },
+            Field::Picked { question: 1, options: vec![0, 2] },
             words(1, ""),
             words(2, "as you like"),
         ]),
@@ -406,14 +314,8 @@ fn buttons_and_selects_settle_an_ask() {
     let mut pressed = stored("block_actions_ask");
     pressed["payload"]["actions"][0]["value"] = "que_1:o3".into();
     let (_, raw) = request(&pressed);
-    let want = Want::Settle {
-        ask: "que_1".into(),
-        choice: crate::press::picked(vec![3]),
-    };
-    assert_eq!(
-        control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want,
-        want
-    );
+    let want = Want::Settle { ask: "que_1".into(), choice: crate::press::picked(vec![3]) };
+    assert_eq!(control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want, want);
 }
 
 fn words(question: usize, text: &str) -> Field {
@@ -449,14 +351,8 @@ fn a_form_of_somebody_who_may_not_is_refused_with_a_word() {
     let refused = signed("interactivity", &raw, &others);
     assert!(matches!(&control(&refused).want, Want::Say { text } if text.contains("may not use")));
     let elsewhere = app(TEAM, "C0OTHER0001", "");
-    assert!(matches!(
-        &control(&signed("interactivity", &raw, &elsewhere)).want,
-        Want::Say { .. }
-    ));
-    assert_eq!(
-        signed("interactivity", &raw, &app("T0OTHER0001", "", "")).enqueue,
-        None
-    );
+    assert!(matches!(&control(&signed("interactivity", &raw, &elsewhere)).want, Want::Say { .. }));
+    assert_eq!(signed("interactivity", &raw, &app("T0OTHER0001", "", "")).enqueue, None);
 }
 
 #[test]
@@ -476,11 +372,7 @@ fn a_click_with_a_value_that_is_not_ours_does_nothing() {
         stored["payload"]["actions"][0]["value"] = value.into();
         let (_, raw) = request(&stored);
         let inbound = signed("interactivity", &raw, &app(TEAM, "", ""));
-        assert_eq!(
-            (inbound.enqueue, inbound.note),
-            (None, "element not in use"),
-            "{value:?}"
-        );
+        assert_eq!((inbound.enqueue, inbound.note), (None, "element not in use"), "{value:?}");
     }
 }
 
@@ -497,10 +389,8 @@ fn a_click_of_another_organisations_member_is_refused() {
 fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
     let inbound = admitted("message_shortcut");
     assert_eq!(message(&inbound).thread, thread("1789999000.000300"));
-    let quote = Quote {
-        by: String::new(),
-        text: "The build fails on https://ci.example/9".to_owned(),
-    };
+    let quote =
+        Quote { by: String::new(), text: "The build fails on https://ci.example/9".to_owned() };
     assert_eq!(prompt(&inbound).quotes, [quote]);
     assert_eq!(
         prompt(&inbound).text,
@@ -516,37 +406,23 @@ fn ones_own_message_is_the_task_itself() {
     own["payload"]["message"]["user"] = ANNA.into();
     let (endpoint, raw) = request(&own);
     let inbound = signed(&endpoint, &raw, &app(TEAM, "", ""));
-    assert_eq!(
-        prompt(&inbound).text,
-        "The build fails on https://ci.example/9"
-    );
+    assert_eq!(prompt(&inbound).text, "The build fails on https://ci.example/9");
     assert!(prompt(&inbound).quotes.is_empty());
 }
 
 #[test]
 fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
-    let chosen = mention(
-        "repo:acme/api model:openai/gpt agent:plan fix it",
-        &app(TEAM, "", ""),
-    );
+    let chosen = mention("repo:acme/api model:openai/gpt agent:plan fix it", &app(TEAM, "", ""));
     let wants = Selection {
         repo: Some("acme/api".to_owned()),
         model: Some("openai/gpt".to_owned()),
         agent: Some("plan".to_owned()),
         ..Selection::default()
     };
-    assert_eq!(
-        (&prompt(&chosen).wants, prompt(&chosen).text.as_str()),
-        (&wants, "fix it")
-    );
+    assert_eq!((&prompt(&chosen).wants, prompt(&chosen).text.as_str()), (&wants, "fix it"));
     let wrong = mention("repo:api fix it", &app(TEAM, "", ""));
-    let Want::Say { text } = &control(&wrong).want else {
-        panic!("{wrong:?}")
-    };
-    assert!(
-        text.contains("`api` cannot be used as a repository"),
-        "{text}"
-    );
+    let Want::Say { text } = &control(&wrong).want else { panic!("{wrong:?}") };
+    assert!(text.contains("`api` cannot be used as a repository"), "{text}");
     let alone = mention("agent:plan", &app(TEAM, "", ""));
     assert!(matches!(control(&alone).want, Want::Help { .. }));
 }
@@ -554,9 +430,8 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
 #[test]
 fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
     let inbound = admitted("message_deleted");
-    let expected = Want::Withdraw {
-        turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into(),
-    };
+    let expected =
+        Want::Withdraw { turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into() };
     assert_eq!(control(&inbound).want, expected);
     assert_eq!(control(&inbound).thread, thread("1790000000.000100"));
     assert_eq!(control(&inbound).by.id, ANNA);
@@ -581,15 +456,9 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
     let Some(Body::Overview(overview)) = admitted("slash_status").enqueue else {
         panic!("no overview")
     };
-    let reply = Reply::Slack {
-        channel: CHANNEL.to_owned(),
-        thread_ts: None,
-        user: ANNA.to_owned(),
-    };
-    let place = Surface::Answer {
-        reply: reply.clone(),
-        channel: CHANNEL.to_owned(),
-    };
+    let reply =
+        Reply::Slack { channel: CHANNEL.to_owned(), thread_ts: None, user: ANNA.to_owned() };
+    let place = Surface::Answer { reply: reply.clone(), channel: CHANNEL.to_owned() };
     assert_eq!((overview.team.as_str(), overview.place), (TEAM, place));
     let inbound = admitted("slash_config");
     assert_eq!(inbound.answer.body, "");
@@ -615,25 +484,11 @@ fn slash_commands_answer_the_person_alone() {
     ] {
         let inbound = admitted(name);
         let answer: Value = serde_json::from_str(&inbound.answer.body).unwrap();
-        assert_eq!(
-            (answer["response_type"].as_str(), inbound.enqueue),
-            (Some("ephemeral"), None)
-        );
-        assert!(
-            answer["text"].as_str().unwrap().contains(words),
-            "{name}: {answer}"
-        );
+        assert_eq!((answer["response_type"].as_str(), inbound.enqueue), (Some("ephemeral"), None));
+        assert!(answer["text"].as_str().unwrap().contains(words), "{name}: {answer}");
     }
-    assert!(
-        sent("slash_help", "")
-            .answer
-            .body
-            .contains("not enabled here")
-    );
-    assert!(
-        !HELP.contains(['&', '<', '>']),
-        "the help text goes into mrkdwn as it is"
-    );
+    assert!(sent("slash_help", "").answer.body.contains("not enabled here"));
+    assert!(!HELP.contains(['&', '<', '>']), "the help text goes into mrkdwn as it is");
 }
 
 #[test]
@@ -665,31 +520,18 @@ fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
         assert!(inbound.answer.body.len() > 10);
     }
     let deep = format!("{{\"type\":{}", "[".repeat(100_000));
-    assert_eq!(
-        signed("events", deep.as_bytes(), &app(TEAM, "", ""))
-            .answer
-            .status,
-        400
-    );
+    assert_eq!(signed("events", deep.as_bytes(), &app(TEAM, "", "")).answer.status, 400);
 }
 
 #[test]
 fn an_oversized_body_is_refused_before_it_is_hashed() {
     let raw = vec![b' '; super::super::limits::BODY_BYTES_MAX + 1];
-    assert_eq!(
-        signed("events", &raw, &app(TEAM, "", "")).answer.status,
-        413
-    );
+    assert_eq!(signed("events", &raw, &app(TEAM, "", "")).answer.status, 413);
 }
 
 #[test]
 fn every_endpoint_refuses_what_is_not_signed_and_reads_nothing_of_it() {
-    for name in [
-        "app_mention",
-        "block_actions_stop",
-        "slash_status",
-        "ssl_check",
-    ] {
+    for name in ["app_mention", "block_actions_stop", "slash_status", "ssl_check"] {
         let (endpoint, raw) = request(&stored(name));
         let endpoint = match endpoint.as_str() {
             "events" => events,
@@ -723,17 +565,10 @@ fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
     ];
     for body in odd {
         let inbound = signed("events", body.to_string().as_bytes(), &app(TEAM, "", ""));
-        assert_eq!(
-            (inbound.answer.status, inbound.enqueue),
-            (200, None),
-            "{body}"
-        );
+        assert_eq!((inbound.answer.status, inbound.enqueue), (200, None), "{body}");
     }
     let raw = b"payload=%7B%22type%22%3A%22from_the_future%22%7D";
-    assert_eq!(
-        signed("interactivity", raw, &app(TEAM, "", "")).note,
-        "unknown interaction"
-    );
+    assert_eq!(signed("interactivity", raw, &app(TEAM, "", "")).note, "unknown interaction");
 }
 
 #[test]
@@ -748,14 +583,8 @@ fn ids_fit_the_queue_and_never_collide_over_their_parts() {
     let id = message_id(&long, &long, &long, &["1", "U1"]);
     assert!(id.len() <= 128 && id.is_ascii() && message_ts(&id).is_none());
     assert_ne!(id, message_id(&long, &long, &long, &["2", "U1"]));
-    assert_ne!(
-        message_id("T1", "C1_2", "3", &[]),
-        message_id("T1", "C1", "2_3", &[])
-    );
-    assert_eq!(
-        message_ts("slack_T1_C1_1790000000.000100"),
-        Some("1790000000.000100")
-    );
+    assert_ne!(message_id("T1", "C1_2", "3", &[]), message_id("T1", "C1", "2_3", &[]));
+    assert_eq!(message_ts("slack_T1_C1_1790000000.000100"), Some("1790000000.000100"));
     assert_eq!(message_ts("1182000000000000000"), None);
 }
 
@@ -772,25 +601,13 @@ fn words_about_sandboxes_are_wanted_in_the_thread_and_a_bad_name_is_refused_at_o
     let name = || "frontend".parse().unwrap();
     let named = mentioned("sandbox name frontend");
     assert!(matches!(&message(&named).work, Work::Name { name: n, .. } if *n == name()));
-    let list = Want::Sandboxes {
-        page: 0,
-        in_thread: true,
-    };
+    let list = Want::Sandboxes { page: 0, in_thread: true };
     assert_eq!(control(&mentioned("sandbox list")).want, list);
     let to = Some(Which::Named(name()));
-    assert_eq!(
-        control(&mentioned("sandbox connect frontend")).want,
-        Want::Connect { to }
-    );
-    assert_eq!(
-        control(&mentioned("sandbox connect")).want,
-        Want::Connect { to: None }
-    );
+    assert_eq!(control(&mentioned("sandbox connect frontend")).want, Want::Connect { to });
+    assert_eq!(control(&mentioned("sandbox connect")).want, Want::Connect { to: None });
     let sandbox = Which::Here;
-    assert_eq!(
-        control(&mentioned("sandbox destroy")).want,
-        Want::AskDestroy { sandbox }
-    );
+    assert_eq!(control(&mentioned("sandbox destroy")).want, Want::AskDestroy { sandbox });
     let refused = mentioned("sandbox name Front_End");
     let Want::Say { text } = &control(&refused).want else {
         panic!("a bad name is refused");
@@ -832,27 +649,16 @@ fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
         assert_eq!(thread_ts.as_deref(), Some("1790000100.000100"));
         control.want.clone()
     };
-    let operate = |operation| Want::Operate {
-        sandbox: sandbox(),
-        operation,
-    };
+    let operate = |operation| Want::Operate { sandbox: sandbox(), operation };
     assert_eq!(pressed("v1:box:stop", &both), operate(Operation::Pause));
     assert_eq!(pressed("v1:box:start", &both), operate(Operation::Resume));
-    assert_eq!(
-        pressed("v1:box:snapshot", &both),
-        operate(Operation::Snapshot)
-    );
+    assert_eq!(pressed("v1:box:snapshot", &both), operate(Operation::Snapshot));
     assert_eq!(pressed("v1:destroy", &both), operate(Operation::Destroy));
-    let connect = Want::Connect {
-        to: Some(sandbox()),
-    };
+    let connect = Want::Connect { to: Some(sandbox()) };
     assert_eq!(pressed("v1:box:connect", &both), connect);
     let ask = Want::AskDestroy { sandbox: sandbox() };
     assert_eq!(pressed("v1:box:destroy", &both), ask);
-    let page = Want::Sandboxes {
-        page: 2,
-        in_thread: true,
-    };
+    let page = Want::Sandboxes { page: 2, in_thread: true };
     assert_eq!(pressed("v1:boxes:2", &thread), page);
     assert!(
         matches!(pressed("v1:keep", &thread), Want::Say { text } if text == "Nothing was destroyed.")
@@ -863,20 +669,15 @@ fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
 fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_checked_with_each_click()
  {
     let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
-    for elsewhere in [
-        "slack:T2:C0BUILD0001:1.1",
-        "slack:T0BOBBIN01:C2:1.1",
-        "slack:T0BOBBIN01:dm:U2",
-    ] {
+    for elsewhere in
+        ["slack:T2:C0BUILD0001:1.1", "slack:T0BOBBIN01:C2:1.1", "slack:T0BOBBIN01:dm:U2"]
+    {
         let inbound = whispered("v1:destroy", &format!("{elsewhere} {key}"), "");
         assert_eq!(inbound.enqueue, None, "{elsewhere}");
     }
     let here = format!("slack:{TEAM}:{CHANNEL}:1.1 {key}");
     let refused = whispered("v1:destroy", &here, "U0NOBODY001");
-    assert!(
-        matches!(&control(&refused).want, Want::Say { .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(&control(&refused).want, Want::Say { .. }), "{refused:?}");
 }
 
 #[test]
@@ -887,18 +688,11 @@ fn the_list_of_a_command_belongs_to_no_thread() {
         signed(&endpoint, &raw, &app(TEAM, "", ""))
     };
     form["form"]["text"] = json!("sandbox list");
-    let want = Want::Sandboxes {
-        page: 0,
-        in_thread: false,
-    };
+    let want = Want::Sandboxes { page: 0, in_thread: false };
     assert_eq!(control(&list(&form)).want, want);
     form["form"]["text"] = json!("sandbox destroy frontend");
     let sandbox = Which::Named("frontend".parse().unwrap());
     assert_eq!(control(&list(&form)).want, Want::AskDestroy { sandbox });
     form["form"]["text"] = json!("sandbox name frontend");
-    assert_eq!(
-        list(&form).enqueue,
-        None,
-        "which thread is meant cannot be known"
-    );
+    assert_eq!(list(&form).enqueue, None, "which thread is meant cannot be known");
 }

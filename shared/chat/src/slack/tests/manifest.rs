@@ -19,17 +19,12 @@ fn schema() -> Option<jsonschema::Validator> {
 fn the_manifest_is_valid_by_slacks_schema() {
     let Some(validator) = schema() else { return };
     let manifest = manifest(ADDRESS).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&manifest)
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect();
+    let errors: Vec<String> =
+        validator.iter_errors(&manifest).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}");
     let mut broken = manifest;
     broken["features"]["unknown_feature"] = true.into();
-    assert!(
-        !validator.is_valid(&broken),
-        "the schema must be able to refuse"
-    );
+    assert!(!validator.is_valid(&broken), "the schema must be able to refuse");
 }
 
 #[test]
@@ -69,14 +64,8 @@ fn the_endpoints_are_named_with_the_command_and_the_shortcut_that_are_served() {
     let endpoints = [
         (&settings["event_subscriptions"]["request_url"], "events"),
         (&settings["interactivity"]["request_url"], "interactivity"),
-        (
-            &settings["interactivity"]["message_menu_options_url"],
-            "interactivity",
-        ),
-        (
-            &manifest["features"]["slash_commands"][0]["url"],
-            "commands",
-        ),
+        (&settings["interactivity"]["message_menu_options_url"], "interactivity"),
+        (&manifest["features"]["slash_commands"][0]["url"], "commands"),
     ];
     for (address, last) in endpoints {
         assert_eq!(*address, format!("{ADDRESS}/slack/{last}"));
@@ -127,18 +116,13 @@ fn the_scopes_are_those_of_the_methods_and_events_and_no_others() {
 fn the_link_carries_the_whole_manifest_and_a_wrong_address_is_refused() {
     let manifest_ = manifest(ADDRESS).unwrap();
     let link = link(&manifest_);
-    let query = link
-        .strip_prefix("https://api.slack.com/apps?")
-        .expect("Slack's page of apps");
+    let query = link.strip_prefix("https://api.slack.com/apps?").expect("Slack's page of apps");
     assert!(!query.contains([' ', '+', '"']), "{query}");
     let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
         .map(|(name, value)| (name.into_owned(), value.into_owned()))
         .collect();
     assert_eq!(fields[0], ("new_app".to_owned(), "1".to_owned()));
-    assert_eq!(
-        serde_json::from_str::<Value>(&fields[1].1).unwrap(),
-        manifest_
-    );
+    assert_eq!(serde_json::from_str::<Value>(&fields[1].1).unwrap(), manifest_);
     for wrong in [
         "",
         "http://bobbin.example",

@@ -52,10 +52,7 @@ fn signed(endpoint: &str, raw: &[u8], app: &App) -> Inbound {
 fn request(stored: &Value) -> (String, Vec<u8>) {
     let endpoint = stored["endpoint"].as_str().unwrap().to_owned();
     let form = |fields: Vec<(&str, String)>| {
-        form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(fields)
-            .finish()
-            .into_bytes()
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish().into_bytes()
     };
     let raw = if let Some(raw) = stored.get("raw") {
         raw.as_str().unwrap().as_bytes().to_vec()
@@ -65,12 +62,7 @@ fn request(stored: &Value) -> (String, Vec<u8>) {
         form(vec![("payload", payload.to_string())])
     } else {
         let fields = stored["form"].as_object().unwrap();
-        form(
-            fields
-                .iter()
-                .map(|(k, v)| (k.as_str(), v.as_str().unwrap().to_owned()))
-                .collect(),
-        )
+        form(fields.iter().map(|(k, v)| (k.as_str(), v.as_str().unwrap().to_owned())).collect())
     };
     (endpoint, raw)
 }

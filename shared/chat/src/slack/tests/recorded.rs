@@ -20,10 +20,7 @@ fn read(path: PathBuf) -> Value {
 
 /// The tenant of the installation, whoever sent it.
 fn tenants(request: &Value) -> String {
-    let body = request
-        .get("json")
-        .or(request.get("payload"))
-        .unwrap_or(&Value::Null);
+    let body = request.get("json").or(request.get("payload")).unwrap_or(&Value::Null);
     let authorization = &body["authorizations"][0];
     let ids = [
         &authorization["team_id"],
@@ -32,10 +29,7 @@ fn tenants(request: &Value) -> String {
         &body["team"]["id"],
         &request["form"]["team_id"],
     ];
-    ids.iter()
-        .filter_map(|id| id.as_str())
-        .collect::<Vec<_>>()
-        .join(",")
+    ids.iter().filter_map(|id| id.as_str()).collect::<Vec<_>>().join(",")
 }
 
 fn turn(inbound: &Inbound) -> Option<(&str, &bobbin_core::message::Prompt)> {
@@ -78,25 +72,14 @@ fn check(id: &str, case: &Value) {
         assert!(turn(&inbound).is_none(), "{id}: external");
     }
     if let (Some(tenant), Some(body)) = (expect["tenant"].as_str(), &inbound.enqueue) {
-        assert!(
-            body.group().starts_with(&format!("slack:{tenant}:")),
-            "{id}: {body:?}"
-        );
+        assert!(body.group().starts_with(&format!("slack:{tenant}:")), "{id}: {body:?}");
     }
     if let (Some(text), Some((_, prompt))) = (expect["text"].as_str(), turn(&inbound)) {
         assert_eq!(prompt.text, text, "{id}");
     }
     if let (Some(files), Some((_, prompt))) = (expect["files"].as_array(), turn(&inbound)) {
-        let names: Vec<&str> = prompt
-            .attachments
-            .iter()
-            .map(|file| file.name.as_str())
-            .collect();
-        assert_eq!(
-            names,
-            files.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
-            "{id}"
-        );
+        let names: Vec<&str> = prompt.attachments.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, files.iter().filter_map(Value::as_str).collect::<Vec<_>>(), "{id}");
     }
 }
 
@@ -105,12 +88,7 @@ fn recorded_requests_have_the_outcome_that_they_state() {
     let Some(folder) = folder() else { return };
     let index = read(folder.join("index.json"));
     let mut checked = 0;
-    for entry in index
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|entry| entry["platform"] == "slack")
-    {
+    for entry in index.as_array().unwrap().iter().filter(|entry| entry["platform"] == "slack") {
         let id = entry["id"].as_str().unwrap();
         check(id, &read(folder.join(format!("{id}.json"))));
         checked += 1;

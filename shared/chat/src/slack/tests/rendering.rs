@@ -18,10 +18,7 @@ fn card(state: CardState) -> Card {
         turn: "slack_T1_C1_1790000000.000100".into(),
         state,
         steps: vec![
-            CardStep {
-                text: "Wrote src/main.rs".into(),
-                state: StepState::Done,
-            },
+            CardStep { text: "Wrote src/main.rs".into(), state: StepState::Done },
             CardStep {
                 text: "Running `cargo test` && echo <ok>".into(),
                 state: StepState::Running,
@@ -41,22 +38,12 @@ fn card(state: CardState) -> Card {
 fn ended(outcome: Outcome) -> CardState {
     CardState::Ended {
         outcome,
-        usage: Usage {
-            tokens: 12_345,
-            cost_micro_usd: 40_000,
-            ..Usage::default()
-        },
+        usage: Usage { tokens: 12_345, cost_micro_usd: 40_000, ..Usage::default() },
     }
 }
 
 fn ask(about: About) -> Ask {
-    Ask {
-        id: "per_1".into(),
-        about,
-        expires_at_ms: 1_790_000_000_000,
-        post: None,
-        settled: false,
-    }
+    Ask { id: "per_1".into(), about, expires_at_ms: 1_790_000_000_000, post: None, settled: false }
 }
 
 /// Everything that is read, without the structure.
@@ -75,21 +62,13 @@ fn read(rendered: &Rendered) -> String {
         }
     }
     let mut out = String::new();
-    rendered
-        .blocks
-        .iter()
-        .for_each(|block| walk(block, &mut out));
+    rendered.blocks.iter().for_each(|block| walk(block, &mut out));
     out
 }
 
 fn elements(rendered: &Rendered) -> Vec<Value> {
-    let actions = rendered
-        .blocks
-        .iter()
-        .filter(|block| block["type"] == "actions");
-    actions
-        .flat_map(|block| block["elements"].as_array().unwrap().clone())
-        .collect()
+    let actions = rendered.blocks.iter().filter(|block| block["type"] == "actions");
+    actions.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
 }
 
 #[test]
@@ -126,14 +105,8 @@ fn where_plans_are_not_taken_the_same_card_is_lines() {
 
 #[test]
 fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning() {
-    let step = |n: usize| CardStep {
-        text: format!("Step {n}"),
-        state: StepState::Running,
-    };
-    let long = Card {
-        steps: (0..60).map(step).collect(),
-        ..card(ended(Outcome::Answered))
-    };
+    let step = |n: usize| CardStep { text: format!("Step {n}"), state: StepState::Running };
+    let long = Card { steps: (0..60).map(step).collect(), ..card(ended(Outcome::Answered)) };
     let shown = render::post(&Post::Card(long));
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
@@ -155,10 +128,7 @@ fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
     );
     assert!(elements(&shown).is_empty());
     assert_eq!(shown.text, "Done, after 3 min 12 s");
-    for state in [
-        CardState::Stopping,
-        ended(Outcome::Cancelled { by: "anna".into() }),
-    ] {
+    for state in [CardState::Stopping, ended(Outcome::Cancelled { by: "anna".into() })] {
         assert!(elements(&render::post(&Post::Card(card(state)))).is_empty());
     }
 }
@@ -186,10 +156,7 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
 
 #[test]
 fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
-    let shown = render::post(&Post::Card(card(CardState::Queued {
-        ahead: 2,
-        now: false,
-    })));
+    let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 2, now: false })));
     assert_eq!(shown.text, "Queued. 2 tasks come before it.");
     let labels = |shown: &Rendered| -> Vec<String> {
         let label = |button: &Value| button["text"]["text"].as_str().unwrap().to_owned();
@@ -197,16 +164,9 @@ fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
     };
     assert_eq!(labels(&shown), ["Withdraw", "Stop all"]);
     assert_eq!(elements(&shown)[0]["action_id"], "v1:stop");
-    let shown = render::post(&Post::Card(card(CardState::Queued {
-        ahead: 1,
-        now: true,
-    })));
+    let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 1, now: true })));
     assert_eq!(labels(&shown), ["Send now", "Withdraw", "Stop all"]);
-    let busy = Card {
-        waiting: 2,
-        ends_ms: None,
-        ..card(CardState::Working)
-    };
+    let busy = Card { waiting: 2, ends_ms: None, ..card(CardState::Working) };
     let shown = render::post(&Post::Card(busy));
     assert_eq!(labels(&shown), ["Stop", "Stop all"]);
     assert!(read(&shown).contains("2 more waiting"), "{}", read(&shown));
@@ -233,17 +193,11 @@ fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
         assert_eq!(calling(&[bad]).blocks.len(), 1, "{bad}");
     }
     let moved = render::post(&Post::Moved {
-        to: PostRef {
-            channel: "C1".into(),
-            id: "1790000000.000200".into(),
-        },
+        to: PostRef { channel: "C1".into(), id: "1790000000.000200".into() },
         link: Some(render::link(
             "https://a.slack.com/",
             Some("1790000000.000100"),
-            &PostRef {
-                channel: "C1".into(),
-                id: "1790000000.000200".into(),
-            },
+            &PostRef { channel: "C1".into(), id: "1790000000.000200".into() },
         )),
     });
     assert_eq!(problems(&moved.text, &moved.blocks), Vec::<String>::new());
@@ -255,9 +209,7 @@ fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
 #[test]
 fn who_stopped_is_shown_by_name() {
     let by = |by: &str| {
-        read(&render::post(&Post::Card(card(ended(
-            Outcome::Cancelled { by: by.into() },
-        )))))
+        read(&render::post(&Post::Card(card(ended(Outcome::Cancelled { by: by.into() })))))
     };
     assert!(by("U0ANNA00001").contains("By <@U0ANNA00001>."));
     assert!(by("anna <x>").contains("By anna &lt;x&gt;."));
@@ -273,10 +225,7 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
         places: ["/tmp/*".into()].into(),
         always: ["rm *".into()].into(),
     };
-    let shown = render::post(&Post::Ask {
-        ask: ask(about.clone()),
-        settled: None,
-    });
+    let shown = render::post(&Post::Ask { ask: ask(about.clone()), settled: None });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert!(
         read(&shown).contains("run a command") && read(&shown).contains("rm -rf ˋˋˋ&lt;tmp&gt;"),
@@ -292,20 +241,15 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
             )
         })
         .collect();
-    let expected = [
-        ("Allow Once", "per_1:once"),
-        ("Allow Always", "per_1:always"),
-        ("Deny", "per_1:reject"),
-    ];
+    let expected =
+        [("Allow Once", "per_1:once"), ("Allow Always", "per_1:always"), ("Deny", "per_1:reject")];
     assert_eq!(buttons, expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
     assert!(
         read(&shown).contains("covers `rm *`")
             && read(&shown).contains("outside of its folder: `/tmp/*`")
     );
-    let settled = render::post(&Post::Ask {
-        ask: ask(about),
-        settled: Some("Denied by anna & co".into()),
-    });
+    let settled =
+        render::post(&Post::Ask { ask: ask(about), settled: Some("Denied by anna & co".into()) });
     assert!(elements(&settled).is_empty() && read(&settled).contains("Denied by anna &amp; co"));
     assert!(settled.text.contains("Denied by anna"));
 }
@@ -319,10 +263,7 @@ fn a_command_too_long_to_show_says_how_much_is_missing() {
         places: [].into(),
         always: [].into(),
     };
-    let shown = render::post(&Post::Ask {
-        ask: ask(about),
-        settled: None,
-    });
+    let shown = render::post(&Post::Ask { ask: ask(about), settled: None });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert!(
         read(&shown).contains("11029 more characters are not shown"),
@@ -332,10 +273,8 @@ fn a_command_too_long_to_show_says_how_much_is_missing() {
 }
 
 fn question(labels: &[String], multiple: bool, free: bool) -> Question {
-    let options = labels.iter().map(|label| Opt {
-        label: label.clone(),
-        description: String::new(),
-    });
+    let options =
+        labels.iter().map(|label| Opt { label: label.clone(), description: String::new() });
     Question {
         header: "Choice".into(),
         text: "Which?".into(),
@@ -346,10 +285,7 @@ fn question(labels: &[String], multiple: bool, free: bool) -> Question {
 }
 
 fn asked(questions: Vec<Question>) -> Rendered {
-    let shown = render::post(&Post::Ask {
-        ask: ask(About::Question { questions }),
-        settled: None,
-    });
+    let shown = render::post(&Post::Ask { ask: ask(About::Question { questions }), settled: None });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     shown
 }
@@ -359,11 +295,7 @@ fn inputs(shown: &Rendered) -> Vec<String> {
     let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
     let told = |block: &Value| {
         let element = &block["element"];
-        format!(
-            "{} {}",
-            element["action_id"].as_str().unwrap(),
-            element["type"].as_str().unwrap()
-        )
+        format!("{} {}", element["action_id"].as_str().unwrap(), element["type"].as_str().unwrap())
     };
     inputs.map(told).collect()
 }
@@ -380,20 +312,14 @@ fn one_question_has_buttons_for_few_options_and_inputs_for_more() {
     assert_eq!(pressed(&few), ["per_1:o0", "per_1:o1", "per_1:reject"]);
     assert!(inputs(&few).is_empty());
     let other = asked(vec![question(&labels(2), false, true)]);
-    assert_eq!(
-        pressed(&other),
-        ["per_1:o0", "per_1:o1", "per_1:send", "per_1:reject"]
-    );
+    assert_eq!(pressed(&other), ["per_1:o0", "per_1:o1", "per_1:send", "per_1:reject"]);
     assert_eq!(inputs(&other), ["v1:field:w0 plain_text_input"]);
     let many = asked(vec![question(&labels(120), false, false)]);
     assert_eq!(inputs(&many), ["v1:field:s0 static_select"]);
     let several = asked(vec![question(&labels(3), true, true)]);
     assert_eq!(
         inputs(&several),
-        [
-            "v1:field:s0 multi_static_select",
-            "v1:field:w0 plain_text_input"
-        ]
+        ["v1:field:s0 multi_static_select", "v1:field:w0 plain_text_input"]
     );
     let open = asked(vec![question(&[], false, false)]);
     assert_eq!((inputs(&open).len(), pressed(&open).len()), (1, 2));
@@ -420,9 +346,7 @@ fn several_questions_are_one_form() {
     assert_eq!(pressed(&form), ["per_1:send", "per_1:reject"]);
     asked(vec![question(&labels(100), true, true); 10]);
     let settled = render::post(&Post::Ask {
-        ask: ask(About::Question {
-            questions: vec![question(&labels(2), false, true); 2],
-        }),
+        ask: ask(About::Question { questions: vec![question(&labels(2), false, true); 2] }),
         settled: Some("Robin answered:\nChoice: <a>\nChoice: b".into()),
     });
     assert!(inputs(&settled).is_empty() && elements(&settled).is_empty());
@@ -436,12 +360,8 @@ fn several_questions_are_one_form() {
 #[test]
 fn an_answer_stays_markdown_and_cannot_ping() {
     let text = "# Done\n\n```rust\nif a < b && c > d {}\n```\n<!channel> <@U123> @here";
-    let shown = render::post(&Post::Chunk {
-        text: text.into(),
-        last: true,
-        file: None,
-        card: None,
-    });
+    let shown =
+        render::post(&Post::Chunk { text: text.into(), last: true, file: None, card: None });
     assert_eq!(shown.blocks[0]["type"], "markdown");
     assert_eq!(
         shown.blocks[0]["text"],
@@ -459,21 +379,10 @@ fn a_message_carries_its_name_and_unfurls_nothing() {
         serde_json::json!({"event_type": "bobbin", "event_payload": {"op_id": "abc"}})
     );
     assert_eq!(
-        (
-            &new["thread_ts"],
-            &new["unfurl_links"],
-            &new["unfurl_media"]
-        ),
+        (&new["thread_ts"], &new["unfurl_links"], &new["unfurl_media"]),
         (&"1.2".into(), &false.into(), &false.into())
     );
-    let edit = render::update(
-        &PostRef {
-            channel: "C1".into(),
-            id: "1.3".into(),
-        },
-        "abc",
-        &shown,
-    );
+    let edit = render::update(&PostRef { channel: "C1".into(), id: "1.3".into() }, "abc", &shown);
     assert!(edit["ts"] == "1.3" && edit["blocks"].is_array() && edit.get("thread_ts").is_none());
 }
 
@@ -484,13 +393,7 @@ fn the_session_status_follows_the_card() {
     assert_eq!(of(CardState::Waiting), Some("suspended"));
     assert_eq!(of(ended(Outcome::Lost)), Some("active"));
     // Another turn runs there, and the status is that one's.
-    assert_eq!(
-        of(CardState::Queued {
-            ahead: 1,
-            now: false
-        }),
-        None
-    );
+    assert_eq!(of(CardState::Queued { ahead: 1, now: false }), None);
 }
 
 /// Text out of the pieces that hurt.
@@ -517,11 +420,8 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 fn any_post() -> impl Strategy<Value = Post> {
-    let step_state = prop_oneof![
-        Just(StepState::Running),
-        Just(StepState::Done),
-        Just(StepState::Failed)
-    ];
+    let step_state =
+        prop_oneof![Just(StepState::Running), Just(StepState::Done), Just(StepState::Failed)];
     let steps = prop::collection::vec((hostile(), step_state), 0..30);
     let outcome = prop_oneof![
         Just(Outcome::Answered),
@@ -543,10 +443,7 @@ fn any_post() -> impl Strategy<Value = Post> {
         });
     let state = prop_oneof![
         Just(CardState::Received),
-        Just(CardState::Queued {
-            ahead: 3,
-            now: true
-        }),
+        Just(CardState::Queued { ahead: 3, now: true }),
         Just(CardState::Working),
         Just(CardState::Waiting),
         (outcome, usage).prop_map(|(outcome, usage)| CardState::Ended { outcome, usage }),
@@ -566,10 +463,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 state: PlanState::Now,
             };
             let plan = steps.iter().map(planned).collect();
-            let steps = steps
-                .into_iter()
-                .map(|(text, state)| CardStep { text, state })
-                .collect();
+            let steps = steps.into_iter().map(|(text, state)| CardStep { text, state }).collect();
             Post::Card(Card {
                 turn: turn.into(),
                 state,
@@ -612,12 +506,7 @@ fn any_post() -> impl Strategy<Value = Post> {
     prop_oneof![
         card,
         ask,
-        hostile().prop_map(|text| Post::Chunk {
-            text,
-            last: true,
-            file: None,
-            card: None,
-        }),
+        hostile().prop_map(|text| Post::Chunk { text, last: true, file: None, card: None }),
         hostile().prop_map(Post::Notice),
     ]
 }
@@ -668,10 +557,7 @@ fn has_broadcast(text: &str) -> bool {
     let lower = text.to_lowercase();
     let bare = |word: &str| {
         lower.match_indices(word).any(|(at, _)| {
-            let before = lower[..at]
-                .chars()
-                .next_back()
-                .is_some_and(char::is_alphanumeric);
+            let before = lower[..at].chars().next_back().is_some_and(char::is_alphanumeric);
             let after =
                 lower[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
             !before && !after
@@ -718,25 +604,15 @@ proptest! {
 
 #[test]
 fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
-    let usage = Usage {
-        files: 3,
-        added: 12,
-        removed: 4,
-        ..Usage::default()
-    };
+    let usage = Usage { files: 3, added: 12, removed: 4, ..Usage::default() };
     let state = |outcome| CardState::Ended { outcome, usage };
     let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
     let blocks = serde_json::to_string(&shown.blocks).unwrap();
-    assert!(
-        blocks.contains("took 3 min 12 s · 3 files changed, +12 -4"),
-        "{blocks}"
-    );
+    assert!(blocks.contains("took 3 min 12 s · 3 files changed, +12 -4"), "{blocks}");
     let labels = |shown: &Rendered| -> Vec<String> {
         let last = shown.blocks.last().unwrap();
         let buttons = last["elements"].as_array().unwrap().iter();
-        buttons
-            .map(|one| one["text"]["text"].as_str().unwrap().to_owned())
-            .collect()
+        buttons.map(|one| one["text"]["text"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(labels(&shown), ["View diff"]);
     let lost = render::post(&Post::Card(card(state(Outcome::Lost))));
@@ -745,10 +621,7 @@ fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
 
 #[test]
 fn a_card_shows_the_plan_and_how_many_steps_came_before() {
-    let item = |text: &str, state| PlanItem {
-        text: text.to_owned(),
-        state,
-    };
+    let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
     let shown = render::post(&Post::Card(Card {
         plan: vec![
             item("read", PlanState::Done),
@@ -760,10 +633,7 @@ fn a_card_shows_the_plan_and_how_many_steps_came_before() {
         ..card(CardState::Working)
     }));
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
-    assert_eq!(
-        shown.blocks[1]["text"]["text"],
-        "☑ read\n▶ *fix &lt;it&gt;*\n☐ test\n☐ ~ship~"
-    );
+    assert_eq!(shown.blocks[1]["text"]["text"], "☑ read\n▶ *fix &lt;it&gt;*\n☐ test\n☐ ~ship~");
     let tasks = shown.blocks[0]["tasks"].as_array().unwrap();
     assert_eq!(tasks[0]["title"], "12 earlier steps");
     assert!(tasks.len() > 1);
@@ -778,15 +648,9 @@ fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_not() {
             "```\n1 file changed, +1 -0\n  a.txt (new, +1 -0)\n```\n```diff\ndiff --git a/a.txt b/a.txt\n+one\n```"
         )
     );
-    assert_eq!(
-        render::diff(&format!("{patch}{}", "+x\n".repeat(2_000))),
-        None
-    );
+    assert_eq!(render::diff(&format!("{patch}{}", "+x\n".repeat(2_000))), None);
     assert_eq!(render::diff(&format!("{patch}+```\n")), None);
-    assert_eq!(
-        render::diff_summary(patch),
-        "```1 file changed, +1 -0\n  a.txt (new, +1 -0)```"
-    );
+    assert_eq!(render::diff_summary(patch), "```1 file changed, +1 -0\n  a.txt (new, +1 -0)```");
 }
 
 fn in_channel(root_ts: &str) -> ThreadKey {
@@ -798,11 +662,7 @@ fn listed(name: &str, phase: Phase) -> Listed {
         name: Some(name.parse().unwrap()),
         provider: Some("daytona".to_owned()),
         phase,
-        threads: [
-            in_channel("1.1"),
-            ThreadKey::slack("T1", "D1", "2.2").unwrap(),
-        ]
-        .into(),
+        threads: [in_channel("1.1"), ThreadKey::slack("T1", "D1", "2.2").unwrap()].into(),
         last_activity_ms: 60_000,
         ..SandboxRecord::default()
     };
@@ -810,11 +670,7 @@ fn listed(name: &str, phase: Phase) -> Listed {
 }
 
 fn page(all: Vec<Listed>, page: usize, in_thread: bool) -> Rendered {
-    let place = ListContext {
-        thread: in_channel("9.9"),
-        in_thread,
-        here: None,
-    };
+    let place = ListContext { thread: in_channel("9.9"), in_thread, here: None };
     render::sandboxes(&Page::of(all, page, place, 120_000))
 }
 
@@ -833,10 +689,7 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
         read(&shown)
     );
     assert_eq!(labels(&shown), ["Connect", "Stop", "Snapshot", "Destroy"]);
-    assert_eq!(
-        elements(&shown)[0]["value"],
-        "slack:T1:C1:9.9 slack:T1:C1:1.1"
-    );
+    assert_eq!(elements(&shown)[0]["value"], "slack:T1:C1:9.9 slack:T1:C1:1.1");
     let elsewhere = page(vec![listed("frontend", Phase::Paused)], 0, false);
     assert_eq!(labels(&elsewhere), ["Start", "Snapshot", "Destroy"]);
     let none = page(Vec::new(), 0, true);
@@ -845,14 +698,10 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
 
 #[test]
 fn a_full_page_of_the_list_fits_slack_and_leads_to_the_others() {
-    let all: Vec<Listed> = (0..12)
-        .map(|n| listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active))
-        .collect();
-    for (number, turns) in [
-        (0, vec!["Next"]),
-        (1, vec!["Previous", "Next"]),
-        (2, vec!["Previous"]),
-    ] {
+    let all: Vec<Listed> =
+        (0..12).map(|n| listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active)).collect();
+    for (number, turns) in [(0, vec!["Next"]), (1, vec!["Previous", "Next"]), (2, vec!["Previous"])]
+    {
         let shown = page(all.clone(), number, true);
         assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
         let mut labels = labels(&shown);
@@ -896,15 +745,9 @@ fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_kn
 
 #[test]
 fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
-    let soon = Card {
-        ends_ms: Some(1_795_300_600_000),
-        ..card(CardState::Working)
-    };
+    let soon = Card { ends_ms: Some(1_795_300_600_000), ..card(CardState::Working) };
     let shown = render::post(&Post::Card(soon));
     let text = Value::from(shown.blocks.clone()).to_string();
-    assert!(
-        text.contains("deletes this sandbox at <!date^1795300600^{time}|"),
-        "{text}"
-    );
+    assert!(text.contains("deletes this sandbox at <!date^1795300600^{time}|"), "{text}");
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
 }

@@ -53,8 +53,7 @@ fn a_call_that_never_finds_it_ends_within_its_tries() {
     let world = active();
     world.with(|s| {
         s.lies = 100;
-        s.fail
-            .insert("check_server", vec![Failure::SandboxGone; 100]);
+        s.fail.insert("check_server", vec![Failure::SandboxGone; 100]);
     });
     world.with(|s| s.sandboxes.insert(1, SandboxState::Running));
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -64,11 +63,8 @@ fn a_call_that_never_finds_it_ends_within_its_tries() {
 #[test]
 fn a_run_that_is_left_is_not_forgotten_for_one_answer() {
     let world = active();
-    let run = StrayRun {
-        generation: 1,
-        agent_session: "ses_1".into(),
-        messages: vec!["msg".to_owned()],
-    };
+    let run =
+        StrayRun { generation: 1, agent_session: "ses_1".into(), messages: vec!["msg".to_owned()] };
     world.with(|s| {
         s.record.as_mut().unwrap().stray = Some(run.clone());
         s.lies = 1;
@@ -83,10 +79,7 @@ fn our_own_delete_is_not_doubted() {
     let world = active();
     deliver_until_done(&world, &reset(), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
-    assert_eq!(
-        (confirmed(&world), record(&world).sandbox.vanished),
-        (0, None)
-    );
+    assert_eq!((confirmed(&world), record(&world).sandbox.vanished), (0, None));
 }
 
 #[test]
@@ -104,10 +97,9 @@ fn a_sandbox_that_was_just_made_may_not_be_found_for_a_minute() {
 
 #[test]
 fn what_vanished_and_is_seen_alive_is_taken_back() {
-    for (state, phase) in [
-        (SandboxState::Stopped, Phase::Paused),
-        (SandboxState::Running, Phase::Active),
-    ] {
+    for (state, phase) in
+        [(SandboxState::Stopped, Phase::Paused), (SandboxState::Running, Phase::Active)]
+    {
         let world = paused();
         world.with(|s| s.lies = 2);
         deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
@@ -119,10 +111,7 @@ fn what_vanished_and_is_seen_alive_is_taken_back() {
         world.with(|s| s.sandboxes.insert(1, state));
         deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
         let back = record(&world).sandbox;
-        assert_eq!(
-            (back.phase, back.generation, back.vanished),
-            (phase, 1, None)
-        );
+        assert_eq!((back.phase, back.generation, back.vanished), (phase, 1, None));
         assert_eq!(fate(Some(&back), 1, 0, now_ms, graces), Fate::Spared);
         deliver_until_done(&world, &prompt("m2"), 1);
         assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
@@ -138,13 +127,7 @@ fn a_person_who_begins_anew_does_not_get_the_old_one_back() {
     deliver_until_done(&world, &reset(), 1);
     deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
     let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.stale_grace_ms;
-    let fate = fate(
-        Some(&record(&world).sandbox),
-        1,
-        0,
-        now_ms,
-        Graces::from(&Limits::DEFAULT),
-    );
+    let fate = fate(Some(&record(&world).sandbox), 1, 0, now_ms, Graces::from(&Limits::DEFAULT));
     assert_eq!(fate, Fate::Orphan);
 }
 
@@ -157,12 +140,6 @@ fn beside_a_newer_generation_what_vanished_is_kept_for_a_day() {
     assert_eq!(next.generation, 2);
     let lost_ms = next.vanished.unwrap().at_ms;
     let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT));
-    assert_eq!(
-        at(lost_ms + Limits::DEFAULT.vanished_grace_ms - 1),
-        Fate::Kept
-    );
-    assert_eq!(
-        at(lost_ms + Limits::DEFAULT.vanished_grace_ms),
-        Fate::Orphan
-    );
+    assert_eq!(at(lost_ms + Limits::DEFAULT.vanished_grace_ms - 1), Fate::Kept);
+    assert_eq!(at(lost_ms + Limits::DEFAULT.vanished_grace_ms), Fate::Orphan);
 }

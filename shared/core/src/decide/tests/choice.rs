@@ -16,38 +16,20 @@ fn asked(id: &str, wants: Selection) -> Message {
 }
 
 fn here() -> Membership {
-    Membership {
-        channel: "10".to_owned(),
-        ..Membership::default()
-    }
+    Membership { channel: "10".to_owned(), ..Membership::default() }
 }
 
 fn wants(repo: Option<&str>, model: Option<&str>, agent: Option<&str>) -> Selection {
     let text = |value: Option<&str>| value.map(str::to_owned);
-    Selection {
-        repo: text(repo),
-        model: text(model),
-        agent: text(agent),
-        ..Selection::default()
-    }
+    Selection { repo: text(repo), model: text(model), agent: text(agent), ..Selection::default() }
 }
 
 fn set(world: &Fake, change: Change) {
-    let manager = Membership {
-        manages: true,
-        ..here()
-    };
+    let manager = Membership { manages: true, ..here() };
     world.with(|s| {
         s.settings = s
             .settings
-            .changed(
-                &format!("{change:?}"),
-                &change,
-                &person("boss"),
-                &manager,
-                7,
-                20_000,
-            )
+            .changed(&format!("{change:?}"), &change, &person("boss"), &manager, 7, 20_000)
             .unwrap();
     });
 }
@@ -55,11 +37,7 @@ fn set(world: &Fake, change: Change) {
 fn default_of(world: &Fake, of: Kind, channel: Option<&str>, value: &str) {
     set(
         world,
-        Change::Default {
-            channel: channel.map(str::to_owned),
-            of,
-            value: Some(value.to_owned()),
-        },
+        Change::Default { channel: channel.map(str::to_owned), of, value: Some(value.to_owned()) },
     );
 }
 
@@ -99,11 +77,7 @@ fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
     let world = active();
     let (list, id) = (List::People, "bob".to_owned());
     set(&world, Change::Allow { list, id });
-    let reset = |by: &str| Work::Reset {
-        by: person(by),
-        membership: here(),
-        keeps_files: false,
-    };
+    let reset = |by: &str| Work::Reset { by: person(by), membership: here(), keeps_files: false };
     deliver_until_done(&world, &work("r1", reset("ann")), 1);
     world.with(|s| {
         assert_eq!(s.sandboxes.len(), 1);
@@ -129,10 +103,7 @@ fn a_sandbox_is_made_at_the_default_provider_and_stays_there_when_the_default_ch
 
     let world = Fake::new();
     default_of(&world, Kind::Provider, None, "ssh");
-    let own = Selection {
-        provider: Some("daytona".to_owned()),
-        ..Selection::default()
-    };
+    let own = Selection { provider: Some("daytona".to_owned()), ..Selection::default() };
     deliver_until_done(&world, &asked("m1", own), 1);
     assert_eq!(made_at(&world).as_deref(), Some("daytona"));
 }
@@ -160,39 +131,20 @@ fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tena
             ]
         );
         let last = s.ledger.get("m3").unwrap();
-        assert_eq!(
-            last.selection,
-            wants(None, Some("anthropic/own"), Some("build"))
-        );
+        assert_eq!(last.selection, wants(None, Some("anthropic/own"), Some("build")));
         let cards = s.posts.values().filter_map(|post| match post {
             Post::Card(card) => Some(card.model.as_str()),
             _ => None,
         });
         let cards: BTreeSet<&str> = cards.collect();
-        assert_eq!(
-            cards,
-            [
-                "anthropic/channel",
-                "anthropic/own",
-                "anthropic/tenant",
-                "m"
-            ]
-            .into()
-        );
+        assert_eq!(cards, ["anthropic/channel", "anthropic/own", "anthropic/tenant", "m"].into());
     });
 }
 
 #[test]
 fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_chose() {
     let agents = |world: &Fake| {
-        let wishes = [
-            Some("claude"),
-            None,
-            Some("claude:plan"),
-            None,
-            Some("opencode"),
-            None,
-        ];
+        let wishes = [Some("claude"), None, Some("claude:plan"), None, Some("opencode"), None];
         for (number, agent) in wishes.into_iter().enumerate() {
             let message = asked(&format!("m{number}"), wants(None, None, agent));
             deliver_until_done(world, &message, 1);
@@ -204,23 +156,13 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
     native.with(|s| s.runtime = RuntimeMode::Native);
     assert_eq!(
         agents(&native),
-        [
-            "claude",
-            "claude",
-            "claude:plan",
-            "claude:plan",
-            "opencode",
-            "opencode"
-        ]
+        ["claude", "claude", "claude:plan", "claude:plan", "opencode", "opencode"]
     );
     // The sandbox goes on with what it began with, whatever the stack does by now.
     native.with(|s| s.runtime = RuntimeMode::OpenCode);
     deliver_until_done(&native, &asked("m9", Selection::default()), 1);
     native.with(|s| {
-        assert_eq!(
-            s.record.as_ref().unwrap().sandbox.runtime.as_deref(),
-            Some("native")
-        );
+        assert_eq!(s.record.as_ref().unwrap().sandbox.runtime.as_deref(), Some("native"));
         assert_eq!(s.ran_with.last().unwrap().1.as_deref(), Some("opencode"));
     });
     // A mode of the one agent that there is, is each turn's own, as it always was.
@@ -300,30 +242,20 @@ fn a_default_that_the_sandbox_lacks_says_whose_it_is() {
 fn defaults_that_do_not_go_together_are_refused() {
     let world = Fake::new();
     default_of(&world, Kind::Runtime, None, "compat");
-    let apart = Change::Default {
-        channel: None,
-        of: Kind::Agent,
-        value: Some("claude".to_owned()),
-    };
+    let apart =
+        Change::Default { channel: None, of: Kind::Agent, value: Some("claude".to_owned()) };
     let settings = world.with(|s| s.settings.clone());
-    let manager = Membership {
-        manages: true,
-        ..here()
-    };
+    let manager = Membership { manages: true, ..here() };
     let refused = settings.changed("c9", &apart, &person("ann"), &manager, 1, 0);
     assert!(refused.is_err_and(|why| {
-        why.to_string()
-            .starts_with("The agent claude runs in the way native")
+        why.to_string().starts_with("The agent claude runs in the way native")
     }));
 }
 
 #[test]
 fn how_agents_are_run_is_chosen_with_a_sandbox_and_stays_until_it_is_made_anew() {
     let begun = |world: &Fake| record(world).sandbox.runtime;
-    let wish = |name: &str| Selection {
-        runtime: Some(name.to_owned()),
-        ..Selection::default()
-    };
+    let wish = |name: &str| Selection { runtime: Some(name.to_owned()), ..Selection::default() };
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     assert_eq!(begun(&world), None);
@@ -379,10 +311,7 @@ fn an_agent_that_works_elsewhere_has_a_sandbox_without_the_code() {
     assert_eq!(sandbox.runtime.as_deref(), Some("outside"));
     // What was chosen is for the code: nothing of it is in the agent's own.
     assert_eq!(
-        (
-            sandbox.provider.as_deref(),
-            sandbox.tools_provider.as_deref()
-        ),
+        (sandbox.provider.as_deref(), sandbox.tools_provider.as_deref()),
         (None, Some("vercel"))
     );
     assert_eq!(sandbox.repo.as_deref(), Some("acme/api"));
@@ -400,11 +329,7 @@ fn no_turn_runs_in_a_sandbox_that_is_for_tools_alone() {
         s.record.as_mut().unwrap().sandbox.runtime = Some("bare".to_owned());
     });
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
-    assert!(
-        reason(&world).starts_with("No agent runs in this sandbox"),
-        "{}",
-        reason(&world)
-    );
+    assert!(reason(&world).starts_with("No agent runs in this sandbox"), "{}", reason(&world));
     assert_eq!(world.with(|s| s.ran_with.len()), 1);
 }
 
@@ -412,10 +337,7 @@ fn no_turn_runs_in_a_sandbox_that_is_for_tools_alone() {
 fn a_redelivery_goes_on_with_what_the_turn_began_with() {
     let world = Fake::new();
     default_of(&world, Kind::Model, None, "anthropic/before");
-    let later = Failure::Wait {
-        after_ms: 0,
-        seen: "busy".to_owned(),
-    };
+    let later = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
     world.with(|s| s.fail.insert("send_prompt", vec![later]));
     let message = asked("m1", Selection::default());
     assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
@@ -427,18 +349,9 @@ fn a_redelivery_goes_on_with_what_the_turn_began_with() {
 #[test]
 fn a_value_that_cannot_be_one_is_refused_in_words() {
     for (wanted, told) in [
-        (
-            wants(Some("--upload-pack=x/y"), None, None),
-            "a repository: name it as owner/name",
-        ),
-        (
-            wants(Some("https://token@example.com/x"), None, None),
-            "a repository",
-        ),
-        (
-            wants(None, Some("gpt"), None),
-            "a model: name it as provider/model",
-        ),
+        (wants(Some("--upload-pack=x/y"), None, None), "a repository: name it as owner/name"),
+        (wants(Some("https://token@example.com/x"), None, None), "a repository"),
+        (wants(None, Some("gpt"), None), "a model: name it as provider/model"),
         (wants(None, None, Some("a/b")), "an agent"),
         (
             wants(None, Some("openai/gpt"), None),
@@ -489,21 +402,14 @@ fn the_agent_is_asked_once_a_generation_for_what_turns_go_on_using() {
             agents: vec!["build".to_owned()],
         };
     });
-    for (id, model) in [
-        ("m1", None),
-        ("m2", None),
-        ("m3", Some("anthropic/one")),
-        ("m4", Some("anthropic/one")),
-    ] {
+    for (id, model) in
+        [("m1", None), ("m2", None), ("m3", Some("anthropic/one")), ("m4", Some("anthropic/one"))]
+    {
         deliver_until_done(&world, &asked(id, wants(None, model, None)), 1);
     }
     world.with(|s| assert_eq!(s.used.len(), 2));
     world.with(|s| s.sandboxes.clear());
-    deliver_until_done(
-        &world,
-        &asked("m5", wants(None, Some("anthropic/one"), None)),
-        1,
-    );
+    deliver_until_done(&world, &asked("m5", wants(None, Some("anthropic/one"), None)), 1);
     world.with(|s| assert_eq!(s.used.len(), 3, "a new sandbox is asked again"));
 }
 
@@ -526,11 +432,7 @@ fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_u
         let both = [(1, "acme/api".to_owned()), (2, "acme/api".to_owned())];
         assert_eq!(s.clones, both.into());
     });
-    let reset = Work::Reset {
-        by: person("ann"),
-        membership: here(),
-        keeps_files: false,
-    };
+    let reset = Work::Reset { by: person("ann"), membership: here(), keeps_files: false };
     deliver_until_done(&world, &work("r1", reset), 1);
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
     assert_eq!(record(&world).sandbox.repo, None);
@@ -543,11 +445,7 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     let before = record(&world);
-    let keeps = Work::Reset {
-        by: person("ann"),
-        membership: here(),
-        keeps_files: true,
-    };
+    let keeps = Work::Reset { by: person("ann"), membership: here(), keeps_files: true };
     // However often it is delivered.
     for receive in [1, 2] {
         deliver_until_done(&world, &work("r1", keeps.clone()), receive);
@@ -568,12 +466,8 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     let since = world.with(|s| s.conversations.clone());
     assert_eq!(since, [0, after.fresh_since_ms]);
-    let digests = world.with(|s| {
-        s.told
-            .iter()
-            .filter(|text| text.contains("went on elsewhere"))
-            .count()
-    });
+    let digests =
+        world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
     assert_eq!(digests, 0, "the agent was told what was said before");
 }
 
@@ -599,31 +493,17 @@ fn another_repository_for_a_living_sandbox_is_refused_with_the_way_to_it() {
 #[test]
 fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prompt_tries_again() {
     for (why, told) in [
-        (
-            NotCloned::NotFound,
-            "it does not exist, or it is private. Check its name",
-        ),
-        (
-            NotCloned::Unreachable,
-            "its host cannot be reached from the sandbox",
-        ),
+        (NotCloned::NotFound, "it does not exist, or it is private. Check its name"),
+        (NotCloned::Unreachable, "its host cannot be reached from the sandbox"),
         (NotCloned::TooLong, "it took longer than 2 min. Try again"),
         (NotCloned::NoRoom, "the sandbox's disk is too small for it"),
-        (
-            NotCloned::Other {
-                seen: "odd.".to_owned(),
-            },
-            "git says: odd. Check",
-        ),
+        (NotCloned::Other { seen: "odd.".to_owned() }, "git says: odd. Check"),
     ] {
         let world = Fake::new();
         world.with(|s| s.not_cloned = Some(why));
         deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
         let words = reason(&world);
-        assert!(
-            words.starts_with("The repository acme/api could not be cloned: "),
-            "{words}"
-        );
+        assert!(words.starts_with("The repository acme/api could not be cloned: "), "{words}");
         assert!(words.contains(told), "{words}");
         assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
         nothing_ran(&world);
@@ -636,12 +516,7 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
 #[test]
 fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() {
     let missed = |world: &Fake| {
-        world.with(|s| {
-            s.signalled
-                .iter()
-                .filter(|one| **one == "sandbox.secrets.missed")
-                .count()
-        })
+        world.with(|s| s.signalled.iter().filter(|one| **one == "sandbox.secrets.missed").count())
     };
     let world = Fake::new();
     world.with(|s| s.without_secrets = 1);
@@ -702,10 +577,7 @@ fn what_a_clone_leaves_out_is_told_once_to_people_and_agent() {
 fn a_stop_while_the_repository_is_cloned_ends_the_turn_and_the_next_one_clones_it() {
     let world = Fake::new();
     let message = asked("m1", wants(Some("acme/api"), None, None));
-    let down = Failure::Wait {
-        after_ms: 0,
-        seen: "busy".to_owned(),
-    };
+    let down = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
     world.with(|s| s.fail.insert("clone", vec![down]));
     assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
     world.with(|s| s.flags.cancelled.insert("m1".into(), person("bob")));

@@ -172,10 +172,9 @@ impl Out {
         match self {
             Self::Table | Self::Writes => false,
             Self::Chat => effect == "post",
-            Self::Provider => !matches!(
-                effect,
-                "post" | "wake" | "recall" | "end_tools" | "find_agent"
-            ),
+            Self::Provider => {
+                !matches!(effect, "post" | "wake" | "recall" | "end_tools" | "find_agent")
+            }
         }
     }
 }
@@ -184,30 +183,19 @@ impl State {
     /// The record of a thread, with that of the sandbox that it works in.
     pub(super) fn stored(&self, of: &ThreadKey) -> Option<Session> {
         if let ThreadKey::Sandbox(key) = of {
-            return self.sandbox_record(key).map(|sandbox| Session {
-                sandbox,
-                ..Session::new(of.clone(), 0)
-            });
+            return self
+                .sandbox_record(key)
+                .map(|sandbox| Session { sandbox, ..Session::new(of.clone(), 0) });
         }
-        let record = if *of == thread() {
-            self.record.as_ref()
-        } else {
-            self.others.get(of)
-        }?;
+        let record = if *of == thread() { self.record.as_ref() } else { self.others.get(of) }?;
         Some(Session {
-            sandbox: self
-                .sandbox_record(&record.sandbox_key())
-                .unwrap_or_default(),
+            sandbox: self.sandbox_record(&record.sandbox_key()).unwrap_or_default(),
             ..record.clone()
         })
     }
 
     fn holder(&mut self, of: &ThreadKey) -> Option<&mut Session> {
-        if *of == thread() {
-            self.record.as_mut()
-        } else {
-            self.others.get_mut(of)
-        }
+        if *of == thread() { self.record.as_mut() } else { self.others.get_mut(of) }
     }
 
     pub(super) fn sandbox_record(&self, key: &SandboxKey) -> Option<SandboxRecord> {
@@ -216,10 +204,7 @@ impl State {
         } else {
             self.others.get(key.thread())
         };
-        self.apart
-            .get(key)
-            .cloned()
-            .or_else(|| Some(own?.sandbox.clone()))
+        self.apart.get(key).cloned().or_else(|| Some(own?.sandbox.clone()))
     }
 
     fn names_are_free(&self, names: &[NameWrite]) -> bool {
@@ -232,21 +217,11 @@ impl State {
 
     fn put(&mut self, session: Session, expected: Versions) {
         let (thread_of, key) = (session.thread.clone(), session.sandbox_at_hand());
-        let own_before = self
-            .holder(&thread_of)
-            .map(|own| own.sandbox.clone())
-            .unwrap_or_default();
+        let own_before = self.holder(&thread_of).map(|own| own.sandbox.clone()).unwrap_or_default();
         let sandbox = session.sandbox.clone();
         if expected.thread.is_some() {
-            let own = if key == thread_of.sandbox() {
-                sandbox.clone()
-            } else {
-                own_before
-            };
-            let session = Session {
-                sandbox: own,
-                ..session
-            };
+            let own = if key == thread_of.sandbox() { sandbox.clone() } else { own_before };
+            let session = Session { sandbox: own, ..session };
             if thread_of == thread() {
                 self.record = Some(session);
             } else {
@@ -269,19 +244,11 @@ pub(super) struct Fake(Mutex<State>);
 
 impl Fake {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(State {
-            now_ms: 1_000_000,
-            ..State::default()
-        }))
+        Self(Mutex::new(State { now_ms: 1_000_000, ..State::default() }))
     }
 
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(
-            &mut self
-                .0
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
+        change(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     /// Counts a call and crashes before it if that is wanted; says whether to crash after it.
@@ -304,8 +271,7 @@ impl Fake {
 
     fn is_out(&self, one_of: &[Out]) -> bool {
         self.with(|s| {
-            s.out
-                .is_some_and(|(out, until_ms)| one_of.contains(&out) && s.now_ms < until_ms)
+            s.out.is_some_and(|(out, until_ms)| one_of.contains(&out) && s.now_ms < until_ms)
         })
     }
 
@@ -727,13 +693,7 @@ impl World for Fake {
     }
 
     fn visible_until_ms(&self) -> Ms {
-        self.with(|s| {
-            if s.lapsed {
-                s.now_ms
-            } else {
-                s.now_ms + s.limits.visibility_ms
-            }
-        })
+        self.with(|s| if s.lapsed { s.now_ms } else { s.now_ms + s.limits.visibility_ms })
     }
 
     async fn load(&self, of: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
@@ -745,11 +705,7 @@ impl World for Fake {
             session: s.stored(of).map(|record| {
                 Session::decode(&record.encode(), Some(&record.sandbox.encode())).unwrap()
             }),
-            flags: if s.late_flags {
-                ControlFlags::default()
-            } else {
-                s.flags.clone()
-            },
+            flags: if s.late_flags { ControlFlags::default() } else { s.flags.clone() },
             in_ledger: s.ledger.contains_key(turn),
             settings: s.settings.clone(),
             parked: s.parked.clone(),
@@ -781,8 +737,7 @@ impl World for Fake {
                 return Saved::Conflict;
             }
             let entries = entries.iter().cloned();
-            s.ledger
-                .extend(entries.map(|entry| (entry.turn.clone(), entry)));
+            s.ledger.extend(entries.map(|entry| (entry.turn.clone(), entry)));
             for one in &session.observed.names {
                 if one.released {
                     s.names_of.remove(&one.name);
@@ -792,16 +747,11 @@ impl World for Fake {
             }
             s.writes += 1;
             let signals = signals(stored.as_ref(), session, s.now_ms);
-            s.signalled
-                .extend(signals.iter().map(|signal| signal.kind.name()));
+            s.signalled.extend(signals.iter().map(|signal| signal.kind.name()));
             let spent = s.flags.spent(session);
             s.flags = std::mem::take(&mut s.flags).without(&spent);
             s.put(expected.followed_by(session.clone()), expected);
-            Saved::Written(if s.late_flags {
-                ControlFlags::default()
-            } else {
-                s.flags.clone()
-            })
+            Saved::Written(if s.late_flags { ControlFlags::default() } else { s.flags.clone() })
         });
         if after {
             self.crash();
@@ -841,10 +791,8 @@ impl World for Fake {
 
     async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
         let after = self.call();
-        let follows = matches!(
-            effect,
-            Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_))
-        );
+        let follows =
+            matches!(effect, Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_)));
         let kills = follows && self.with(|s| s.kills_followers);
         let event = self.effect(thread, effect);
         if after || kills {
@@ -867,24 +815,13 @@ pub(super) fn thread() -> ThreadKey {
 }
 
 pub(super) fn person(name: &str) -> Person {
-    Person {
-        id: name.to_owned(),
-        name: name.to_owned(),
-    }
+    Person { id: name.to_owned(), name: name.to_owned() }
 }
 
 pub(super) fn prompt(id: &str) -> Message {
-    let work = Work::Prompt(Prompt {
-        text: "do it".into(),
-        by: person("ann"),
-        ..Prompt::default()
-    });
-    Message {
-        id: id.into(),
-        thread: thread(),
-        accepted_at_ms: 1_000_000,
-        work,
-    }
+    let work =
+        Work::Prompt(Prompt { text: "do it".into(), by: person("ann"), ..Prompt::default() });
+    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
 }
 
 /// This prompt waits, and somebody wants it sent into the run.
@@ -892,10 +829,7 @@ pub(super) fn wants_now(world: &Fake, id: &str) {
     let queued = Queued {
         by: person("cy"),
         accepted_at_ms: 1_000_000,
-        card: Some(PostRef {
-            channel: "c".into(),
-            id: format!("card of {id}"),
-        }),
+        card: Some(PostRef { channel: "c".into(), id: format!("card of {id}") }),
         refused: false,
         prompt: Some(Box::new(Prompt {
             text: format!("and {id}"),
@@ -926,33 +860,18 @@ pub(super) fn called(world: &Fake) -> Vec<Vec<String>> {
 }
 
 pub(super) fn work(id: &str, work: Work) -> Message {
-    Message {
-        id: id.into(),
-        thread: thread(),
-        accepted_at_ms: 1_000_000,
-        work,
-    }
+    Message { id: id.into(), thread: thread(), accepted_at_ms: 1_000_000, work }
 }
 
 /// What asks for a fresh sandbox.
 pub(super) fn reset() -> Message {
     let (by, membership) = (person("ann"), Membership::default());
-    work(
-        "r1",
-        Work::Reset {
-            by,
-            membership,
-            keeps_files: false,
-        },
-    )
+    work("r1", Work::Reset { by, membership, keeps_files: false })
 }
 
 /// A service that is asked too often.
 pub(super) fn busy() -> Failure {
-    Failure::Wait {
-        after_ms: 0,
-        seen: "429".to_owned(),
-    }
+    Failure::Wait { after_ms: 0, seen: "429".to_owned() }
 }
 
 /// The first delivery dies at that call of its own: before it, or after it had its effect.
@@ -980,10 +899,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
 }
 
 pub(super) fn outage(of: Out) -> Failure {
-    Failure::Outage {
-        after_ms: 0,
-        seen: format!("the {of:?} does not answer").to_lowercase(),
-    }
+    Failure::Outage { after_ms: 0, seen: format!("the {of:?} does not answer").to_lowercase() }
 }
 
 /// Delivers a prompt whose run kills whoever follows it, from this delivery on until one is done. How many died.
@@ -1011,11 +927,7 @@ pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> 
             }
         }
     }
-    panic!(
-        "{} never ended: {:?}",
-        message.id,
-        world.with(|s| s.record.clone())
-    );
+    panic!("{} never ended: {:?}", message.id, world.with(|s| s.record.clone()));
 }
 
 /// Delivers a message until it is done, in a world of its own for each crash before and after each of its calls, and looks
@@ -1054,11 +966,7 @@ pub(super) fn record(world: &Fake) -> Session {
 }
 
 pub(super) fn outcomes(world: &Fake) -> Vec<Outcome> {
-    record(world)
-        .ended
-        .into_iter()
-        .map(|turn| turn.outcome)
-        .collect()
+    record(world).ended.into_iter().map(|turn| turn.outcome).collect()
 }
 
 pub(super) fn chunks(world: &Fake) -> Vec<String> {
@@ -1082,9 +990,7 @@ pub(super) fn active() -> Fake {
 
 /// What a thread that cannot be written in answers.
 pub(super) fn closed() -> Failure {
-    Failure::ThreadClosed {
-        seen: "the thread is locked".to_owned(),
-    }
+    Failure::ThreadClosed { seen: "the thread is locked".to_owned() }
 }
 
 pub(super) fn later(world: &Fake, ms: u64) {

@@ -7,10 +7,7 @@ use super::*;
 fn known() -> Fake {
     let world = Fake::new();
     world.with(|s| {
-        s.offer = AgentOptions {
-            models: vec!["m".to_owned()],
-            agents: vec!["build".to_owned()],
-        };
+        s.offer = AgentOptions { models: vec!["m".to_owned()], agents: vec!["build".to_owned()] };
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     world.with(|s| {
@@ -21,16 +18,12 @@ fn known() -> Fake {
 }
 
 fn down() -> Failure {
-    Failure::SandboxDown {
-        seen: "no answer".to_owned(),
-    }
+    Failure::SandboxDown { seen: "no answer".to_owned() }
 }
 
 /// How a prompt is sent on the word of the record.
 fn at_once() -> Sending {
-    Sending::First {
-        within_ms: Some(Limits::DEFAULT.health_active_ms),
-    }
+    Sending::First { within_ms: Some(Limits::DEFAULT.health_active_ms) }
 }
 
 fn names(world: &Fake) -> Vec<&'static str> {
@@ -50,10 +43,7 @@ fn a_follow_up_is_sent_after_one_read_and_one_write_with_its_card_beside_it() {
     });
     let world = known();
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(
-        names(&world)[..4],
-        ["send_prompt", "post", "follow", "post"]
-    );
+    assert_eq!(names(&world)[..4], ["send_prompt", "post", "follow", "post"]);
     world.with(|s| assert_eq!(s.sendings, [at_once()]));
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
 }
@@ -73,10 +63,7 @@ fn what_has_to_be_gathered_or_is_in_doubt_is_looked_at_first() {
     });
     let other_agent = Work::Prompt(Prompt {
         by: person("ann"),
-        wants: Selection {
-            agent: Some("build".to_owned()),
-            ..Selection::default()
-        },
+        wants: Selection { agent: Some("build".to_owned()), ..Selection::default() },
         ..Prompt::default()
     });
     for (message, receive) in [(work("m2", with_file), 1), (work("m2", other_agent), 1)] {
@@ -88,15 +75,9 @@ fn what_has_to_be_gathered_or_is_in_doubt_is_looked_at_first() {
     // One that has failed before.
     let world = known();
     world.with(|s| {
-        s.not_sent = Some(Failure::Wait {
-            after_ms: 0,
-            seen: "429".to_owned(),
-        });
+        s.not_sent = Some(Failure::Wait { after_ms: 0, seen: "429".to_owned() });
     });
-    assert!(matches!(
-        deliver(&world, &prompt("m2"), 1),
-        Verdict::Hold { .. }
-    ));
+    assert!(matches!(deliver(&world, &prompt("m2"), 1), Verdict::Hold { .. }));
     world.with(|s| s.names.clear());
     deliver_until_done(&world, &prompt("m2"), 2);
     assert_eq!(names(&world)[0], "check_server");
@@ -105,14 +86,8 @@ fn what_has_to_be_gathered_or_is_in_doubt_is_looked_at_first() {
 
 #[test]
 fn what_the_agent_certainly_did_not_get_is_taken_back_and_sent_the_usual_way() {
-    let wait = Failure::Wait {
-        after_ms: 0,
-        seen: "429".to_owned(),
-    };
-    let outage = Failure::Outage {
-        after_ms: 0,
-        seen: "the provider does not answer".to_owned(),
-    };
+    let wait = Failure::Wait { after_ms: 0, seen: "429".to_owned() };
+    let outage = Failure::Outage { after_ms: 0, seen: "the provider does not answer".to_owned() };
     for failure in [down(), Failure::SessionMissing, wait, outage] {
         let world = known();
         world.with(|s| s.not_sent = Some(failure.clone()));
@@ -199,10 +174,7 @@ fn a_delivery_that_finds_the_intent_of_an_earlier_one_never_takes_it_back() {
 #[test]
 fn a_card_that_is_refused_beside_its_prompt_is_posted_later_and_the_run_goes_on() {
     let world = known();
-    let wait = Failure::Wait {
-        after_ms: 0,
-        seen: "429".into(),
-    };
+    let wait = Failure::Wait { after_ms: 0, seen: "429".into() };
     world.with(|s| s.fail.insert("post", vec![wait]));
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
@@ -216,9 +188,7 @@ fn a_card_that_is_refused_beside_its_prompt_is_posted_later_and_the_run_goes_on(
 #[test]
 fn a_run_that_was_begun_for_a_thread_that_is_gone_is_stopped() {
     let world = known();
-    let gone = || Failure::ThreadGone {
-        seen: "the thread was deleted".into(),
-    };
+    let gone = || Failure::ThreadGone { seen: "the thread was deleted".into() };
     world.with(|s| s.fail.insert("post", (0..9).map(|_| gone()).collect()));
     deliver_until_done(&world, &prompt("m2"), 1);
     let reason = "the thread was deleted".to_owned();
@@ -268,10 +238,8 @@ fn a_crash_at_any_call_of_a_follow_up_loses_nothing_and_doubles_nothing() {
                 let ids: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
                 assert_eq!(ids.len(), s.prompted.len(), "{crash}");
                 assert!(s.prompted.len() <= 2, "{crash}");
-                let cards = s
-                    .posted
-                    .iter()
-                    .filter(|key| matches!(s.posts[*key].bare(), Post::Card(_)));
+                let cards =
+                    s.posted.iter().filter(|key| matches!(s.posts[*key].bare(), Post::Card(_)));
                 assert_eq!(cards.count(), 2, "{crash}");
             });
         });

@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
-    let outage = Failure::Outage {
-        after_ms: 0,
-        seen: "503".to_owned(),
-    };
+    let outage = Failure::Outage { after_ms: 0, seen: "503".to_owned() };
     for failure in [busy(), outage] {
         let world = active();
         let since_ms = world.now_ms();
@@ -68,9 +65,7 @@ fn a_reset_looks_again_soon_while_a_stop_may_still_come() {
 
 #[test]
 fn nobody_waits_for_a_stop_that_was_refused() {
-    let refused = Failure::NonRecoverable {
-        advice: "Daytona does not allow this.".to_owned(),
-    };
+    let refused = Failure::NonRecoverable { advice: "Daytona does not allow this.".to_owned() };
     for failure in [busy(), refused] {
         let world = active();
         later(&world, Limits::DEFAULT.idle_pause_ms);
@@ -82,11 +77,7 @@ fn nobody_waits_for_a_stop_that_was_refused() {
             (world.now_ms(), sandbox.due_at_ms.unwrap())
         };
         assert!(due > asked + 60_000, "the sweeper would ask all the time");
-        assert_eq!(
-            deliver(&world, &prompt("m2"), 1),
-            Verdict::Done,
-            "{failure:?}"
-        );
+        assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done, "{failure:?}");
         assert_eq!(outcomes(&world)[1], Outcome::Answered);
     }
 }

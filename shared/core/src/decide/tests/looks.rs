@@ -53,10 +53,7 @@ fn a_run_that_is_let_go_of_for_other_work_is_looked_at_from_then_on() {
     });
     let verdict = deliver(&world, &prompt("m2"), 1);
     assert_eq!(delay_of(&verdict), Some(5_000));
-    assert_eq!(
-        world.with(|s| s.now_ms) - sent_at_ms(&world),
-        OTHERS_AFTER_MS
-    );
+    assert_eq!(world.with(|s| s.now_ms) - sent_at_ms(&world), OTHERS_AFTER_MS);
     // Also where nobody waits any more: what lets go of it again and again has to write each time.
     world.with(|s| s.others_wait = false);
     let before = record(&world);
@@ -106,11 +103,7 @@ fn a_look_that_finds_nothing_new_reads_once_and_leaves_the_record_as_it_is() {
     world.with(|s| {
         assert_eq!(s.names, ["look"]);
         assert_eq!(s.writes, writes);
-        assert_eq!(
-            s.calls - calls,
-            3,
-            "the read, the look, and the word for the next"
-        );
+        assert_eq!(s.calls - calls, 3, "the read, the look, and the word for the next");
     });
     assert_eq!(record(&world), before);
 }
@@ -120,14 +113,8 @@ fn a_look_knows_what_the_one_before_has_seen() {
     let world = looked_at();
     look(&world, 2);
     look(&world, 3);
-    let card = |n: u32| Seen {
-        card: Some(format!("picture {n}")),
-        doubt: None,
-    };
-    assert_eq!(
-        world.with(|s| s.saw.clone()),
-        [Seen::default(), card(1), card(2)]
-    );
+    let card = |n: u32| Seen { card: Some(format!("picture {n}")), doubt: None };
+    assert_eq!(world.with(|s| s.saw.clone()), [Seen::default(), card(1), card(2)]);
 }
 
 #[test]
@@ -198,10 +185,7 @@ fn what_is_in_doubt_is_looked_at_again_soon() {
     for receive in 2..30 {
         look(&world, receive);
     }
-    let doubt = Some(Doubt {
-        about: Doubtful::Stopped,
-        since_ms: 1,
-    });
+    let doubt = Some(Doubt { about: Doubtful::Stopped, since_ms: 1 });
     world.with(|s| s.doubt = doubt);
     assert_eq!(look(&world, 30), Some(5_000));
     look(&world, 31);
@@ -240,11 +224,7 @@ fn a_word_that_could_not_be_left_costs_one_try_and_a_message_that_comes_late_non
     let world = looked_at();
     world.with(|s| s.parked = None);
     assert!(look(&world, 2).is_some());
-    assert_eq!(
-        record(&world).turn.unwrap().attempts,
-        0,
-        "it came to its end"
-    );
+    assert_eq!(record(&world).turn.unwrap().attempts, 0, "it came to its end");
     later(&world, 7 * 60_000);
     assert!(look(&world, 3).is_some());
     world.with(|s| s.silent_agent = false);
@@ -264,9 +244,7 @@ fn a_run_that_nobody_holds_is_ended_at_the_bound_of_turns_after_fewer_deliveries
         }
     }
     assert!((250..350).contains(&receive), "{receive}");
-    let Outcome::Failed { reason } = &outcomes(&world)[1] else {
-        panic!("it did not fail")
-    };
+    let Outcome::Failed { reason } = &outcomes(&world)[1] else { panic!("it did not fail") };
     assert!(reason.contains("90 min"), "{reason}");
     let due = world.with(|s| s.writes);
     assert!(due < 60, "{due} writes in 90 minutes");
@@ -330,11 +308,7 @@ fn wherever_a_look_or_its_giving_back_dies_the_turn_is_answered_once() {
         assert_eq!(record(&world).turn.unwrap().attempts, 0);
         world.with(|s| s.silent_agent = false);
         assert_eq!(look(&world, 5), None);
-        assert_eq!(
-            outcomes(&world)[1],
-            Outcome::Answered,
-            "call {call}, {after}"
-        );
+        assert_eq!(outcomes(&world)[1], Outcome::Answered, "call {call}, {after}");
         assert_eq!(chunks(&world).len(), 2);
     }
 }

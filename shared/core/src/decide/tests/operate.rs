@@ -41,10 +41,7 @@ fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
     let session = record(&world);
     assert_eq!(session.sandbox.phase, Phase::Active);
-    assert_eq!(
-        session.due_at_ms(),
-        Some(world.now_ms() + Limits::DEFAULT.idle_pause_ms)
-    );
+    assert_eq!(session.due_at_ms(), Some(world.now_ms() + Limits::DEFAULT.idle_pause_ms));
     assert_eq!(came_of(&world)[1], (Operation::Resume, None));
 }
 
@@ -57,12 +54,8 @@ fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing
     assert_eq!(told(&world, super::super::words::DESTROYED), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
-    let digests = world.with(|s| {
-        s.told
-            .iter()
-            .filter(|text| text.contains("went on elsewhere"))
-            .count()
-    });
+    let digests =
+        world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
     assert_eq!(digests, 1);
 }
 
@@ -73,10 +66,7 @@ fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
         deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
         let posts = world.with(|s| s.posts.len());
         deliver_until_done(&world, &operation("o2", want), 1);
-        assert_eq!(
-            came_of(&world)[1],
-            (want, Some("the thread has no sandbox".to_owned()))
-        );
+        assert_eq!(came_of(&world)[1], (want, Some("the thread has no sandbox".to_owned())));
         world.with(|s| assert_eq!((s.sandboxes.len(), s.posts.len()), (0, posts)));
     }
 }
@@ -94,20 +84,13 @@ fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_stil
     deliver_until_done(&world, &operation("o2", Operation::Destroy), 1);
     deliver_until_done(&world, &operation("o3", Operation::Forget), 1);
     let session = record(&world);
-    assert_eq!(
-        outcomes(&world),
-        [Outcome::Answered, Outcome::Cancelled { by: String::new() }]
-    );
+    assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Cancelled { by: String::new() }]);
     assert!(session.sandbox.timeline.is_empty() && session.sandbox.repo.is_none());
     assert!(!session.encode().contains("ann"), "{session:?}");
     deliver_until_done(&world, &prompt("m1"), 2);
     assert_eq!(outcomes(&world).len(), 2, "m1 does not run again");
     deliver_until_done(&world, &prompt("m3"), 1);
-    assert_eq!(
-        record(&world).sandbox.generation,
-        2,
-        "a generation never comes back"
-    );
+    assert_eq!(record(&world).sandbox.generation, 2, "a generation never comes back");
 }
 
 #[test]
@@ -115,10 +98,7 @@ fn the_outlook_says_what_runs_and_what_is_pointless() {
     use super::super::operate::{Outlook, outlook};
     let session = record(&paused());
     assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
-    assert_eq!(
-        outlook(&session, Operation::Pause),
-        Outlook::Pointless("it is paused already")
-    );
+    assert_eq!(outlook(&session, Operation::Pause), Outlook::Pointless("it is paused already"));
     let running = Session {
         turn: serde_json::from_value(serde_json::json!({
             "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running"},
@@ -149,28 +129,17 @@ fn a_sandbox_that_vanished_is_not_made_anew_by_a_resume() {
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     assert_eq!(
         came_of(&world)[1],
-        (
-            Operation::Resume,
-            Some("it does not exist any more".to_owned())
-        )
+        (Operation::Resume, Some("it does not exist any more".to_owned()))
     );
 }
 
 #[test]
 fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_on_record() {
-    let down = || Failure::SandboxDown {
-        seen: "no answer".to_owned(),
-    };
+    let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
     let world = paused();
-    world.with(|s| {
-        s.fail
-            .insert("ensure_server", vec![down(), down(), down(), down()])
-    });
+    world.with(|s| s.fail.insert("ensure_server", vec![down(), down(), down(), down()]));
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
-    assert_eq!(
-        came_of(&world)[1].1.as_deref(),
-        Some("its server does not answer: no answer")
-    );
+    assert_eq!(came_of(&world)[1].1.as_deref(), Some("its server does not answer: no answer"));
     let world = active();
     world.with(|s| s.fail.insert("stop", (0..20).map(|_| busy()).collect()));
     let receives = deliver_until_done(&world, &operation("o1", Operation::Pause), 1);
@@ -202,9 +171,7 @@ fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
 
 #[test]
 fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_files() {
-    let refused = Failure::NonRecoverable {
-        advice: "Daytona refused the API key.".to_owned(),
-    };
+    let refused = Failure::NonRecoverable { advice: "Daytona refused the API key.".to_owned() };
     for want in [Operation::Pause, Operation::Destroy] {
         let world = active();
         let effect = match want {
@@ -213,10 +180,7 @@ fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_f
         };
         world.with(|s| s.fail.insert(effect, vec![refused.clone()]));
         deliver_until_done(&world, &operation("o1", want), 1);
-        assert_eq!(
-            came_of(&world),
-            [(want, Some("Daytona refused the API key.".to_owned()))]
-        );
+        assert_eq!(came_of(&world), [(want, Some("Daytona refused the API key.".to_owned()))]);
         assert_eq!(told(&world, super::super::words::DESTROYED), 0);
     }
 }

@@ -34,11 +34,7 @@ fn an_hour_without_table_or_chat_loses_nothing_wherever_it_begins() {
                 [Outcome::Answered, Outcome::Answered],
                 "{of:?} before call {call}"
             );
-            assert_eq!(
-                chunks(&world),
-                ["the answer", "the answer"],
-                "{of:?} {call}"
-            );
+            assert_eq!(chunks(&world), ["the answer", "the answer"], "{of:?} {call}");
             assert_eq!(world.with(|s| s.prompted.len()), 2, "{of:?} {call}");
             let over_ms = world.now_ms() - now_ms;
             assert!(over_ms < HOUR_MS * 5 / 4, "{of:?} {call}: {over_ms}");
@@ -64,10 +60,7 @@ fn a_chat_that_is_away_is_told_to_the_operator_once_a_turn_and_the_provider_is_n
     out(&world, Out::Chat, HOUR_MS);
     deliver_until_done(&world, &prompt("m2"), 1);
     let told = |name| world.with(|s| s.signalled.iter().filter(|one| **one == name).count());
-    assert_eq!(
-        (told("chat.outage.began"), told("provider.outage.began")),
-        (1, 0)
-    );
+    assert_eq!((told("chat.outage.began"), told("provider.outage.began")), (1, 0));
 }
 
 #[test]
@@ -118,11 +111,8 @@ fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
 fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
     let world = active();
     out(&world, Out::Provider, 5 * HOUR_MS);
-    let reset = Work::Reset {
-        by: person("ann"),
-        membership: Membership::default(),
-        keeps_files: false,
-    };
+    let reset =
+        Work::Reset { by: person("ann"), membership: Membership::default(), keeps_files: false };
     let began_ms = world.now_ms();
     deliver_until_done(&world, &work("r1", reset), 1);
     assert!(world.now_ms() - began_ms < HOUR_MS / 2);
@@ -139,14 +129,8 @@ fn notice(id: &str, turn: &str) -> Message {
     let Work::Prompt(asked) = prompt(turn).work else {
         unreachable!("a prompt");
     };
-    let dead = DeadPrompt {
-        accepted_at_ms: 1_000_000,
-        prompt: asked,
-    };
-    let told = Work::DeadLetter {
-        turn: turn.into(),
-        prompt: Some(Box::new(dead)),
-    };
+    let dead = DeadPrompt { accepted_at_ms: 1_000_000, prompt: asked };
+    let told = Work::DeadLetter { turn: turn.into(), prompt: Some(Box::new(dead)) };
     work(id, told)
 }
 
@@ -155,9 +139,7 @@ fn a_dead_prompt_is_told_on_its_card_once_and_can_be_run_again() {
     let world = active();
     deliver_until_done(&world, &notice("b1", "m2"), 1);
     deliver_until_done(&world, &notice("b1", "m2"), 2);
-    let failed = Outcome::Failed {
-        reason: words::DEAD_PROMPT.to_owned(),
-    };
+    let failed = Outcome::Failed { reason: words::DEAD_PROMPT.to_owned() };
     assert_eq!(outcomes(&world), [Outcome::Answered, failed.clone()]);
     world.with(|s| {
         let cards = s.posts.values().filter(|post| {
@@ -168,11 +150,7 @@ fn a_dead_prompt_is_told_on_its_card_once_and_can_be_run_again() {
         assert_eq!((again.text.as_str(), again.by.name.as_str()), ("do it", "ann"));
     });
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert_eq!(
-        outcomes(&world).len(),
-        2,
-        "what was given up does not run after all"
-    );
+    assert_eq!(outcomes(&world).len(), 2, "what was given up does not run after all");
 }
 
 #[test]
@@ -207,10 +185,7 @@ fn a_notice_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
                 deliver_until_done(&world, &told, 2);
             }
             assert_eq!(outcomes(&world).len(), 2, "{of:?} {call}");
-            assert!(
-                world.with(|s| s.ledger["m2"].again.is_some()),
-                "{of:?} {call}"
-            );
+            assert!(world.with(|s| s.ledger["m2"].again.is_some()), "{of:?} {call}");
         }
     }
 }

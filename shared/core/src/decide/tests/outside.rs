@@ -8,13 +8,8 @@ use crate::outside::{ended, made, tools_of};
 use crate::sandbox::{InUse, SandboxRecord, Tools};
 
 fn prompt_in(id: &str, runtime: &str) -> Message {
-    let Work::Prompt(prompt) = prompt(id).work else {
-        unreachable!()
-    };
-    let wants = Selection {
-        runtime: Some(runtime.to_owned()),
-        ..Selection::default()
-    };
+    let Work::Prompt(prompt) = prompt(id).work else { unreachable!() };
+    let wants = Selection { runtime: Some(runtime.to_owned()), ..Selection::default() };
     work(id, Work::Prompt(Prompt { wants, ..prompt }))
 }
 
@@ -42,10 +37,7 @@ fn tools(world: &Fake) -> Option<Tools> {
 }
 
 const fn kept(since: u32) -> Option<Tools> {
-    Some(Tools {
-        since,
-        ends_with: None,
-    })
+    Some(Tools { since, ends_with: None })
 }
 
 fn ends(world: &Fake) -> Vec<u32> {
@@ -59,11 +51,7 @@ fn ends_both(world: &Fake, message: &Message) {
     assert_eq!((ends(world), tools(world)), (vec![1], None), "{message:?}");
     let at = |name| world.with(|s| s.names.iter().position(|one| *one == name));
     let (second, first) = (at("end_tools"), at("delete"));
-    assert!(
-        first.is_none() || second < first,
-        "{:?}",
-        world.with(|s| s.names.clone())
-    );
+    assert!(first.is_none() || second < first, "{:?}", world.with(|s| s.names.clone()));
 }
 
 #[test]
@@ -97,11 +85,7 @@ fn a_second_one_whose_agents_was_lost_ends_with_a_reset_and_a_destroy_all_the_sa
 fn a_crash_anywhere_in_a_reset_ends_the_second_one_too() {
     for begun in [outside, lost] {
         let crashes = each_crash(begun, &reset(), |world, crash| {
-            assert_eq!(
-                (tools(world), ends(world).is_empty()),
-                (None, false),
-                "{crash}"
-            );
+            assert_eq!((tools(world), ends(world).is_empty()), (None, false), "{crash}");
             assert!(world.with(|s| s.sandboxes.is_empty()), "{crash}");
         });
         assert!(crashes > 4, "{crashes}");
@@ -118,9 +102,7 @@ fn one_that_is_lost_and_made_anew_keeps_its_second_one() {
     // Also where what is made anew cannot be made ready.
     world.with(|s| {
         s.sandboxes.clear();
-        let refused = Failure::NonRecoverable {
-            advice: "quota".to_owned(),
-        };
+        let refused = Failure::NonRecoverable { advice: "quota".to_owned() };
         s.fail.insert("ensure_server", vec![refused]);
     });
     deliver_until_done(&world, &work("look2", Work::Reconcile), 1);
@@ -140,9 +122,7 @@ fn one_that_is_lost_and_made_anew_keeps_its_second_one() {
 fn a_first_one_that_cannot_be_made_ready_ends_with_what_was_made_for_it() {
     let world = Fake::new();
     world.with(|s| {
-        let refused = Failure::NonRecoverable {
-            advice: "quota".to_owned(),
-        };
+        let refused = Failure::NonRecoverable { advice: "quota".to_owned() };
         s.fail.insert("ensure_server", vec![refused]);
     });
     deliver_until_done(&world, &prompt_in("m1", "outside"), 1);
@@ -154,10 +134,7 @@ fn a_first_one_that_cannot_be_made_ready_ends_with_what_was_made_for_it() {
 fn a_queue_that_is_away_delays_the_end_and_the_deletion_and_forgets_neither() {
     let world = outside();
     world.with(|s| {
-        let away = Failure::Outage {
-            after_ms: 0,
-            seen: "no answer".to_owned(),
-        };
+        let away = Failure::Outage { after_ms: 0, seen: "no answer".to_owned() };
         s.fail.insert("end_tools", vec![away; 40]);
     });
     assert!(deliver_until_done(&world, &reset(), 1) > 40);
@@ -212,27 +189,15 @@ fn no_other_thread_comes_to_the_second_one() {
     let key = tools_of(&thread().sandbox());
     let name = second(&world).unwrap().name.unwrap();
     let other = ThreadKey::discord("1", "9").unwrap();
-    let Work::Prompt(prompt) = prompt("p1").work else {
-        unreachable!()
-    };
-    let wants = Selection {
-        sandbox: Some(name.clone()),
-        ..Selection::default()
-    };
+    let Work::Prompt(prompt) = prompt("p1").work else { unreachable!() };
+    let wants = Selection { sandbox: Some(name.clone()), ..Selection::default() };
     let by_name = work("p1", Work::Prompt(Prompt { wants, ..prompt }));
     let by_key = work(
         "c1",
-        Work::Connect {
-            to: Some(key),
-            by: person("ann"),
-            membership: Membership::default(),
-        },
+        Work::Connect { to: Some(key), by: person("ann"), membership: Membership::default() },
     );
     for message in [by_name, by_key] {
-        let message = Message {
-            thread: other.clone(),
-            ..message
-        };
+        let message = Message { thread: other.clone(), ..message };
         deliver_until_done(&world, &message, 1);
         let session = world.with(|s| s.stored(&other).unwrap());
         assert_eq!(session.link, None, "{message:?}");
@@ -296,9 +261,7 @@ fn a_turn_whose_sandbox_begins_outside_has_the_one_checkout_though_it_came_for_a
         provider: Some("daytona".to_owned()),
         ..Selection::default()
     };
-    let Work::Prompt(prompt) = prompt("m1").work else {
-        unreachable!()
-    };
+    let Work::Prompt(prompt) = prompt("m1").work else { unreachable!() };
     let message = work("m1", Work::Prompt(Prompt { wants, ..prompt }));
     world.with(|s| s.kills_followers = true);
     let died = (1..9).any(|receive| {
@@ -350,9 +313,6 @@ fn a_turn_of_its_agent_is_use_of_the_second_one() {
         assert_eq!(swept(phase, after_ms, None).phase, otherwise);
         // A record that was lost keeps nothing alive.
         let longest_ms = 2 * (limits.turn_ms + limits.telling_ms);
-        assert_eq!(
-            swept(phase, longest_ms.max(after_ms), Some(longest_ms)).phase,
-            otherwise
-        );
+        assert_eq!(swept(phase, longest_ms.max(after_ms), Some(longest_ms)).phase, otherwise);
     }
 }

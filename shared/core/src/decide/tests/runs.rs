@@ -3,9 +3,7 @@
 use super::*;
 
 fn down() -> Failure {
-    Failure::SandboxDown {
-        seen: "connection reset".to_owned(),
-    }
+    Failure::SandboxDown { seen: "connection reset".to_owned() }
 }
 
 /// The server cannot be reached so often while a run is followed.
@@ -42,13 +40,7 @@ fn a_prompt_that_was_sent_into_a_run_is_looked_for_before_it_is_sent_again() {
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[2], Outcome::Answered);
     let steered = world.with(|s| s.prompted[2].1.clone());
-    world.with(|s| {
-        assert_eq!(
-            s.sent_again,
-            [steered],
-            "once: after the look that found nothing"
-        )
-    });
+    world.with(|s| assert_eq!(s.sent_again, [steered], "once: after the look that found nothing"));
 }
 
 #[test]
@@ -77,13 +69,8 @@ fn the_run_of_a_failed_turn_is_ended_before_that_is_told() {
     world.with(|s| s.names.clear());
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
-    let (ended, prompted, names) = world.with(|s| {
-        (
-            s.ended_runs.clone(),
-            s.prompted[1].1.clone(),
-            s.names.clone(),
-        )
-    });
+    let (ended, prompted, names) =
+        world.with(|s| (s.ended_runs.clone(), s.prompted[1].1.clone(), s.names.clone()));
     assert_eq!(ended.len(), 1);
     assert_eq!(ended[0].messages, [prompted]);
     let at = |name| names.iter().rposition(|one| *one == name).unwrap();
@@ -136,17 +123,8 @@ fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() 
     // Its message is gone: a sweep tells its end, and does not get through to the agent.
     assert_eq!(deliver(&world, &work("s1", Work::Sweep), 1), Verdict::Done);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
-    world.with(|s| {
-        assert_eq!(
-            s.ended_runs.len(),
-            1,
-            "tried again once the turn was closed"
-        )
-    });
-    assert_eq!(
-        (record(&world).stray, record(&world).sandbox.phase),
-        (None, Phase::Active)
-    );
+    world.with(|s| assert_eq!(s.ended_runs.len(), 1, "tried again once the turn was closed"));
+    assert_eq!((record(&world).stray, record(&world).sandbox.phase), (None, Phase::Active));
 }
 
 #[test]

@@ -15,43 +15,28 @@ fn name(text: &str) -> SandboxName {
 }
 
 fn in_thread(of: &ThreadKey, message: Message) -> Message {
-    Message {
-        thread: of.clone(),
-        ..message
-    }
+    Message { thread: of.clone(), ..message }
 }
 
 fn wanting(id: &str, of: &ThreadKey, wants: Selection) -> Message {
-    let Work::Prompt(prompt) = prompt(id).work else {
-        unreachable!()
-    };
+    let Work::Prompt(prompt) = prompt(id).work else { unreachable!() };
     in_thread(of, work(id, Work::Prompt(Prompt { wants, ..prompt })))
 }
 
 /// A prompt for a thread that works in the sandbox of this name.
 fn prompt_in(id: &str, of: &ThreadKey, sandbox: &str) -> Message {
-    let wants = Selection {
-        sandbox: Some(name(sandbox)),
-        ..Selection::default()
-    };
+    let wants = Selection { sandbox: Some(name(sandbox)), ..Selection::default() };
     wanting(id, of, wants)
 }
 
 fn call_it(id: &str, text: &str) -> Message {
-    let work_of = Work::Name {
-        name: name(text),
-        by: person("ann"),
-        membership: Membership::default(),
-    };
+    let work_of =
+        Work::Name { name: name(text), by: person("ann"), membership: Membership::default() };
     work(id, work_of)
 }
 
 fn connect(id: &str, of: &ThreadKey, to: Option<SandboxKey>) -> Message {
-    let work_of = Work::Connect {
-        to,
-        by: person("ann"),
-        membership: Membership::default(),
-    };
+    let work_of = Work::Connect { to, by: person("ann"), membership: Membership::default() };
     in_thread(of, work(id, work_of))
 }
 
@@ -67,10 +52,7 @@ fn operate(world: &Fake, id: &str, of: &SandboxKey, want: Operation) -> Message 
 /// An active thread whose sandbox is called `front`, with a repository or without.
 fn shared(repo: Option<&str>) -> Fake {
     let world = Fake::new();
-    let wants = Selection {
-        repo: repo.map(str::to_owned),
-        ..Selection::default()
-    };
+    let wants = Selection { repo: repo.map(str::to_owned), ..Selection::default() };
     deliver_until_done(&world, &wanting("m1", &thread(), wants), 1);
     deliver_until_done(&world, &call_it("n1", "front"), 1);
     world
@@ -201,10 +183,7 @@ fn threads_without_a_repository_take_turns_and_who_waits_sees_for_whom() {
     assert!(world.with(|s| s.prompted.len()) == 2, "it was prompted");
     deliver_until_done(&world, &prompt("m2"), 2);
     // The thread that had it does not get it again before who waits.
-    assert!(matches!(
-        deliver(&world, &prompt("m3"), 1),
-        Verdict::Hold { .. }
-    ));
+    assert!(matches!(deliver(&world, &prompt("m3"), 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &waits, receive);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
     deliver_until_done(&world, &prompt("m3"), 2);
@@ -320,16 +299,10 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
     let session = record_of(&world, &beside);
     assert_eq!(session.sandbox_key(), key);
     assert!(session.sandbox.threads.contains(&beside) && session.agent_session.is_none());
-    assert_eq!(
-        notices(&world).last().unwrap(),
-        &words::connected(&name("front"), false)
-    );
+    assert_eq!(notices(&world).last().unwrap(), &words::connected(&name("front"), false));
     deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
     let told = world.with(|s| s.told.last().cloned().unwrap());
-    assert!(
-        told.contains("ann asked: do it | answered: the answer"),
-        "{told}"
-    );
+    assert!(told.contains("ann asked: do it | answered: the answer"), "{told}");
 
     deliver_until_done(&world, &connect("c2", &beside, None), 1);
     assert_eq!(notices(&world).last().unwrap(), words::CONNECTED_OWN);
@@ -338,10 +311,7 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
     let foreign = ThreadKey::discord("2", "2").unwrap().sandbox();
     for (id, to) in [("c3", other("77").sandbox()), ("c4", foreign)] {
         deliver_until_done(&world, &connect(id, &beside, Some(to)), 1);
-        assert_eq!(
-            *notices(&world).last().unwrap(),
-            words::connect_gone(&thread())
-        );
+        assert_eq!(*notices(&world).last().unwrap(), words::connect_gone(&thread()));
         assert_eq!(record_of(&world, &beside).link, None);
     }
 }
@@ -397,10 +367,7 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
     deliver_until_done(&world, &create, 1);
     let refused = world.with(|s| s.sandbox_record(&second).unwrap());
     assert_eq!((refused.phase, refused.name), (Phase::Destroyed, None));
-    assert_eq!(
-        refused.operated[0].trouble,
-        Some(words::name_taken(&name("front")))
-    );
+    assert_eq!(refused.operated[0].trouble, Some(words::name_taken(&name("front"))));
 }
 
 #[test]
@@ -452,16 +419,11 @@ fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
     assert!(sandbox.lease.is_none() && sandbox.phase == Phase::Active);
     // One that is not made is told, and holds nobody up.
     world.with(|s| {
-        s.snapshots = vec![SnapshotSeen::Failed {
-            why: "there is no room for another".to_owned(),
-        }];
+        s.snapshots = vec![SnapshotSeen::Failed { why: "there is no room for another".to_owned() }];
     });
     deliver_until_done(&world, &operate(&world, "kx", &key, Operation::Snapshot), 1);
     let operated = record(&world).sandbox.operated.pop().unwrap();
-    assert_eq!(
-        operated.trouble.as_deref(),
-        Some("there is no room for another")
-    );
+    assert_eq!(operated.trouble.as_deref(), Some("there is no room for another"));
     deliver_until_done(&world, &prompt("m9"), 1);
     assert_eq!(outcomes(&world).last(), Some(&Outcome::Answered));
 }
@@ -478,10 +440,7 @@ fn a_sandbox_with_a_name_is_kept_for_days_and_its_name_for_longer() {
     later(&world, Limits::DEFAULT.named_ttl_ms);
     deliver_until_done(&world, &in_thread(&group, work("s3", Work::Sweep)), 1);
     let sandbox = record(&world).sandbox;
-    assert_eq!(
-        (sandbox.phase, sandbox.name),
-        (Phase::Destroyed, Some(name("front")))
-    );
+    assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, Some(name("front"))));
     let told = world.with(|s| s.told_threads.clone());
     assert_eq!(told, [(thread(), words::EXPIRED_SHARED.to_owned())]);
     let beside = other("9");
@@ -497,18 +456,11 @@ fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
     let world = shared(None);
     let reset = work(
         "r1",
-        Work::Reset {
-            by: person("ann"),
-            membership: Membership::default(),
-            keeps_files: false,
-        },
+        Work::Reset { by: person("ann"), membership: Membership::default(), keeps_files: false },
     );
     deliver_until_done(&world, &reset, 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
-    assert_eq!(
-        *notices(&world).last().unwrap(),
-        words::reset_shared(&thread())
-    );
+    assert_eq!(*notices(&world).last().unwrap(), words::reset_shared(&thread()));
 }
 
 #[test]
@@ -519,23 +471,19 @@ fn every_crash_of_a_shared_turn_leaves_the_sandbox_free_and_the_turn_ended_once(
         leave_running(&world, &prompt("m2"));
         world
     };
-    let crashes = each_crash(
-        begun,
-        &prompt_in("o1", &other("9"), "front"),
-        |world, crash| {
-            let ended = record_of(world, &beside).ended;
-            assert_eq!(ended.len(), 1, "{crash}");
-            assert_eq!(ended[0].outcome, Outcome::Answered, "{crash}");
-            let sandbox = record(world).sandbox;
-            assert_eq!(sandbox.in_use.len(), 1, "{crash}");
-            assert!(sandbox.waiting.is_empty(), "{crash}");
-            world.with(|s| {
-                let sent = s.prompted.iter().map(|(_, id)| id);
-                let once: BTreeSet<&String> = sent.clone().collect();
-                assert_eq!(once.len(), sent.count(), "{crash}");
-            });
-        },
-    );
+    let crashes = each_crash(begun, &prompt_in("o1", &other("9"), "front"), |world, crash| {
+        let ended = record_of(world, &beside).ended;
+        assert_eq!(ended.len(), 1, "{crash}");
+        assert_eq!(ended[0].outcome, Outcome::Answered, "{crash}");
+        let sandbox = record(world).sandbox;
+        assert_eq!(sandbox.in_use.len(), 1, "{crash}");
+        assert!(sandbox.waiting.is_empty(), "{crash}");
+        world.with(|s| {
+            let sent = s.prompted.iter().map(|(_, id)| id);
+            let once: BTreeSet<&String> = sent.clone().collect();
+            assert_eq!(once.len(), sent.count(), "{crash}");
+        });
+    });
     assert!(crashes > 20, "{crashes}");
 }
 
@@ -550,19 +498,9 @@ fn every_crash_of_a_deletion_ends_with_it_and_a_free_name() {
     let destroy = operate(&begun(), "d1", &key, Operation::Destroy);
     let crashes = each_crash(begun, &destroy, |world, crash| {
         let sandbox = record(world).sandbox;
-        assert_eq!(
-            (sandbox.phase, sandbox.name),
-            (Phase::Destroyed, None),
-            "{crash}"
-        );
-        assert!(
-            sandbox.threads.is_empty() && sandbox.closing.is_none(),
-            "{crash}"
-        );
-        assert!(
-            world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()),
-            "{crash}"
-        );
+        assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, None), "{crash}");
+        assert!(sandbox.threads.is_empty() && sandbox.closing.is_none(), "{crash}");
+        assert!(world.with(|s| s.names_of.is_empty() && s.sandboxes.is_empty()), "{crash}");
         let told: BTreeSet<ThreadKey> =
             world.with(|s| s.told_threads.iter().map(|(of, _)| of.clone()).collect());
         assert_eq!(told.len(), 2, "{crash}");
@@ -575,17 +513,12 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
  {
     let world = shared(None);
     world.with(|s| {
-        let down = || Failure::SandboxDown {
-            seen: "no answer".to_owned(),
-        };
+        let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
         s.fail.insert("follow", (0..4).map(|_| down()).collect());
         s.fail.insert("end_run", (0..9).map(|_| down()).collect());
     });
     deliver_until_done(&world, &prompt("m2"), 1);
-    assert!(matches!(
-        outcomes(&world).last(),
-        Some(Outcome::Failed { .. })
-    ));
+    assert!(matches!(outcomes(&world).last(), Some(Outcome::Failed { .. })));
     let sandbox = record(&world).sandbox;
     assert!(record(&world).stray.is_some() && sandbox.in_use.len() == 1 && !sandbox.is_in_use());
     let beside = other("9");
@@ -608,9 +541,7 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
 fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_own_sweep() {
     let world = shared(None);
     world.with(|s| {
-        let down = || Failure::SandboxDown {
-            seen: "no answer".to_owned(),
-        };
+        let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
         s.fail.insert("follow", (0..4).map(|_| down()).collect());
         s.fail.insert("end_run", (0..900).map(|_| down()).collect());
     });
@@ -649,10 +580,7 @@ fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
     let key = thread().sandbox();
     let destroy = operate(&world, "d1", &key, Operation::Destroy);
     world.with(|s| {
-        let away = || Failure::Outage {
-            after_ms: 0,
-            seen: "the chat does not answer".to_owned(),
-        };
+        let away = || Failure::Outage { after_ms: 0, seen: "the chat does not answer".to_owned() };
         s.fail.insert("tell", (0..3).map(|_| away()).collect());
     });
     let receive = deliver_until_done(&world, &destroy, 1);
@@ -661,10 +589,7 @@ fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
     let world = shared(None);
     let destroy = operate(&world, "d1", &key, Operation::Destroy);
     world.with(|s| {
-        let away = || Failure::Outage {
-            after_ms: 0,
-            seen: "the chat does not answer".to_owned(),
-        };
+        let away = || Failure::Outage { after_ms: 0, seen: "the chat does not answer".to_owned() };
         s.fail.insert("tell", (0..500).map(|_| away()).collect());
     });
     deliver_until_done(&world, &destroy, 1);

@@ -23,27 +23,17 @@ fn a_waiting_prompt_is_sent_into_the_run_and_answered_with_it() {
         assert_eq!(s.told[1..], ["do it", "and m3"]);
         assert!(s.flags.queued.is_empty() && s.flags.now.is_empty());
         assert_eq!(s.ledger["m3"].outcome, joined("m2"));
-        assert_eq!(
-            (s.ledger["m3"].asked.as_str(), &s.ledger["m3"].again),
-            ("and m3", &None)
-        );
+        assert_eq!((s.ledger["m3"].asked.as_str(), &s.ledger["m3"].again), ("and m3", &None));
     });
     assert!(matches!(
         waiting_card(&world, "m3"),
-        CardState::Ended {
-            outcome: Outcome::Joined { .. },
-            ..
-        }
+        CardState::Ended { outcome: Outcome::Joined { .. }, .. }
     ));
     assert_eq!(chunks(&world).len(), 2, "one answer for both");
     // Its own message comes to the head: it has ended.
     let calls = world.with(|s| s.calls);
     assert_eq!(deliver(&world, &prompt("m3"), 1), Verdict::Done);
-    assert_eq!(
-        world.with(|s| s.calls) - calls,
-        1,
-        "only the record is read"
-    );
+    assert_eq!(world.with(|s| s.calls) - calls, 1, "only the record is read");
 }
 
 #[test]
@@ -64,15 +54,10 @@ fn what_is_on_record_is_sent_even_if_the_worker_dies_before_it() {
     let world = steered();
     // It cannot be sent at first: the message is given back, and the intent stays on record.
     world.with(|s| {
-        let wait = Failure::Wait {
-            after_ms: 0,
-            seen: "429".into(),
-        };
+        let wait = Failure::Wait { after_ms: 0, seen: "429".into() };
         s.fail_steer = Some(wait);
     });
-    let Verdict::Hold { .. } = deliver(&world, &prompt("m2"), 1) else {
-        panic!("it was sent")
-    };
+    let Verdict::Hold { .. } = deliver(&world, &prompt("m2"), 1) else { panic!("it was sent") };
     let turn = record(&world).turn.unwrap();
     assert_eq!((turn.steered.len(), turn.steered[0].sent), (1, false));
     let ids = turn.steered[0].ids.clone();
@@ -104,28 +89,11 @@ fn a_lost_sandbox_loses_both_and_each_can_be_run_again() {
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1..], [Outcome::Lost, Outcome::Lost]);
     world.with(|s| {
-        let again = |turn: &str| {
-            s.ledger[turn]
-                .again
-                .as_ref()
-                .map(|prompt| prompt.text.clone())
-        };
-        assert_eq!(
-            (again("m2"), again("m3")),
-            (Some("do it".into()), Some("and m3".into()))
-        );
+        let again = |turn: &str| s.ledger[turn].again.as_ref().map(|prompt| prompt.text.clone());
+        assert_eq!((again("m2"), again("m3")), (Some("do it".into()), Some("and m3".into())));
     });
-    assert!(matches!(
-        waiting_card(&world, "m3"),
-        CardState::Ended {
-            outcome: Outcome::Lost,
-            ..
-        }
-    ));
-    assert_eq!(
-        called(&world)[1..],
-        [vec!["ann".to_owned(), "cy".to_owned()]]
-    );
+    assert!(matches!(waiting_card(&world, "m3"), CardState::Ended { outcome: Outcome::Lost, .. }));
+    assert_eq!(called(&world)[1..], [vec!["ann".to_owned(), "cy".to_owned()]]);
 }
 
 #[test]
@@ -178,16 +146,9 @@ fn a_crash_at_any_call_of_a_run_with_two_prompts_loses_and_doubles_nothing() {
                 let ids: BTreeSet<_> = s.prompted.iter().map(|(_, id)| id).collect();
                 assert_eq!((ids.len(), s.prompted.len()), (3, 3), "{context}");
             });
-            assert_eq!(
-                outcomes(&world)[1..],
-                [joined("m2"), Outcome::Answered],
-                "{context}"
-            );
+            assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered], "{context}");
             assert_eq!(called(&world).len(), 2, "{context}");
-            assert!(
-                matches!(waiting_card(&world, "m3"), CardState::Ended { .. }),
-                "{context}"
-            );
+            assert!(matches!(waiting_card(&world, "m3"), CardState::Ended { .. }), "{context}");
         }
     }
 }
@@ -215,14 +176,8 @@ fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
     let own = own.expect("it has a card of its own");
     world.with(|s| {
         s.kills_followers = false;
-        let announced = PostRef {
-            id: "announced".to_owned(),
-            ..own.clone()
-        };
-        let queued = CardState::Queued {
-            ahead: 1,
-            now: true,
-        };
+        let announced = PostRef { id: "announced".to_owned(), ..own.clone() };
+        let queued = CardState::Queued { ahead: 1, now: true };
         let card = Card::new(&"m2".into(), queued, 1, 1, "m");
         s.posts.insert(announced.id.clone(), Post::Card(card));
         let queued = Queued {
@@ -237,10 +192,7 @@ fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
     deliver_until_done(&world, &prompt("m2"), 2);
     world.with(|s| {
         let announced = &s.posts["announced"];
-        assert!(
-            matches!(announced, Post::Moved { to, .. } if *to == own),
-            "{announced:?}"
-        );
+        assert!(matches!(announced, Post::Moved { to, .. } if *to == own), "{announced:?}");
         assert!(s.flags.queued.is_empty());
     });
     assert_eq!(live_cards(&world), 0);
@@ -287,9 +239,8 @@ fn a_crash_at_any_call_of_a_long_run_leaves_no_live_card_behind() {
         for after in [false, true] {
             let world = long();
             world.with(|s| s.crash_at = Some((s.calls + call, after)));
-            let died = catch_unwind(AssertUnwindSafe(|| {
-                deliver_until_done(&world, &prompt("m2"), 1)
-            }));
+            let died =
+                catch_unwind(AssertUnwindSafe(|| deliver_until_done(&world, &prompt("m2"), 1)));
             assert!(died.is_err(), "crash point {call} {after} was not reached");
             world.with(|s| s.crash_at = None);
             deliver_until_done(&world, &prompt("m2"), 2);
@@ -333,10 +284,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
     assert_eq!(called(&world)[3..], [ann()], "lost: by a line of its own");
     let line = post_key(&thread(), &"m3".into(), &PostKind::Call);
     world.with(|s| {
-        assert_eq!(
-            s.posts[&line].bare(),
-            &Post::Notice(super::super::words::CALL_LOST.into())
-        )
+        assert_eq!(s.posts[&line].bare(), &Post::Notice(super::super::words::CALL_LOST.into()))
     });
 
     // Who stops their own turn is not called; who is stopped by somebody else is.
@@ -354,10 +302,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
 fn the_last_state_is_repeated_until_the_chat_takes_it() {
     let world = active();
     let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
-    let limited = || Failure::Wait {
-        after_ms: 30_000,
-        seen: "429".into(),
-    };
+    let limited = || Failure::Wait { after_ms: 30_000, seen: "429".into() };
     // The first two posts of the turn get through: its card, and the answer.
     world.with(|s| {
         s.fail_ends = (0..most - 1).map(|_| limited()).collect();
@@ -368,10 +313,7 @@ fn the_last_state_is_repeated_until_the_chat_takes_it() {
     assert_eq!(live_cards(&world), 0);
     world.with(|s| {
         assert!(s.fail_ends.is_empty());
-        assert!(
-            s.now_ms - began_ms >= 30_000 * (most as u64 - 1),
-            "its time was waited for"
-        );
+        assert!(s.now_ms - began_ms >= 30_000 * (most as u64 - 1), "its time was waited for");
     });
 }
 
@@ -382,16 +324,9 @@ fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_t
         world.with(|s| s.signalled.iter().filter(is_untold).count())
     };
     let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
-    let limited = Failure::Wait {
-        after_ms: 30_000,
-        seen: "429".into(),
-    };
-    let forbidden = Failure::NonRecoverable {
-        advice: "may not write here".into(),
-    };
-    let gone = Failure::ThreadGone {
-        seen: "deleted".into(),
-    };
+    let limited = Failure::Wait { after_ms: 30_000, seen: "429".into() };
+    let forbidden = Failure::NonRecoverable { advice: "may not write here".into() };
+    let gone = Failure::ThreadGone { seen: "deleted".into() };
     for (failures, expected) in [
         (vec![], 0),
         (vec![limited; most + 1], 1),
@@ -412,14 +347,8 @@ fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_t
 fn an_outcome_of_before_and_of_now_can_be_read_by_both() {
     let text = serde_json::to_string(&joined("m2")).unwrap();
     assert_eq!(text, r#"{"outcome":"answered","joined":"m2"}"#);
-    assert_eq!(
-        serde_json::from_str::<Outcome>(&text).unwrap(),
-        joined("m2")
-    );
+    assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), joined("m2"));
     let old = r#"{"outcome":"answered"}"#;
-    assert_eq!(
-        serde_json::from_str::<Outcome>(old).unwrap(),
-        Outcome::Answered
-    );
+    assert_eq!(serde_json::from_str::<Outcome>(old).unwrap(), Outcome::Answered);
     assert_eq!(serde_json::to_string(&Outcome::Answered).unwrap(), old);
 }

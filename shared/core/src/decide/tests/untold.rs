@@ -168,18 +168,13 @@ fn who_asked_for_a_fresh_start_hears_of_it_once_the_thread_is_open() {
 #[test]
 fn a_deleted_thread_has_nothing_kept_for_it() {
     let world = untold();
-    let gone = Failure::ThreadGone {
-        seen: "deleted".into(),
-    };
+    let gone = Failure::ThreadGone { seen: "deleted".into() };
     world.with(|s| {
         s.closed = 0;
         s.fail.insert("post", vec![gone]);
     });
     sweep(&world, "s1");
-    assert_eq!(
-        (record(&world).untold.len(), record(&world).due_at_ms),
-        (0, None)
-    );
+    assert_eq!((record(&world).untold.len(), record(&world).due_at_ms), (0, None));
 }
 
 #[test]

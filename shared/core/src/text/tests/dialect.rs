@@ -12,26 +12,14 @@ fn entities(markdown: &str) -> String {
 fn fences_are_three_backticks_with_a_language() {
     let apart = "`\u{2060}`\u{2060}`";
     for (written, sent) in [
-        (
-            "````md\n# A\n```js\nx\n```\n````",
-            format!("```md\n# A\n{apart}js\nx\n{apart}\n```"),
-        ),
+        ("````md\n# A\n```js\nx\n```\n````", format!("```md\n# A\n{apart}js\nx\n{apart}\n```")),
         ("~~~py\nx\n~~~", "```py\nx\n```".to_owned()),
         ("```js title=\"a.js\"\nx\n```", "```js\nx\n```".to_owned()),
         ("```{.c}\nx\n```", "```\nx\n```".to_owned()),
-        (
-            "a\n\n    x\n      y\n\nb",
-            "a\n\n```\nx\n  y\n```\n\nb".to_owned(),
-        ),
-        (
-            "1. a\n   ~~~sh\n   x\n   ~~~\n2. b",
-            "1. a\n```sh\nx\n```\n2. b".to_owned(),
-        ),
+        ("a\n\n    x\n      y\n\nb", "a\n\n```\nx\n  y\n```\n\nb".to_owned()),
+        ("1. a\n   ~~~sh\n   x\n   ~~~\n2. b", "1. a\n```sh\nx\n```\n2. b".to_owned()),
         ("- ```\n  x\n  ```\n- b", "- \n```\nx\n```\n- b".to_owned()),
-        (
-            ">> ```\n>> x\n>>\n>> y\n>> ```",
-            "> ```\n> x\n> \n> y\n> ```".to_owned(),
-        ),
+        (">> ```\n>> x\n>>\n>> y\n>> ```", "> ```\n> x\n> \n> y\n> ```".to_owned()),
         ("```\n```\nb", "\nb".to_owned()),
         ("```rs\nx", "```rs\nx\n```".to_owned()),
         ("a ``` b", "a \\`\\`\\` b".to_owned()),
@@ -49,11 +37,7 @@ fn tables_are_drawn_wherever_they_stand() {
     for (prefix, quote) in [("", ""), ("   ", ""), ("> ", "> ")] {
         let rows = ["| Name | n |", "|:--|--:|", "| `a` | 1 |"];
         let table = rows.map(|row| format!("{prefix}{row}")).join("\n");
-        let (lead, gap) = if prefix == "   " {
-            ("1. Sizes:\n\n", "\n")
-        } else {
-            ("", "\n")
-        };
+        let (lead, gap) = if prefix == "   " { ("1. Sizes:\n\n", "\n") } else { ("", "\n") };
         assert_eq!(
             backticks(&format!("{lead}{table}\n{gap}Behind")),
             format!("{lead}{}\n{gap}Behind", drawn(quote)),
@@ -72,16 +56,8 @@ fn tables_are_drawn_wherever_they_stand() {
 #[test]
 fn what_the_reader_has_no_mark_for_is_written_out() {
     for (written, small, full) in [
-        (
-            "#### Deep\n##### a #####",
-            "**Deep**\n**a**",
-            "#### Deep\n##### a #####",
-        ),
-        (
-            "### Third\n\nTitle\n===",
-            "### Third\n\n# Title",
-            "### Third\n\nTitle\n===",
-        ),
+        ("#### Deep\n##### a #####", "**Deep**\n**a**", "#### Deep\n##### a #####"),
+        ("### Third\n\nTitle\n===", "### Third\n\n# Title", "### Third\n\nTitle\n==="),
         ("a\n\n---\n\nb", "a\n\n──────────\n\nb", "a\n\n---\n\nb"),
         ("- [x] a\n- [ ] b", "- ☑ a\n- ☐ b", "- [x] a\n- [ ] b"),
         (
@@ -89,16 +65,8 @@ fn what_the_reader_has_no_mark_for_is_written_out() {
             "[A b](https://e.org/i.png)",
             "![A b](https://e.org/i.png)",
         ),
-        (
-            "[![ok](https://i.org)](https://e.org)",
-            "[ok](https://e.org)",
-            "[ok](https://e.org)",
-        ),
-        (
-            "a[^1] b\n\n[^1]: Note.",
-            "a[1] b\n\n- [1] Note.",
-            "a[1] b\n\n- [1] Note.",
-        ),
+        ("[![ok](https://i.org)](https://e.org)", "[ok](https://e.org)", "[ok](https://e.org)"),
+        ("a[^1] b\n\n[^1]: Note.", "a[1] b\n\n- [1] Note.", "a[1] b\n\n- [1] Note."),
         (
             "[a *b*][r] c\n\n[r]: https://e.org",
             "[a *b*](https://e.org) c",
@@ -109,16 +77,8 @@ fn what_the_reader_has_no_mark_for_is_written_out() {
             "**Log**\n\na\nb C",
             "**Log**\n\na\nb C",
         ),
-        (
-            "Vec<String> <!-- no -->x",
-            "Vec<String> x",
-            "Vec&lt;String> x",
-        ),
-        (
-            "a\\\nb &lt;x&gt; || c",
-            "a\nb \\<x\\> \\|\\| c",
-            "a\\\nb &lt;x&gt; || c",
-        ),
+        ("Vec<String> <!-- no -->x", "Vec<String> x", "Vec&lt;String> x"),
+        ("a\\\nb &lt;x&gt; || c", "a\nb \\<x\\> \\|\\| c", "a\\\nb &lt;x&gt; || c"),
         ("> a\n>\n> b", "> a\n> \n> b", "> a\n>\n> b"),
         (
             "<https://e.org/a|b> <https://e.org>",
@@ -183,14 +143,10 @@ fn seen(text: &str, quoted: bool, all: &mut Vec<String>) {
         let rest = &text[at..];
         let begins_line = at == 0 || text[..at].ends_with('\n');
         if begins_line && !quoted && is_quoted(rest) {
-            let lines: Vec<&str> = rest
-                .split_inclusive('\n')
-                .take_while(|line| is_quoted(line))
-                .collect();
-            let inner: String = lines
-                .iter()
-                .map(|line| &line.trim_start_matches(' ')[2..])
-                .collect();
+            let lines: Vec<&str> =
+                rest.split_inclusive('\n').take_while(|line| is_quoted(line)).collect();
+            let inner: String =
+                lines.iter().map(|line| &line.trim_start_matches(' ')[2..]).collect();
             seen(&inner, true, all);
             at += lines.concat().len();
         } else if let Some((length, code)) = block(rest).or_else(|| span(rest)) {
@@ -213,9 +169,7 @@ fn block(rest: &str) -> Option<(usize, &str)> {
     let inner = rest.strip_prefix("```")?;
     let (first, behind) = inner.split_once('\n').unwrap_or(("", inner));
     let is_name = !first.is_empty()
-        && first
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_+-.#".contains(c));
+        && first.chars().all(|c| c.is_ascii_alphanumeric() || "_+-.#".contains(c));
     let body = if is_name { behind } else { inner };
     let body = body.trim_start_matches('\n');
     let first = body.chars().next()?.len_utf8();
@@ -239,9 +193,8 @@ fn span(rest: &str) -> Option<(usize, &str)> {
 
 /// The length of a mark, and where what it emphasises ends.
 fn emphasis(rest: &str) -> Option<(usize, usize)> {
-    let mark = ["**", "__", "~~", "||", "*", "_"]
-        .into_iter()
-        .find(|mark| rest.starts_with(mark))?;
+    let mark =
+        ["**", "__", "~~", "||", "*", "_"].into_iter().find(|mark| rest.starts_with(mark))?;
     let length = mark.len();
     let in_word = |c: char| mark == "_" && c.is_alphanumeric();
     let goes_on = |rest: &str| rest.starts_with(&mark[..1]) || rest.starts_with(in_word);
@@ -271,9 +224,7 @@ fn emphasis(rest: &str) -> Option<(usize, usize)> {
 /// One character, two where the first takes the meaning of the other, or an address.
 fn step(rest: &str) -> usize {
     if rest.starts_with("https://") {
-        return rest
-            .find(|c: char| c.is_whitespace() || c == '<')
-            .unwrap_or(rest.len());
+        return rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len());
     }
     let mut chars = rest.chars();
     let first = chars.next().map_or(1, char::len_utf8);
@@ -313,10 +264,7 @@ fn document() -> impl Strategy<Value = String> {
     ]);
     let lines = |prefix: &'static str| {
         prop::collection::vec(line.clone(), 1..6).prop_map(move |lines| {
-            lines
-                .iter()
-                .map(|line| format!("{prefix}{line}\n"))
-                .collect::<String>()
+            lines.iter().map(|line| format!("{prefix}{line}\n")).collect::<String>()
         })
     };
     let fence = |prefix: &'static str| {
@@ -371,10 +319,7 @@ fn document() -> impl Strategy<Value = String> {
         1 => fence("> ").prop_map(|code| format!("> {code}")),
         1 => lines("    ").prop_map(|code| format!("So:\n\n{code}")),
     ];
-    (
-        prop::collection::vec(block, 1..8),
-        prop::sample::select(vec!["\n\n", "\n"]),
-    )
+    (prop::collection::vec(block, 1..8), prop::sample::select(vec!["\n\n", "\n"]))
         .prop_map(|(blocks, between)| blocks.join(between))
 }
 

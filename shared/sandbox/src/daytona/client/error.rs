@@ -132,14 +132,10 @@ impl DaytonaError {
         match self {
             Self::Unavailable { .. }
             | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::SandboxDown {
-                    seen: self.to_string(),
-                }
+                Failure::SandboxDown { seen: self.to_string() }
             }
             // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
-            Self::NotFound => Failure::SandboxDown {
-                seen: self.to_string(),
-            },
+            Self::NotFound => Failure::SandboxDown { seen: self.to_string() },
             _ => self.failure(),
         }
     }
@@ -166,17 +162,9 @@ impl Refusal for DaytonaError {
             404 => DaytonaError::NotFound,
             408 => DaytonaError::CommandTimeout,
             409 => DaytonaError::Conflict { message: spoken() },
-            429 => DaytonaError::RateLimited {
-                after_ms: answer.retry_after_ms().unwrap_or(0),
-            },
-            400..=499 => DaytonaError::Refused {
-                status,
-                message: spoken(),
-            },
-            _ => DaytonaError::Unavailable {
-                status,
-                message: spoken(),
-            },
+            429 => DaytonaError::RateLimited { after_ms: answer.retry_after_ms().unwrap_or(0) },
+            400..=499 => DaytonaError::Refused { status, message: spoken() },
+            _ => DaytonaError::Unavailable { status, message: spoken() },
         })
     }
 

@@ -46,9 +46,7 @@ pub struct Daytona {
 
 impl std::fmt::Debug for Daytona {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Daytona")
-            .field("base", &self.api.base().as_str())
-            .finish_non_exhaustive()
+        f.debug_struct("Daytona").field("base", &self.api.base().as_str()).finish_non_exhaustive()
     }
 }
 
@@ -60,10 +58,7 @@ impl Daytona {
     /// # Errors
     /// [`HttpError::Refused`] when the base may not be spoken to.
     pub fn new(base: &str, api_key: &str) -> Result<Self, HttpError> {
-        Ok(Self {
-            api: Api::new(base, Hosts::Public)?,
-            api_key: api_key.to_owned(),
-        })
+        Ok(Self { api: Api::new(base, Hosts::Public)?, api_key: api_key.to_owned() })
     }
 
     /// Asks for a sandbox. A taken name is [`DaytonaError::Conflict`]: read it by name and adopt it.
@@ -71,9 +66,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn create(&self, body: &CreateSandbox) -> Answered<Sandbox> {
-        let request = self
-            .control(Method::POST, &["sandbox"], &[], LIFECYCLE_MS_MAX)?
-            .json(body);
+        let request = self.control(Method::POST, &["sandbox"], &[], LIFECYCLE_MS_MAX)?.json(body);
         self.api.read(request).await
     }
 
@@ -83,12 +76,7 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn get(&self, name: &str) -> Answered<Sandbox> {
         self.api
-            .read(self.control(
-                Method::GET,
-                &["sandbox", name],
-                &[],
-                bobbin_http::REQUEST_MS,
-            )?)
+            .read(self.control(Method::GET, &["sandbox", name], &[], bobbin_http::REQUEST_MS)?)
             .await
     }
 
@@ -142,9 +130,7 @@ impl Daytona {
             let said = sandbox.labels.get(LABEL_STACK_ID);
             sandbox.sandbox_state() != SandboxState::Gone
                 && said.is_none_or(|said| said == stack.id)
-                && labels
-                    .iter()
-                    .all(|(name, value)| sandbox.labels.get(name) == Some(value))
+                && labels.iter().all(|(name, value)| sandbox.labels.get(name) == Some(value))
         };
         Ok(found.into_iter().filter(|one| counts(&one)).collect())
     }
@@ -193,8 +179,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn start(&self, name: &str) -> Answered<()> {
-        self.lifecycle(Method::POST, &["sandbox", name, "start"], &[])
-            .await
+        self.lifecycle(Method::POST, &["sandbox", name, "start"], &[]).await
     }
 
     /// Asks for a stop: every process ends, the disk stays.
@@ -202,12 +187,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn stop(&self, name: &str) -> Answered<()> {
-        self.lifecycle(
-            Method::POST,
-            &["sandbox", name, "stop"],
-            &[("force", "false")],
-        )
-        .await
+        self.lifecycle(Method::POST, &["sandbox", name, "stop"], &[("force", "false")]).await
     }
 
     /// It is deleted so many minutes from now, whatever it does, and no more at the time that was set before.
@@ -216,8 +196,7 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn set_ttl(&self, name: &str, minutes: u32) -> Answered<()> {
         let minutes = minutes.to_string();
-        self.lifecycle(Method::POST, &["sandbox", name, "ttl", &minutes], &[])
-            .await
+        self.lifecycle(Method::POST, &["sandbox", name, "ttl", &minutes], &[]).await
     }
 
     /// Asks for the end of a sandbox and its disk.
@@ -225,8 +204,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn delete(&self, name: &str) -> Answered<()> {
-        self.lifecycle(Method::DELETE, &["sandbox", name], &[])
-            .await
+        self.lifecycle(Method::DELETE, &["sandbox", name], &[]).await
     }
 
     /// Asks Daytona to repair a sandbox in error.
@@ -234,12 +212,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn recover(&self, name: &str) -> Answered<()> {
-        self.lifecycle(
-            Method::POST,
-            &["sandbox", name, "recover"],
-            &[("skipStart", "false")],
-        )
-        .await
+        self.lifecycle(Method::POST, &["sandbox", name, "recover"], &[("skipStart", "false")]).await
     }
 
     /// How to reach a port from outside. New with every start.
@@ -260,10 +233,7 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
     ) -> Answered<()> {
-        self.api
-            .send(self.control(method, segments, query, LIFECYCLE_MS_MAX)?)
-            .await
-            .map(drop)
+        self.api.send(self.control(method, segments, query, LIFECYCLE_MS_MAX)?).await.map(drop)
     }
 
     fn control(
@@ -288,9 +258,7 @@ impl Daytona {
             return Err(DaytonaError::NoKey);
         }
         let place = (base, segments);
-        let request = self
-            .api
-            .request(method, place, query, &self.api_key, ms_max)?;
+        let request = self.api.request(method, place, query, &self.api_key, ms_max)?;
         Ok(request
             .header("X-Daytona-Source", "bobbin")
             .header("X-Daytona-SDK-Version", PROTOCOL_VERSION))

@@ -20,9 +20,7 @@ impl Daytona {
     /// [`DaytonaError`]; [`DaytonaError::BadKey`] where Daytona does not know it.
     pub async fn current_key(&self) -> Answered<ApiKey> {
         let segments = ["api-keys", "current"];
-        self.api
-            .read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
-            .await
+        self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
 
     /// The organisations that the key's owner is in.
@@ -30,9 +28,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn organizations(&self) -> Answered<Vec<Organization>> {
-        self.api
-            .read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?)
-            .await
+        self.api.read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?).await
     }
 
     /// What an organisation uses and may use.
@@ -41,9 +37,7 @@ impl Daytona {
     /// [`DaytonaError`]; [`DaytonaError::Forbidden`] where the key may not see it.
     pub async fn usage(&self, organization: &str) -> Answered<Usage> {
         let segments = ["organizations", organization, "usage"];
-        self.api
-            .read(self.control(Method::GET, &segments, &[], REQUEST_MS)?)
-            .await
+        self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
 
     /// Asks for a snapshot to be built. A taken name is [`DaytonaError::Conflict`].
@@ -51,9 +45,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn create_snapshot(&self, body: &CreateSnapshot) -> Answered<Snapshot> {
-        let request = self
-            .control(Method::POST, &["snapshots"], &[], LIFECYCLE_MS_MAX)?
-            .json(body);
+        let request = self.control(Method::POST, &["snapshots"], &[], LIFECYCLE_MS_MAX)?.json(body);
         self.api.read(request).await
     }
 
@@ -63,8 +55,7 @@ impl Daytona {
     /// [`DaytonaError`].
     pub async fn snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
         let read =
-            self.api
-                .read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
+            self.api.read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
         match read.await {
             Ok(snapshot) => Ok(Some(snapshot)),
             Err(DaytonaError::NotFound) => Ok(None),
@@ -108,9 +99,7 @@ impl Daytona {
     pub async fn snapshot_sandbox(&self, sandbox: &str, name: &str) -> Answered<()> {
         let segments = ["sandbox", sandbox, "snapshot"];
         let request = self.control(Method::POST, &segments, &[], LIFECYCLE_MS_MAX)?;
-        let body = SnapshotSandbox {
-            name: name.to_owned(),
-        };
+        let body = SnapshotSandbox { name: name.to_owned() };
         self.api.send(request.json(&body)).await.map(drop)
     }
 
@@ -119,8 +108,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn activate_snapshot(&self, id: &str) -> Answered<()> {
-        self.lifecycle(Method::POST, &["snapshots", id, "activate"], &[])
-            .await
+        self.lifecycle(Method::POST, &["snapshots", id, "activate"], &[]).await
     }
 
     /// Asks for the end of a snapshot; sandboxes that were made from it stay.
@@ -128,8 +116,7 @@ impl Daytona {
     /// # Errors
     /// [`DaytonaError`].
     pub async fn delete_snapshot(&self, id: &str) -> Answered<()> {
-        self.lifecycle(Method::DELETE, &["snapshots", id], &[])
-            .await
+        self.lifecycle(Method::DELETE, &["snapshots", id], &[]).await
     }
 
     /// The log of a build as far as it has come.
@@ -148,10 +135,7 @@ impl Daytona {
             status: 200,
             message: "the address of the build's log cannot be read".to_owned(),
         })?;
-        let bounded = Self {
-            api: self.api.with_body_bytes_max(LOG_BYTES_MAX),
-            ..self.clone()
-        };
+        let bounded = Self { api: self.api.with_body_bytes_max(LOG_BYTES_MAX), ..self.clone() };
         let request = bounded.request(Method::GET, &url, &[], &[], LIFECYCLE_MS_MAX)?;
         let answer = bounded.api.send(request).await?;
         Ok(String::from_utf8_lossy(&answer.body).into_owned())

@@ -21,8 +21,7 @@ impl Daytona {
     /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] where the key may not see them.
     pub async fn secrets(&self) -> Answered<Vec<StoredSecret>> {
         let query = [("limit", PAGE_SECRETS)];
-        self.paged(&["secret", "paginated"], &query, PAGES_MAX)
-            .await
+        self.paged(&["secret", "paginated"], &query, PAGES_MAX).await
     }
 
     /// Makes a secret. A taken name is [`super::DaytonaError::Conflict`].
@@ -54,9 +53,6 @@ impl Daytona {
     ) -> Answered<()> {
         let segments = ["sandbox", sandbox, "secrets"];
         let request = self.control(Method::PUT, &segments, &[], REQUEST_MS)?;
-        self.api
-            .send(request.json(&json!({ "secrets": mounts(names) })))
-            .await
-            .map(drop)
+        self.api.send(request.json(&json!({ "secrets": mounts(names) }))).await.map(drop)
     }
 }

@@ -49,19 +49,13 @@ async fn every_status_says_what_to_do() {
         (said(404, "not found"), "sandbox_gone"),
         (said(409, "Sandbox state change in progress"), "wait"),
         (said(400, "Total disk limit exceeded"), "non_recoverable"),
-        (
-            said(400, "bad request: Is the Sandbox started?"),
-            "sandbox_down",
-        ),
+        (said(400, "bad request: Is the Sandbox started?"), "sandbox_down"),
         (said(400, "failed to get runner info: x"), "sandbox_down"),
         (said(500, "Internal server error"), "outage"),
         (html(502), "outage"),
         (html(200), "outage"),
         (html(404), "outage"),
-        (
-            Reply::new(307, "text/plain", "").with("location", "/login"),
-            "outage",
-        ),
+        (Reply::new(307, "text/plain", "").with("location", "/login"), "outage"),
         (Reply::new(502, "text/plain", ""), "outage"),
         (reply(200, json!({"id": 1})), "outage"),
         (waiting.clone(), "wait"),
@@ -73,10 +67,7 @@ async fn every_status_says_what_to_do() {
         assert_eq!(failure["class"], class, "{answer:?}: {error:?}");
     }
     let (_server, client) = answering(vec![waiting]).await;
-    assert_eq!(
-        client.get("n").await,
-        Err(DaytonaError::RateLimited { after_ms: 7000 })
-    );
+    assert_eq!(client.get("n").await, Err(DaytonaError::RateLimited { after_ms: 7000 }));
 }
 
 #[tokio::test]
@@ -85,13 +76,8 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
     let sandbox = sandbox_at(&server);
     drop(server);
     let error = client.get("n").await.expect_err("nobody listens");
-    assert!(
-        matches!(error.failure(), Failure::Outage { .. }),
-        "{error:?}"
-    );
-    let run = client
-        .execute(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(1))
-        .await;
+    assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
+    let run = client.execute(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(1)).await;
     assert!(matches!(
         run.expect_err("nobody listens").toolbox_failure(),
         Failure::SandboxDown { .. }
@@ -103,17 +89,9 @@ async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
     let (server, client) =
         answering(vec![said(404, "not found: sandbox container not found x")]).await;
     let run = client
-        .execute(
-            &sandbox_at(&server),
-            "true",
-            &BTreeMap::new(),
-            Duration::from_secs(1),
-        )
+        .execute(&sandbox_at(&server), "true", &BTreeMap::new(), Duration::from_secs(1))
         .await;
-    assert!(matches!(
-        run.expect_err("404").toolbox_failure(),
-        Failure::SandboxDown { .. }
-    ));
+    assert!(matches!(run.expect_err("404").toolbox_failure(), Failure::SandboxDown { .. }));
 }
 
 #[tokio::test]
@@ -145,20 +123,11 @@ async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
 #[tokio::test]
 async fn a_listing_walks_its_pages() {
     let page = |name: &str, next: Value| {
-        reply(
-            200,
-            json!({"items": [{"id": name, "name": name}], "nextCursor": next}),
-        )
+        reply(200, json!({"items": [{"id": name, "name": name}], "nextCursor": next}))
     };
     let (server, client) = answering(vec![page("a", json!("c1")), page("b", Value::Null)]).await;
-    let found = client
-        .list(&[("bobbin".to_owned(), "dev".to_owned())].into())
-        .await
-        .unwrap();
-    assert_eq!(
-        found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
-        ["a", "b"]
-    );
+    let found = client.list(&[("bobbin".to_owned(), "dev".to_owned())].into()).await.unwrap();
+    assert_eq!(found.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let lines = server.lines();
     assert_eq!(
         lines[0],
@@ -182,15 +151,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
         {"id": "i", "name": "n", "state": "started"},
     ]});
     let (server, client) = answering(vec![reply(200, first), reply(200, second)]).await;
-    let listed = client
-        .of_tenant(
-            Stack {
-                name: "dev",
-                id: "a",
-            },
-            &ours.parse().unwrap(),
-        )
-        .await;
+    let listed = client.of_tenant(Stack { name: "dev", id: "a" }, &ours.parse().unwrap()).await;
     assert_eq!(listed.map(|all| all.len()), Ok(4));
     let lines = server.lines();
     assert_eq!(
@@ -207,13 +168,7 @@ async fn a_count_of_a_list_without_end_is_bounded() {
     let (server, client) = answering(vec![reply(200, page)]).await;
     assert_eq!(
         client
-            .of_tenant(
-                Stack {
-                    name: "dev",
-                    id: "a"
-                },
-                &Tenant::slack("T1")
-            )
+            .of_tenant(Stack { name: "dev", id: "a" }, &Tenant::slack("T1"))
             .await
             .map(|all| all.len()),
         Ok(COUNT_PAGES_MAX)
@@ -225,37 +180,17 @@ async fn a_count_of_a_list_without_end_is_bounded() {
 async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
     let (server, client) = answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
     let env = [("A".to_owned(), "1".to_owned())].into();
-    let ran = client
-        .execute(&sandbox_at(&server), "false", &env, Duration::from_secs(5))
-        .await
-        .unwrap();
+    let ran =
+        client.execute(&sandbox_at(&server), "false", &env, Duration::from_secs(5)).await.unwrap();
     assert_eq!((ran.exit_code, ran.result.as_str()), (3, "x"));
-    client
-        .upload(
-            &sandbox_at(&server),
-            vec![("a/b.txt".into(), b"hello".to_vec())],
-        )
-        .await
-        .unwrap();
-    client
-        .download(&sandbox_at(&server), "a/b.txt")
-        .await
-        .unwrap();
+    client.upload(&sandbox_at(&server), vec![("a/b.txt".into(), b"hello".to_vec())]).await.unwrap();
+    client.download(&sandbox_at(&server), "a/b.txt").await.unwrap();
     let seen = server.received();
     assert_eq!(seen[0].line, "POST /toolbox/id-1/process/execute");
-    assert_eq!(
-        seen[0].json(),
-        json!({"command": "false", "timeout": 5, "envs": {"A": "1"}})
-    );
+    assert_eq!(seen[0].json(), json!({"command": "false", "timeout": 5, "envs": {"A": "1"}}));
     let form = String::from_utf8_lossy(&seen[1].body).into_owned();
-    assert!(
-        form.find("files[0].path").unwrap() < form.find("files[0].file").unwrap(),
-        "{form}"
-    );
-    assert_eq!(
-        seen[2].line,
-        "GET /toolbox/id-1/files/download?path=a%2Fb.txt"
-    );
+    assert!(form.find("files[0].path").unwrap() < form.find("files[0].file").unwrap(), "{form}");
+    assert_eq!(seen[2].line, "GET /toolbox/id-1/files/download?path=a%2Fb.txt");
 }
 
 #[tokio::test]
@@ -264,23 +199,10 @@ async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
         answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
     let mut sandbox = sandbox_at(&server);
     sandbox.exec_base = None;
-    let error = client
-        .download(&sandbox, "x")
-        .await
-        .expect_err("a private address");
-    assert!(
-        matches!(error, DaytonaError::Http(HttpError::Refused { .. })),
-        "{error:?}"
-    );
-    assert_eq!(
-        server.received().len(),
-        1,
-        "nothing went to the private address"
-    );
-    assert_eq!(
-        server.received()[0].line,
-        "GET /api/sandbox/id-1/toolbox-proxy-url"
-    );
+    let error = client.download(&sandbox, "x").await.expect_err("a private address");
+    assert!(matches!(error, DaytonaError::Http(HttpError::Refused { .. })), "{error:?}");
+    assert_eq!(server.received().len(), 1, "nothing went to the private address");
+    assert_eq!(server.received()[0].line, "GET /api/sandbox/id-1/toolbox-proxy-url");
 }
 
 #[test]
@@ -289,33 +211,18 @@ fn request_bodies_fit_daytonas_own_description() {
         return;
     };
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
-    for image in [
-        Image::Snapshot("s".into()),
-        Image::Dockerfile("FROM x\n".into()),
-    ] {
-        let body = CreateSandbox::new(
-            Stack {
-                name: "dev",
-                id: "a",
-            },
-            &key,
-            1,
-            &image,
-            &Limits::DEFAULT,
-        );
+    for image in [Image::Snapshot("s".into()), Image::Dockerfile("FROM x\n".into())] {
+        let body =
+            CreateSandbox::new(Stack { name: "dev", id: "a" }, &key, 1, &image, &Limits::DEFAULT);
         bobbin_rules::conforms(&spec, "/components/schemas/CreateSandbox", &json!(body));
     }
-    let kept = crate::daytona::prepared::SnapshotSandbox {
-        name: "bobbin-dev-x-g1-at1-0a".to_owned(),
-    };
+    let kept =
+        crate::daytona::prepared::SnapshotSandbox { name: "bobbin-dev-x-g1-at1-0a".to_owned() };
     let shape = "/components/schemas/CreateSandboxSnapshot";
     bobbin_rules::conforms(&spec, shape, &json!(kept));
     let toolbox = bobbin_rules::description("daytona-toolbox.json").expect("beside the other");
-    let body = execute_body(
-        "true",
-        &[("A".to_owned(), "1".to_owned())].into(),
-        Duration::from_secs(1),
-    );
+    let body =
+        execute_body("true", &[("A".to_owned(), "1".to_owned())].into(), Duration::from_secs(1));
     bobbin_rules::conforms(&toolbox, "/definitions/ExecuteRequest", &body);
 }
 
@@ -331,20 +238,13 @@ async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
 
 #[tokio::test]
 async fn a_delete_goes_out_whatever_one_look_says() {
-    let there = reply(
-        200,
-        json!({"id": "id-1", "name": "n", "state": "destroying"}),
-    );
+    let there = reply(200, json!({"id": "id-1", "name": "n", "state": "destroying"}));
     let not_found = said(404, "not found");
     let (server, provider) = sandboxes(vec![not_found.clone(), there.clone(), there]).await;
     assert_eq!(provider.destroy("n").await, Ok(State::Gone));
     assert_eq!(
         server.lines(),
-        [
-            "GET /api/sandbox/n",
-            "DELETE /api/sandbox/n",
-            "GET /api/sandbox/n"
-        ]
+        ["GET /api/sandbox/n", "DELETE /api/sandbox/n", "GET /api/sandbox/n"]
     );
     let (server, provider) = sandboxes(vec![not_found.clone(), not_found]).await;
     assert_eq!(provider.destroy("n").await, Ok(State::Gone));
@@ -366,10 +266,7 @@ async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
 
 fn of_a_sandbox() -> SnapshotName {
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
-    let dev = Stack {
-        name: "dev",
-        id: "a",
-    };
+    let dev = Stack { name: "dev", id: "a" };
     SnapshotName::new(dev, &key, 1, 7)
 }
 
@@ -408,46 +305,20 @@ async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refus
 async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox() {
     let none = || said(404, "not found");
     let underway = SnapshotState::Underway;
-    let failed = SnapshotState::Failed {
-        reason: "the disk".to_owned(),
-    };
+    let failed = SnapshotState::Failed { reason: "the disk".to_owned() };
     let table: Vec<(&str, Vec<Reply>, SnapshotState)> = vec![
-        (
-            "a record that is under way",
-            vec![record("snapshotting")],
-            underway.clone(),
-        ),
+        ("a record that is under way", vec![record("snapshotting")], underway.clone()),
         ("one that failed", vec![record("error")], failed),
-        (
-            "one that is there",
-            vec![record("active")],
-            SnapshotState::Ready,
-        ),
-        (
-            "no record, and the sandbox says so",
-            vec![none(), sandbox("snapshotting")],
-            underway,
-        ),
+        ("one that is there", vec![record("active")], SnapshotState::Ready),
+        ("no record, and the sandbox says so", vec![none(), sandbox("snapshotting")], underway),
         (
             "written between the looks",
             vec![none(), sandbox("started"), record("active")],
             SnapshotState::Ready,
         ),
-        (
-            "nothing came of it",
-            vec![none(), sandbox("started"), none()],
-            SnapshotState::Absent,
-        ),
-        (
-            "the sandbox is gone, and so is it",
-            vec![none(), none(), none()],
-            SnapshotState::Absent,
-        ),
-        (
-            "on its way out",
-            vec![record("removing")],
-            SnapshotState::Absent,
-        ),
+        ("nothing came of it", vec![none(), sandbox("started"), none()], SnapshotState::Absent),
+        ("the sandbox is gone, and so is it", vec![none(), none(), none()], SnapshotState::Absent),
+        ("on its way out", vec![record("removing")], SnapshotState::Absent),
         ("put aside", vec![record("inactive")], SnapshotState::Asleep),
     ];
     for (what, replies, expected) in table {
@@ -486,33 +357,19 @@ async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
             "Daytona keeps as many snapshots as this organisation may have. Delete a snapshot that nobody needs, then try again."
         );
     }
-    let wrong = || {
-        said(
-            400,
-            "Sandbox must be in started or stopped state to create a snapshot",
-        )
-    };
+    let wrong = || said(400, "Sandbox must be in started or stopped state to create a snapshot");
     for (state, kind) in [
         ("starting", ErrorKind::Other),
         ("archived", ErrorKind::WrongState),
         ("error", ErrorKind::WrongState),
         ("stopped", ErrorKind::Other),
     ] {
-        let replies = [wrong()]
-            .into_iter()
-            .chain(absent())
-            .chain([sandbox(state)]);
+        let replies = [wrong()].into_iter().chain(absent()).chain([sandbox(state)]);
         let refused = ask(after(replies.collect())).await.0.expect_err("not now");
         assert_eq!(refused.kind, kind, "{state}");
         let waits = matches!(refused.failure, Failure::Wait { .. });
         assert_eq!(waits, state == "starting", "{state}");
     }
-    let gone = ask(after(vec![none()]))
-        .await
-        .0
-        .expect_err("there is no such sandbox");
-    assert_eq!(
-        (gone.kind, gone.failure),
-        (ErrorKind::NotFound, Failure::SandboxGone)
-    );
+    let gone = ask(after(vec![none()])).await.0.expect_err("there is no such sandbox");
+    assert_eq!((gone.kind, gone.failure), (ErrorKind::NotFound, Failure::SandboxGone));
 }

@@ -34,13 +34,7 @@ impl Daytona {
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(LIFECYCLE_MS_MAX);
         let segments = ["process", "execute"];
         let request = self
-            .toolbox(
-                sandbox,
-                Method::POST,
-                &segments,
-                &[],
-                millis.saturating_add(EXEC_MARGIN_MS),
-            )
+            .toolbox(sandbox, Method::POST, &segments, &[], millis.saturating_add(EXEC_MARGIN_MS))
             .await?;
         self.api.read(request.json(&body)).await
     }
@@ -58,15 +52,12 @@ impl Daytona {
         for (at, (path, bytes)) in files.into_iter().enumerate() {
             let name = path.rsplit('/').next().unwrap_or("file").to_owned();
             // The path has to come before its file.
-            form = form.text(format!("files[{at}].path"), path).part(
-                format!("files[{at}].file"),
-                Part::bytes(bytes).file_name(name),
-            );
+            form = form
+                .text(format!("files[{at}].path"), path)
+                .part(format!("files[{at}].file"), Part::bytes(bytes).file_name(name));
         }
         let segments = ["files", "bulk-upload"];
-        let request = self
-            .toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX)
-            .await?;
+        let request = self.toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX).await?;
         self.api.send(request.multipart(form)).await.map(drop)
     }
 
@@ -81,9 +72,7 @@ impl Daytona {
     ) -> Answered<BTreeMap<String, u64>> {
         let query = [("path", path), ("depth", "1")];
         let ms_max = bobbin_http::REQUEST_MS;
-        let request = self
-            .toolbox(sandbox, Method::GET, &["files"], &query, ms_max)
-            .await?;
+        let request = self.toolbox(sandbox, Method::GET, &["files"], &query, ms_max).await?;
         let listed: Vec<FileInfo> = self.api.read(request).await?;
         let files = listed.into_iter().filter(|file| !file.is_dir);
         Ok(files.map(|file| (file.name, file.size)).collect())
@@ -96,13 +85,7 @@ impl Daytona {
     pub async fn download(&self, sandbox: &provider::Sandbox, path: &str) -> Answered<Vec<u8>> {
         let segments = ["files", "download"];
         let request = self
-            .toolbox(
-                sandbox,
-                Method::GET,
-                &segments,
-                &[("path", path)],
-                TRANSFER_MS_MAX,
-            )
+            .toolbox(sandbox, Method::GET, &segments, &[("path", path)], TRANSFER_MS_MAX)
             .await?;
         self.api.send(request).await.map(|answer| answer.body)
     }
@@ -123,9 +106,8 @@ impl Daytona {
             status: 200,
             message: "its toolbox address cannot be read".to_owned(),
         })?;
-        let path: Vec<&str> = std::iter::once(sandbox.id.as_str())
-            .chain(segments.iter().copied())
-            .collect();
+        let path: Vec<&str> =
+            std::iter::once(sandbox.id.as_str()).chain(segments.iter().copied()).collect();
         self.request(method, &base, &path, query, ms_max)
     }
 

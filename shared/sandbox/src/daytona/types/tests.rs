@@ -21,54 +21,27 @@ fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
         ),
         (SandboxState::Running, "started"),
         (SandboxState::Stopped, "stopped archived archiving paused"),
-        (
-            SandboxState::Busy,
-            "stopping pausing snapshotting resizing forking unknown hibernating",
-        ),
+        (SandboxState::Busy, "stopping pausing snapshotting resizing forking unknown hibernating"),
         (SandboxState::Gone, "destroying destroyed"),
-        (
-            SandboxState::Broken {
-                reason: "disk full".into(),
-                recoverable: true,
-            },
-            "error",
-        ),
-        (
-            SandboxState::Broken {
-                reason: "disk full".into(),
-                recoverable: false,
-            },
-            "build_failed",
-        ),
+        (SandboxState::Broken { reason: "disk full".into(), recoverable: true }, "error"),
+        (SandboxState::Broken { reason: "disk full".into(), recoverable: false }, "build_failed"),
     ];
     for (expected, states) in table {
         for state in states.split(' ') {
-            assert_eq!(
-                sandbox(state, "stopped").sandbox_state(),
-                expected,
-                "{state}"
-            );
+            assert_eq!(sandbox(state, "stopped").sandbox_state(), expected, "{state}");
         }
     }
-    assert_eq!(
-        sandbox("unknown", "started").sandbox_state(),
-        SandboxState::Provisioning
-    );
+    assert_eq!(sandbox("unknown", "started").sandbox_state(), SandboxState::Provisioning);
     let bare: Sandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
     assert_eq!(bare.sandbox_state(), SandboxState::Busy);
 }
 
 #[test]
 fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
-    let key = bobbin_core::ids::ThreadKey::discord("1", "2")
-        .unwrap()
-        .sandbox();
+    let key = bobbin_core::ids::ThreadKey::discord("1", "2").unwrap().sandbox();
     let body = |image| {
         serde_json::to_value(CreateSandbox::new(
-            Stack {
-                name: "dev",
-                id: "a",
-            },
+            Stack { name: "dev", id: "a" },
             &key,
             1,
             &image,
@@ -86,31 +59,17 @@ fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
 
 #[test]
 fn a_token_in_the_address_is_moved_to_the_header() {
-    let link = |url: &str, token: &str| {
-        PreviewLink {
-            url: url.into(),
-            token: token.into(),
-        }
-        .normalised()
-    };
-    assert_eq!(
-        link("https://4096-x.test/?tkn=abc", ""),
-        link("https://4096-x.test", "abc")
-    );
-    assert_eq!(
-        link("https://4096-x.test?a=1&DAYTONA_SANDBOX_AUTH_KEY=abc", "").token,
-        "abc"
-    );
+    let link =
+        |url: &str, token: &str| PreviewLink { url: url.into(), token: token.into() }.normalised();
+    assert_eq!(link("https://4096-x.test/?tkn=abc", ""), link("https://4096-x.test", "abc"));
+    assert_eq!(link("https://4096-x.test?a=1&DAYTONA_SANDBOX_AUTH_KEY=abc", "").token, "abc");
     assert_eq!(link("https://4096-x.test/?tkn=old", "new").token, "new");
     assert!(!format!("{:?}", link("https://x.test", "secret")).contains("secret"));
 }
 
 #[test]
 fn an_error_body_may_be_anything() {
-    assert_eq!(
-        ErrorBody::parse(br#"{"statusCode":400,"message":["a","b"]}"#).message(),
-        "a, b"
-    );
+    assert_eq!(ErrorBody::parse(br#"{"statusCode":400,"message":["a","b"]}"#).message(), "a, b");
     assert_eq!(ErrorBody::parse(b"<html>").message(), "");
     assert!(
         ErrorBody::parse(br#"{"message":"bad request: Is the Sandbox started?"}"#)

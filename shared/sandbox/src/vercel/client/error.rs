@@ -149,9 +149,7 @@ impl VercelError {
             | Self::NotFound
             | Self::InTransition { .. }
             | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::SandboxDown {
-                    seen: self.to_string(),
-                }
+                Failure::SandboxDown { seen: self.to_string() }
             }
             _ => self.failure(),
         }

@@ -46,9 +46,7 @@ pub struct Vercel {
 
 impl std::fmt::Debug for Vercel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vercel")
-            .field("base", &self.api.base().as_str())
-            .finish_non_exhaustive()
+        f.debug_struct("Vercel").field("base", &self.api.base().as_str()).finish_non_exhaustive()
     }
 }
 
@@ -62,10 +60,7 @@ impl Vercel {
     pub fn new(account: VercelAccount) -> Result<Self, HttpError> {
         // Only the base's own host gets the token: routes are an agent client's.
         let hosts = Hosts::Named(Vec::new());
-        Ok(Self {
-            api: Api::new(&account.api, hosts)?,
-            account,
-        })
+        Ok(Self { api: Api::new(&account.api, hosts)?, account })
     }
 
     /// Makes a sandbox. A taken name is [`VercelError::NameTaken`]: read it by name and adopt it.
@@ -156,9 +151,7 @@ impl Vercel {
     /// [`VercelError`].
     pub async fn snapshot(&self, session: &str) -> Answered<MadeSnapshot> {
         let request = self.of_session(Method::POST, session, &["snapshot"], LIFECYCLE_MS_MAX)?;
-        self.api
-            .read(request.json(&json!({ "expiration": 0 })))
-            .await
+        self.api.read(request.json(&json!({ "expiration": 0 }))).await
     }
 
     /// Lets a session live so much longer.
@@ -182,9 +175,7 @@ impl Vercel {
         policy: &NetworkPolicy,
     ) -> Answered<()> {
         let later = self.of_project(Method::PATCH, name, &[], REQUEST_MS)?;
-        self.api
-            .send(later.json(&json!({ "networkPolicy": policy })))
-            .await?;
+        self.api.send(later.json(&json!({ "networkPolicy": policy }))).await?;
         let now = self.of_session(Method::POST, session, &["network-policy"], REQUEST_MS)?;
         self.api.send(now.json(policy)).await.map(drop)
     }
@@ -237,10 +228,9 @@ impl Vercel {
         if account.token.is_empty() {
             return Err(VercelError::NoKey);
         }
-        for (setting, value) in [
-            ("vercel_team_id", &account.team),
-            ("vercel_project_id", &account.project),
-        ] {
+        for (setting, value) in
+            [("vercel_team_id", &account.team), ("vercel_project_id", &account.project)]
+        {
             if value.is_empty() {
                 return Err(VercelError::NoProject { setting });
             }
@@ -248,8 +238,7 @@ impl Vercel {
         let mut all = vec![("teamId", account.team.as_str())];
         all.extend(query);
         let place = (self.api.base(), segments);
-        self.api
-            .request(method, place, &all, &account.token, ms_max)
+        self.api.request(method, place, &all, &account.token, ms_max)
     }
 }
 

@@ -47,9 +47,8 @@ impl Heard {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let line: Value = serde_json::from_slice(line).map_err(|_| VercelError::BrokenOff {
-            message: "a line that is no JSON".to_owned(),
-        })?;
+        let line: Value = serde_json::from_slice(line)
+            .map_err(|_| VercelError::BrokenOff { message: "a line that is no JSON".to_owned() })?;
         match line["stream"].as_str() {
             Some("error") => return Err(VercelError::in_stream(&line["data"])),
             Some(_) => self.text += line["data"].as_str().unwrap_or_default(),
@@ -100,10 +99,7 @@ impl Vercel {
             }
         }
         match heard.exit_code {
-            Some(exit_code) => Ok(Output {
-                exit_code,
-                text: heard.text,
-            }),
+            Some(exit_code) => Ok(Output { exit_code, text: heard.text }),
             None => Err(VercelError::BrokenOff {
                 message: "it ended before the command did".to_owned(),
             }),
@@ -116,11 +112,7 @@ impl Vercel {
         let Ok(request) = self.of_session(Method::POST, session, &segments, REQUEST_MS) else {
             return;
         };
-        if let Err(error) = self
-            .api
-            .send(request.json(&json!({ "signal": SIGKILL })))
-            .await
-        {
+        if let Err(error) = self.api.send(request.json(&json!({ "signal": SIGKILL }))).await {
             tracing::warn!(
                 event = "vercel.command.late",
                 %error,
@@ -138,11 +130,7 @@ impl Vercel {
         }
         let headers = response.headers().clone();
         let body = response.bytes().await.map_err(broken)?;
-        let answer = Answer {
-            status,
-            headers,
-            body: body.to_vec(),
-        };
+        let answer = Answer { status, headers, body: body.to_vec() };
         Err(VercelError::of(&answer)
             .unwrap_or_else(|| VercelError::no_answer(status, instead_of(&answer, "a stream"))))
     }
@@ -163,10 +151,8 @@ impl Vercel {
         })?;
         let segments = ["fs", "write"];
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
-        let request = request
-            .header("content-type", "application/gzip")
-            .header("x-cwd", cwd)
-            .body(archive);
+        let request =
+            request.header("content-type", "application/gzip").header("x-cwd", cwd).body(archive);
         self.api.send(request).await.map(drop)
     }
 

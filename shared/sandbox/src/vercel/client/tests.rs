@@ -63,28 +63,17 @@ fn lines(lines: &[Value]) -> Reply {
 }
 
 fn running() -> Found {
-    serde_json::from_value::<Told>(told("running"))
-        .unwrap()
-        .into()
+    serde_json::from_value::<Told>(told("running")).unwrap().into()
 }
 
 #[tokio::test]
 async fn every_answer_says_what_to_do() {
     let table = [
-        (
-            refused(401, "unauthorized", "Not authorized"),
-            "non_recoverable",
-        ),
+        (refused(401, "unauthorized", "Not authorized"), "non_recoverable"),
         (refused(403, "forbidden", "No"), "non_recoverable"),
         (refused(402, "payment_required", "Pay"), "non_recoverable"),
-        (
-            refused(404, "not_found", "Sandbox not found: n"),
-            "sandbox_gone",
-        ),
-        (
-            refused(400, "bad_request", "no such thing"),
-            "non_recoverable",
-        ),
+        (refused(404, "not_found", "Sandbox not found: n"), "sandbox_gone"),
+        (refused(400, "bad_request", "no such thing"), "non_recoverable"),
         (
             refused(
                 400,
@@ -93,26 +82,14 @@ async fn every_answer_says_what_to_do() {
             ),
             "wait",
         ),
-        (
-            refused(410, "sandbox_stopped", "Sandbox is stopped"),
-            "sandbox_down",
-        ),
-        (
-            refused(410, "snapshot_not_found", "Snapshot not found"),
-            "sandbox_gone",
-        ),
+        (refused(410, "sandbox_stopped", "Sandbox is stopped"), "sandbox_down"),
+        (refused(410, "snapshot_not_found", "Snapshot not found"), "sandbox_gone"),
         (refused(422, "sandbox_stopping", "Stopping"), "wait"),
         (refused(422, "sandbox_snapshotting", "Snapshotting"), "wait"),
-        (
-            refused(429, "rate_limited", "Slow down").with("retry-after", "7"),
-            "wait",
-        ),
+        (refused(429, "rate_limited", "Slow down").with("retry-after", "7"), "wait"),
         (refused(500, "internal", "Oh"), "outage"),
         (Reply::new(404, "text/html", "<h1>Not found</h1>"), "outage"),
-        (
-            Reply::new(502, "text/html", "<h1>Bad gateway</h1>"),
-            "outage",
-        ),
+        (Reply::new(502, "text/html", "<h1>Bad gateway</h1>"), "outage"),
         (Reply::new(200, "text/html", "<h1>Log in</h1>"), "outage"),
         (Reply::new(307, "", "").with("location", "/login"), "outage"),
         (Reply::json(200, &json!({"sandbox": 1})), "outage"),
@@ -130,10 +107,7 @@ async fn every_answer_says_what_to_do() {
     drop(server);
     let silent = client.get("n").await.expect_err("nobody listens");
     assert!(matches!(silent.failure(), Failure::Outage { .. }));
-    assert!(matches!(
-        silent.session_failure(),
-        Failure::SandboxDown { .. }
-    ));
+    assert!(matches!(silent.session_failure(), Failure::SandboxDown { .. }));
 }
 
 #[tokio::test]
@@ -156,11 +130,7 @@ async fn calls_name_team_and_project_and_go_where_vercels_own_go() {
         ]
     );
     let received = server.received();
-    assert!(
-        received
-            .iter()
-            .all(|one| one.headers["authorization"] == "Bearer vcp_secret")
-    );
+    assert!(received.iter().all(|one| one.headers["authorization"] == "Bearer vcp_secret"));
     assert_eq!(received[4].json(), json!({"duration": 5_000}));
 }
 
@@ -169,10 +139,7 @@ async fn a_sandbox_is_asked_for_as_vercel_takes_it() {
     let (server, _) = answering(vec![Reply::json(200, &told("pending"))]).await;
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     let none = BTreeMap::new();
-    let spec = SandboxSpec {
-        secrets: &none,
-        snapshot: None,
-    };
+    let spec = SandboxSpec { secrets: &none, snapshot: None };
     let made = sandboxes(&server).ensure(&key, 3, spec).await;
     assert_eq!(made, Ok(SandboxState::Provisioning));
     let sent = &server.received()[0];
@@ -202,11 +169,7 @@ async fn a_listing_walks_its_pages_by_the_order_that_a_prefix_needs() {
     .await;
     let found = client.list("bobbin-dev-").await.unwrap();
     let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(
-        names,
-        ["bobbin-dev-b-g1", "bobbin-dev-a-g1"],
-        "in order of creation"
-    );
+    assert_eq!(names, ["bobbin-dev-b-g1", "bobbin-dev-a-g1"], "in order of creation");
     let lines = server.lines();
     assert_eq!(
         lines[0],
@@ -232,16 +195,11 @@ async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
     ]);
     let (server, _) = answering(vec![out]).await;
     let env = BTreeMap::from([("A".to_owned(), "b".to_owned())]);
-    let ran = sandboxes(&server)
-        .exec(&running(), "exit 3", &env, Duration::from_secs(2))
-        .await
-        .unwrap();
+    let ran =
+        sandboxes(&server).exec(&running(), "exit 3", &env, Duration::from_secs(2)).await.unwrap();
     assert_eq!((ran.exit_code, ran.text.as_str()), (3, "one zwei"));
     let sent = &server.received()[0];
-    assert_eq!(
-        sent.line,
-        "POST /api/v2/sandboxes/sessions/se_1/cmd?teamId=team_1"
-    );
+    assert_eq!(sent.line, "POST /api/v2/sandboxes/sessions/se_1/cmd?teamId=team_1");
     assert_eq!(
         sent.json(),
         json!({
@@ -249,32 +207,15 @@ async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
             "timeout": 7_000,
         })
     );
-    let stopped = said(
-        "error",
-        json!({"code": "sandbox_stopped", "message": "Sandbox is stopped"}),
-    );
+    let stopped =
+        said("error", json!({"code": "sandbox_stopped", "message": "Sandbox is stopped"}));
     let broken = Reply::new(200, "application/x-ndjson", "{\"command\":\n");
     for (reply, words) in [
-        (
-            lines(&[began.clone(), stopped]),
-            "the sandbox's session has ended: Sandbox is stopped",
-        ),
-        (
-            lines(&[began]),
-            "the command's output broke off: it ended before the command did",
-        ),
-        (
-            broken,
-            "the command's output broke off: a line that is no JSON",
-        ),
-        (
-            refused(410, "sandbox_stopped", "Stopped"),
-            "the sandbox's session has ended: Stopped",
-        ),
-        (
-            refused(404, "not_found", "Session not found"),
-            "Vercel does not know it",
-        ),
+        (lines(&[began.clone(), stopped]), "the sandbox's session has ended: Sandbox is stopped"),
+        (lines(&[began]), "the command's output broke off: it ended before the command did"),
+        (broken, "the command's output broke off: a line that is no JSON"),
+        (refused(410, "sandbox_stopped", "Stopped"), "the sandbox's session has ended: Stopped"),
+        (refused(404, "not_found", "Session not found"), "Vercel does not know it"),
         (
             Reply::new(200, "text/html", "<h1>Hi</h1>"),
             "Vercel is not answering properly (200): text/html where a stream was due",
@@ -286,10 +227,7 @@ async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
             .await
             .unwrap_err();
         assert_eq!(error.seen, words);
-        assert!(
-            matches!(error.failure, Failure::SandboxDown { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error.failure, Failure::SandboxDown { .. }), "{error:?}");
     }
 }
 
@@ -297,19 +235,10 @@ async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
 async fn files_go_as_one_packed_archive_relative_to_the_sessions_directory() {
     let (server, _) = answering(vec![Reply::json(200, &json!({}))]).await;
     let long = format!("{}/file.txt", "folder/".repeat(30));
-    let files = vec![
-        ("a/b.txt".to_owned(), b"one".to_vec()),
-        (long.clone(), Vec::new()),
-    ];
-    sandboxes(&server)
-        .put_files(&running(), files)
-        .await
-        .unwrap();
+    let files = vec![("a/b.txt".to_owned(), b"one".to_vec()), (long.clone(), Vec::new())];
+    sandboxes(&server).put_files(&running(), files).await.unwrap();
     let sent = &server.received()[0];
-    assert_eq!(
-        sent.line,
-        "POST /api/v2/sandboxes/sessions/se_1/fs/write?teamId=team_1"
-    );
+    assert_eq!(sent.line, "POST /api/v2/sandboxes/sessions/se_1/fs/write?teamId=team_1");
     assert_eq!(sent.headers["content-type"], "application/gzip");
     assert_eq!(sent.headers["x-cwd"], "/vercel/sandbox");
     let unpacked = flate2::read::GzDecoder::new(sent.body.as_slice());
@@ -329,10 +258,7 @@ async fn files_go_as_one_packed_archive_relative_to_the_sessions_directory() {
     let (server, _) = answering(vec![page]).await;
     let error = sandboxes(&server).get_file(&running(), "a").await;
     let error = error.unwrap_err();
-    assert!(
-        error.seen.contains("text/html where a file was due"),
-        "{error}"
-    );
+    assert!(error.seen.contains("text/html where a file was due"), "{error}");
 }
 
 #[tokio::test]
@@ -340,12 +266,7 @@ async fn a_token_is_in_no_error_and_goes_to_the_apis_own_host_alone() {
     let (server, client) = answering(vec![refused(403, "forbidden", "No")]).await;
     let error = client.get("n").await.unwrap_err();
     assert!(!format!("{error} {error:?} {client:?}").contains("vcp_secret"));
-    let elsewhere = VercelAccount {
-        api: "http://vercel.example/api".to_owned(),
-        ..account(&server)
-    };
-    assert!(matches!(
-        Vercel::new(elsewhere),
-        Err(HttpError::Refused { .. })
-    ));
+    let elsewhere =
+        VercelAccount { api: "http://vercel.example/api".to_owned(), ..account(&server) };
+    assert!(matches!(Vercel::new(elsewhere), Err(HttpError::Refused { .. })));
 }

@@ -19,9 +19,7 @@ use super::super::driver::Item;
 use super::{Kind, Known, Provided, Run, Shared, State, THREADS, Worker, thread};
 
 fn down() -> Event {
-    Event::Failed(Failure::SandboxDown {
-        seen: "no answer".to_owned(),
-    })
+    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
 }
 
 fn observed(s: &State, (home, generation): (usize, u32)) -> Event {
@@ -70,21 +68,16 @@ impl Shared {
             Effect::Chat(ChatEffect::Tell { thread: told, .. }) => {
                 let at = (0..THREADS).find(|at| thread(*at) == *told);
                 s.told |= at.map_or(0, |at| 1 << at);
-                Event::Told {
-                    thread: told.clone(),
-                }
+                Event::Told { thread: told.clone() }
             }
             // Their chat can always be written in.
             Effect::Chat(ChatEffect::TellBeside { .. }) => down(),
-            Effect::Chat(ChatEffect::PostArtifact { .. }) => Event::Unshown {
-                why: "is not there".to_owned(),
-            },
-            Effect::Chat(ChatEffect::Post {
-                turn,
-                kind,
-                at,
-                post,
-            }) => self.post(s, (turn, kind), at.as_ref(), post),
+            Effect::Chat(ChatEffect::PostArtifact { .. }) => {
+                Event::Unshown { why: "is not there".to_owned() }
+            }
+            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
+                self.post(s, (turn, kind), at.as_ref(), post)
+            }
         }
     }
 
@@ -133,9 +126,7 @@ impl Shared {
             }
             SandboxEffect::Clone { generation, .. } => match s.provided[home][at(*generation)] {
                 Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                Provided { running: true, .. } => Event::Cloned {
-                    left_out: LeftOut::default(),
-                },
+                Provided { running: true, .. } => Event::Cloned { left_out: LeftOut::default() },
                 Provided { .. } => down(),
             },
             SandboxEffect::EnsureServer { generation, .. } => {
@@ -161,10 +152,9 @@ impl Shared {
     /// whose run goes on.
     fn hit(&self, s: &mut State, worker: &Worker, (home, generation): (usize, u32)) {
         let by_person = match worker.item {
-            Item::Message(at) | Item::Aged(at) => matches!(
-                self.kinds.get(usize::from(at)),
-                Some(Kind::Operate(Operation::Destroy))
-            ),
+            Item::Message(at) | Item::Aged(at) => {
+                matches!(self.kinds.get(usize::from(at)), Some(Kind::Operate(Operation::Destroy)))
+            }
             Item::DeadLetter(_) | Item::Sweep => false,
         };
         let sandbox = &self.home(s, home).sandbox;
@@ -182,10 +172,8 @@ impl Shared {
                 && worker.item == Item::Message(u8::try_from(message).unwrap_or(0));
             let in_use = sandbox.is_in_use_by(&thread(at), &turn.id) && !is_own;
             // One that waits until it is stopped or deleted has nothing at work in it.
-            let is_wanted = matches!(
-                sandbox.phase,
-                Phase::Creating | Phase::Active | Phase::Resuming
-            );
+            let is_wanted =
+                matches!(sandbox.phase, Phase::Creating | Phase::Active | Phase::Resuming);
             runs || sandbox.generation == generation && in_use && is_wanted
         });
         if is_hit && !by_person {
@@ -212,45 +200,35 @@ impl Shared {
                 .unwrap_or_else(|| Event::AgentSession {
                     id: format!("ses_{home}_{generation}_{}", worker.group).into(),
                 }),
-            AgentEffect::Attach { .. } => Event::Attached {
-                note: String::new(),
-                missed: Vec::new(),
-                images: Vec::new(),
-            },
-            AgentEffect::SendPrompt {
-                generation,
-                ids,
-                sending,
-                ..
-            } => match unreached(s, *generation) {
-                Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
-                    Event::NotSent(failure)
+            AgentEffect::Attach { .. } => {
+                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
+            }
+            AgentEffect::SendPrompt { generation, ids, sending, .. } => {
+                match unreached(s, *generation) {
+                    Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
+                        Event::NotSent(failure)
+                    }
+                    Some(failed) => failed,
+                    None => self.send(s, (home, *generation), common, &ids.message),
                 }
-                Some(failed) => failed,
-                None => self.send(s, (home, *generation), common, &ids.message),
-            },
-            AgentEffect::FindPrompt {
-                generation,
-                message,
-                ..
-            } => match unreached(s, *generation) {
-                Some(failed) => failed,
-                None => Event::PromptFound(self.find(s, (home, *generation), message)),
-            },
+            }
+            AgentEffect::FindPrompt { generation, message, .. } => {
+                match unreached(s, *generation) {
+                    Some(failed) => failed,
+                    None => Event::PromptFound(self.find(s, (home, *generation), message)),
+                }
+            }
             AgentEffect::Follow(follow) | AgentEffect::Look(follow) => {
                 match unreached(s, follow.generation) {
                     Some(failed) => failed,
                     None => self.follow(s, (home, follow.generation), &follow.turn),
                 }
             }
-            AgentEffect::Abort {
-                generation,
-                messages,
-                ..
-            } => unreached(s, *generation).unwrap_or_else(|| {
-                self.abort(s, (home, *generation), messages);
-                Event::Aborted
-            }),
+            AgentEffect::Abort { generation, messages, .. } => unreached(s, *generation)
+                .unwrap_or_else(|| {
+                    self.abort(s, (home, *generation), messages);
+                    Event::Aborted
+                }),
             AgentEffect::EndRun(run) => unreached(s, run.generation).unwrap_or_else(|| {
                 self.abort(s, (home, run.generation), &run.messages);
                 Event::RunEnded
@@ -363,10 +341,8 @@ impl Shared {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Event {
-        let posted = Event::Posted(PostRef {
-            channel: String::new(),
-            id: format!("{turn}-{kind:?}"),
-        });
+        let posted =
+            Event::Posted(PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") });
         let Some(message) = self.driver.turn_of(turn) else {
             return posted;
         };

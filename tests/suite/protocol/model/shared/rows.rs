@@ -20,8 +20,7 @@ use crate::proofs::proof;
 /// Bit of a promise in [`State::broken`], by its number in the design.
 fn breaks(state: &State, number: u8) -> bool {
     let mut all = promises::ALL.iter();
-    all.position(|promise| promise.number == number)
-        .is_some_and(|at| state.broken & (1 << at) != 0)
+    all.position(|promise| promise.number == number).is_some_and(|at| state.broken & (1 << at) != 0)
 }
 
 impl Explored for Shared {
@@ -41,10 +40,7 @@ impl Explored for Shared {
     }
 
     fn is_trouble(action: Action) -> bool {
-        matches!(
-            action,
-            Action::Crash(_) | Action::Lapse(_) | Action::Age(_) | Action::Relink
-        )
+        matches!(action, Action::Crash(_) | Action::Lapse(_) | Action::Age(_) | Action::Relink)
     }
 
     fn within(&self, state: &State) -> bool {
@@ -58,11 +54,7 @@ impl Explored for Shared {
     fn told(&self, state: &State) -> String {
         let why = (0..THREADS).map(|at| promises::check(&self.history(state, at, true)).err());
         let records = (0..THREADS).map(|at| (self.record(state, at), self.home(state, at)));
-        format!(
-            "{:?}, with {:?}, {state:?}",
-            why.collect::<Vec<_>>(),
-            records.collect::<Vec<_>>()
-        )
+        format!("{:?}, with {:?}, {state:?}", why.collect::<Vec<_>>(), records.collect::<Vec<_>>())
     }
 
     fn driver(&self) -> &Driver {
@@ -93,16 +85,13 @@ impl Explored for Shared {
             Property::sometimes("destroyed", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.phase == Phase::Destroyed
             }),
-            Property::sometimes(
-                "a turn that lost its sandbox",
-                |w: &Walk<Self>, s: &State| {
-                    let lost = |at| {
-                        let record = w.system.record(s, at);
-                        record.ended.iter().any(|one| one.outcome == Outcome::Lost)
-                    };
-                    (0..THREADS).any(lost)
-                },
-            ),
+            Property::sometimes("a turn that lost its sandbox", |w: &Walk<Self>, s: &State| {
+                let lost = |at| {
+                    let record = w.system.record(s, at);
+                    record.ended.iter().any(|one| one.outcome == Outcome::Lost)
+                };
+                (0..THREADS).any(lost)
+            }),
             Property::sometimes("gone to its own", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 1).sandbox.generation > 0
             }),
@@ -126,34 +115,21 @@ struct Row {
     reaches: &'static [&'static str],
 }
 
-const NONE: Budget = Budget {
-    crashes: 0,
-    lapses: 0,
-    sweeps: 0,
-    ages: 0,
-};
+const NONE: Budget = Budget { crashes: 0, lapses: 0, sweeps: 0, ages: 0 };
 
 const ROWS: [Row; 5] = [
     Row {
         name: "a_private_sandbox_swept_beside_its_threads_prompts",
         share: Share::Private,
         kinds: &[Kind::Prompt(0)],
-        budget: Budget {
-            crashes: 1,
-            sweeps: 1,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, sweeps: 1, ..NONE },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
     },
     Row {
         name: "a_pause_beside_a_turn_of_another_thread",
         share: Share::Common,
         kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
-        budget: Budget {
-            crashes: 1,
-            ages: 1,
-            ..NONE
-        },
+        budget: Budget { crashes: 1, ages: 1, ..NONE },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
     },
     Row {
@@ -166,11 +142,7 @@ const ROWS: [Row; 5] = [
     Row {
         name: "two_threads_side_by_side_and_a_destroy_in_the_middle",
         share: Share::Worktrees,
-        kinds: &[
-            Kind::Prompt(1),
-            Kind::Operate(Operation::Destroy),
-            Kind::Prompt(0),
-        ],
+        kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy), Kind::Prompt(0)],
         budget: NONE,
         reaches: &[
             "both at work",
@@ -197,14 +169,7 @@ const ROWS: [Row; 5] = [
 ];
 
 /// A design fault, where it is switched on, and the property that finds it.
-type Planted = (
-    &'static str,
-    Fault,
-    Share,
-    &'static [Kind],
-    Budget,
-    &'static str,
-);
+type Planted = (&'static str, Fault, Share, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 5] = [
     (
@@ -301,16 +266,12 @@ fn caught((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Faile
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        proof(
-            format!("protocol::model::{}_keep_the_promises", row.name),
-            move || hold(row).map(drop),
-        )
+        proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
+            hold(row).map(drop)
+        })
     });
     let planted = PLANTED.iter().map(|planted| {
-        proof(
-            format!("protocol::model::{}_is_caught", planted.0),
-            move || caught(planted),
-        )
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || caught(planted))
     });
     rows.chain(planted).collect()
 }

@@ -18,19 +18,10 @@ impl Shared {
         let others = s.workers.iter().flatten();
         let mut others = others.filter(|worker| worker.item == item);
         let other = others.next().map(|worker| worker.delivery);
-        let at = if group < THREADS {
-            Self::home_of(&self.record(s, group))
-        } else {
-            group - THREADS
-        };
+        let at =
+            if group < THREADS { Self::home_of(&self.record(s, group)) } else { group - THREADS };
         let delivery = self.driver.fresh_delivery(s.homes[at], item, other);
-        s.workers[slot] = Some(Worker {
-            item,
-            group,
-            delivery,
-            lapsed: false,
-            machine: START,
-        });
+        s.workers[slot] = Some(Worker { item, group, delivery, lapsed: false, machine: START });
         s.in_flight[group] = true;
     }
 
@@ -39,10 +30,7 @@ impl Shared {
         let Some(at) = group.checked_sub(THREADS) else {
             let record = self.record(s, group);
             let home = self.home(s, Self::home_of(&record));
-            return Session {
-                sandbox: home.sandbox.clone(),
-                ..(*record).clone()
-            };
+            return Session { sandbox: home.sandbox.clone(), ..(*record).clone() };
         };
         (*self.home(s, at)).clone()
     }
@@ -66,9 +54,7 @@ impl Shared {
                 sandbox.lease.take_if(|lease| is_foreign(&lease.holder));
             }
             Some(Fault::UncheckedWorkspace) if worker.group < THREADS => {
-                sandbox
-                    .in_use
-                    .retain(|one| one.thread == thread(worker.group));
+                sandbox.in_use.retain(|one| one.thread == thread(worker.group));
                 sandbox.waiting.clear();
             }
             Some(Fault::UnseenUse) if worker.group >= THREADS => sandbox.in_use.clear(),
@@ -110,10 +96,7 @@ impl Shared {
         if after.minted {
             s.known[message].mints = s.known[message].mints.saturating_add(1).min(6);
         }
-        s.workers[slot] = Some(Worker {
-            machine: after.machine,
-            ..worker
-        });
+        s.workers[slot] = Some(Worker { machine: after.machine, ..worker });
         let machine = self.driver.machine(after.machine);
         if let Step::End(verdict) = self.driver.step(&machine, worker.item, false) {
             self.give_back(s, slot, verdict == Verdict::Done);
@@ -128,16 +111,10 @@ impl Shared {
         match self.driver.step(&machine, worker.item, worker.lapsed) {
             Step::Read => {
                 let record = self.driver.session_no(self.seen(s, &worker));
-                let came = Came::Read {
-                    record,
-                    flags: 0,
-                    parked: false,
-                };
+                let came = Came::Read { record, flags: 0, parked: false };
                 self.then(s, slot, came);
             }
-            Step::Write {
-                session, expected, ..
-            } => self.write(s, slot, session, expected),
+            Step::Write { session, expected, .. } => self.write(s, slot, session, expected),
             // What is left for the next delivery is the other model's.
             Step::Park(_) => self.then(s, slot, Came::Parked { flags: 0 }),
             Step::Perform(effect) => {
@@ -171,17 +148,13 @@ impl Shared {
         if !thread_stands || !stands(expected.sandbox, sandbox) {
             return self.then(s, slot, Came::Conflict);
         }
-        let written = Session {
-            observed: Default::default(),
-            ..session.clone()
-        };
+        let written = Session { observed: Default::default(), ..session.clone() };
         if expected.sandbox.is_some() {
             let mut sandbox = written.sandbox.clone();
             (sandbox.version, sandbox.carried) = (PRESENT, false);
-            s.homes[home] = self.driver.session_no(Session {
-                sandbox,
-                ..Session::new(group_key(THREADS + home), NOW)
-            });
+            s.homes[home] = self
+                .driver
+                .session_no(Session { sandbox, ..Session::new(group_key(THREADS + home), NOW) });
         }
         if expected.thread.is_some() && worker.group < THREADS {
             s.threads[worker.group] = self.driver.session_no(Session {
@@ -243,9 +216,7 @@ fn each_known(machine: &mut Machine, mut act: impl FnMut(&mut Session)) {
         Machine::Reread { known, .. }
         | Machine::Overtaken { known, .. }
         | Machine::Act { known, .. } => act(&mut known.session),
-        Machine::Write {
-            known, decision, ..
-        } => {
+        Machine::Write { known, decision, .. } => {
             act(&mut known.session);
             act(&mut decision.session);
         }

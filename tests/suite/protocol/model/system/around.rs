@@ -108,14 +108,9 @@ impl System {
 
     pub(super) fn land(&self, s: &mut State, late: Late) {
         let record = self.record(s);
-        let under_way = record
-            .turn
-            .as_ref()
-            .is_some_and(|turn| !turn.stage.is_ending());
-        let wanted = matches!(
-            record.sandbox.phase,
-            Phase::Creating | Phase::Active | Phase::Resuming
-        );
+        let under_way = record.turn.as_ref().is_some_and(|turn| !turn.stage.is_ending());
+        let wanted =
+            matches!(record.sandbox.phase, Phase::Creating | Phase::Active | Phase::Resuming);
         if record.sandbox.generation == late.generation
             && (with_agent(&record) || under_way && wanted)
             && !late.by_person
@@ -145,21 +140,13 @@ impl System {
     pub(super) fn vanish(&self, s: &mut State, generation: u32) {
         s.sandboxes[generation as usize - 1] = Sandbox::default();
         self.break_runs(s, generation, Run::None);
-        for known in s
-            .known
-            .iter_mut()
-            .filter(|known| u32::from(known.generation) == generation)
-        {
+        for known in s.known.iter_mut().filter(|known| u32::from(known.generation) == generation) {
             (known.ids, known.generation) = (0, 0);
         }
     }
 
     pub(super) fn break_runs(&self, s: &mut State, generation: u32, to: Run) {
-        for known in s
-            .known
-            .iter_mut()
-            .filter(|known| u32::from(known.generation) == generation)
-        {
+        for known in s.known.iter_mut().filter(|known| u32::from(known.generation) == generation) {
             if known.run == Run::Going || to == Run::None {
                 known.run = to;
             }
@@ -178,20 +165,12 @@ impl System {
                 }
             }
             Some(Hunt::Listed(listed)) => judged(Self::orphans(listed, &record)),
-            Some(Hunt::Read(session)) => judged(Self::orphans(
-                Self::listed(s),
-                &self.driver.session(session),
-            )),
+            Some(Hunt::Read(session)) => {
+                judged(Self::orphans(Self::listed(s), &self.driver.session(session)))
+            }
             Some(Hunt::Judged(orphans)) => {
                 let at = orphans.trailing_zeros();
-                self.land(
-                    s,
-                    Late {
-                        call: Call::Delete,
-                        generation: at + 1,
-                        by_person: false,
-                    },
-                );
+                self.land(s, Late { call: Call::Delete, generation: at + 1, by_person: false });
                 judged(orphans & !(1 << at))
             }
         };
@@ -216,21 +195,15 @@ impl System {
         s.left.namesakes -= 1;
         let name = "dev";
         let ours = Stack { name, id: "ours" };
-        let theirs = if self.has(Fault::StacksByName) {
-            ours.id
-        } else {
-            "theirs"
-        };
+        let theirs = if self.has(Fault::StacksByName) { ours.id } else { "theirs" };
         let thread = self.record(s).thread.clone();
         for at in 0..GENERATIONS {
             if s.sandboxes[at].copies == 0 {
                 continue;
             }
             let generation = u32::try_from(at).unwrap_or(0) + 1;
-            let listed = Listed {
-                labels: labels(ours, &thread.sandbox(), generation),
-                ..nameless()
-            };
+            let listed =
+                Listed { labels: labels(ours, &thread.sandbox(), generation), ..nameless() };
             if !listed.is_foreign(theirs) && is_orphan(None, generation, NOW, NOW, 0) {
                 self.vanish(s, generation);
                 s.hits = s.hits.saturating_add(1).min(2);
@@ -242,14 +215,9 @@ impl System {
     pub(super) fn direct(&self, s: &mut State) {
         match s.direct.take() {
             None => s.direct = Some(self.record(s).sandbox.generation),
-            Some(generation) => self.land(
-                s,
-                Late {
-                    call: Call::Stop,
-                    generation,
-                    by_person: false,
-                },
-            ),
+            Some(generation) => {
+                self.land(s, Late { call: Call::Stop, generation, by_person: false })
+            }
         }
     }
 }

@@ -43,15 +43,9 @@ impl System {
                 Self::observed(s, *generation)
             }
             Effect::Sandbox(
-                SandboxEffect::Observe {
-                    watch: Some(turn), ..
-                }
-                | SandboxEffect::Clone {
-                    watch: Some(turn), ..
-                }
-                | SandboxEffect::EnsureServer {
-                    watch: Some(turn), ..
-                },
+                SandboxEffect::Observe { watch: Some(turn), .. }
+                | SandboxEffect::Clone { watch: Some(turn), .. }
+                | SandboxEffect::EnsureServer { watch: Some(turn), .. },
             ) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
             Effect::Sandbox(SandboxEffect::Confirm { .. })
                 if self.has(Fault::OneLookIsBelieved) =>
@@ -84,11 +78,7 @@ impl System {
                     }));
                 }
                 let by_person = matches!(worker.item, Item::Message(at) if self.kinds[usize::from(at)] == Kind::Reset);
-                let call = Late {
-                    call,
-                    generation: *generation,
-                    by_person,
-                };
+                let call = Late { call, generation: *generation, by_person };
                 if late {
                     s.late = Some(call);
                     return Outcome::OnItsWay;
@@ -98,12 +88,7 @@ impl System {
             }
             Effect::Agent(AgentEffect::CheckServer { generation, .. }) => {
                 match &s.sandboxes[at(*generation)] {
-                    Sandbox {
-                        copies: 1..,
-                        running: true,
-                        server: true,
-                        ..
-                    } => Event::Healthy,
+                    Sandbox { copies: 1.., running: true, server: true, .. } => Event::Healthy,
                     _ => down(),
                 }
             }
@@ -112,9 +97,7 @@ impl System {
                     Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
                     sandbox if sandbox.running => {
                         sandbox.cloned = true;
-                        Event::Cloned {
-                            left_out: LeftOut::default(),
-                        }
+                        Event::Cloned { left_out: LeftOut::default() }
                     }
                     _ => down(),
                 }
@@ -137,21 +120,17 @@ impl System {
             Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => {
                 match self.reached(s, *generation) {
                     Some(failed) => failed,
-                    None => Event::AgentSession {
-                        id: format!("ses_{generation}").into(),
-                    },
+                    None => Event::AgentSession { id: format!("ses_{generation}").into() },
                 }
             }
             Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
             // One thread alone: no names, no workspaces of its own, nobody to be told. The model of shared ones has them.
             Effect::FindName { .. } => Event::NameFound(None),
-            Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told {
-                thread: thread.clone(),
-            },
+            Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told { thread: thread.clone() },
             // Its chat can always be written in: histories and outages are about one that cannot.
-            Effect::Chat(ChatEffect::TellBeside { .. }) => Event::Failed(Failure::ThreadClosed {
-                seen: "closed".to_owned(),
-            }),
+            Effect::Chat(ChatEffect::TellBeside { .. }) => {
+                Event::Failed(Failure::ThreadClosed { seen: "closed".to_owned() })
+            }
             Effect::Sandbox(
                 SandboxEffect::MakeWorkspace { .. }
                 | SandboxEffect::Snapshot { .. }
@@ -162,52 +141,43 @@ impl System {
             // No agent of these works outside.
             Effect::EndTools { .. } => Event::ToolsEnded,
             Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
-            Effect::Agent(AgentEffect::Attach { .. }) => Event::Attached {
-                note: String::new(),
-                missed: Vec::new(),
-                images: Vec::new(),
-            },
-            Effect::Agent(AgentEffect::SendPrompt {
-                generation,
-                ids,
-                sending,
-                ..
-            }) => match self.reached(s, *generation) {
-                // The proxy knows of a sandbox that is gone or stopped.
-                Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
-                    Event::NotSent(failure)
+            Effect::Agent(AgentEffect::Attach { .. }) => {
+                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
+            }
+            Effect::Agent(AgentEffect::SendPrompt { generation, ids, sending, .. }) => {
+                match self.reached(s, *generation) {
+                    // The proxy knows of a sandbox that is gone or stopped.
+                    Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
+                        Event::NotSent(failure)
+                    }
+                    Some(failed) => failed,
+                    None => {
+                        let again = *sending == Sending::Again;
+                        self.send(s, *generation, &ids.message, again)
+                    }
                 }
-                Some(failed) => failed,
-                None => {
-                    let again = *sending == Sending::Again;
-                    self.send(s, *generation, &ids.message, again)
-                }
-            },
+            }
             Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
                 match self.reached(s, follow.generation) {
                     Some(failed) => failed,
                     None => self.follow(s, follow),
                 }
             }
-            Effect::Agent(AgentEffect::FindPrompt {
-                generation,
-                message,
-                ..
-            }) => match self.reached(s, *generation) {
-                Some(failed) => failed,
-                None => Event::PromptFound(self.find(s, *generation, message)),
-            },
-            Effect::Agent(AgentEffect::Abort {
-                generation,
-                messages,
-                ..
-            }) => match self.reached(s, *generation) {
-                Some(failed) => failed,
-                None => {
-                    self.abort(s, *generation, self.turns_of(messages));
-                    Event::Aborted
+            Effect::Agent(AgentEffect::FindPrompt { generation, message, .. }) => {
+                match self.reached(s, *generation) {
+                    Some(failed) => failed,
+                    None => Event::PromptFound(self.find(s, *generation, message)),
                 }
-            },
+            }
+            Effect::Agent(AgentEffect::Abort { generation, messages, .. }) => {
+                match self.reached(s, *generation) {
+                    Some(failed) => failed,
+                    None => {
+                        self.abort(s, *generation, self.turns_of(messages));
+                        Event::Aborted
+                    }
+                }
+            }
             Effect::Agent(AgentEffect::EndRun(run)) => match self.reached(s, run.generation) {
                 Some(failed) => failed,
                 None => {
@@ -231,15 +201,12 @@ impl System {
                     None => Event::Listed(Vec::new()),
                 }
             }
-            Effect::Chat(ChatEffect::PostArtifact { .. }) => Event::Unshown {
-                why: "is not there".to_owned(),
-            },
-            Effect::Chat(ChatEffect::Post {
-                turn,
-                kind,
-                at,
-                post,
-            }) => self.post(s, turn, kind, at.as_ref(), post),
+            Effect::Chat(ChatEffect::PostArtifact { .. }) => {
+                Event::Unshown { why: "is not there".to_owned() }
+            }
+            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
+                self.post(s, turn, kind, at.as_ref(), post)
+            }
         })
     }
 
@@ -277,15 +244,10 @@ impl System {
     /// What OpenCode does with a prompt, or the daemon.
     pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Event {
         let Some((turn, bit)) = self.minted(ids) else {
-            return Event::Failed(Failure::TurnFailed {
-                reason: "unknown ids".to_owned(),
-            });
+            return Event::Failed(Failure::TurnFailed { reason: "unknown ids".to_owned() });
         };
         let record = self.record(s);
-        let turns = record
-            .turn
-            .iter()
-            .map(|turn| self.turns_of(&turn.messages()));
+        let turns = record.turn.iter().map(|turn| self.turns_of(&turn.messages()));
         let together = turns.fold(0, |mask, turns| mask | turns);
         let known = &mut s.known[usize::from(turn)];
         let generation = u8::try_from(generation).unwrap_or(u8::MAX);
@@ -314,12 +276,7 @@ impl System {
             }
             return Event::Prompted;
         }
-        *known = Known {
-            ids: known.ids | bit,
-            generation,
-            run: Run::Going,
-            ..*known
-        };
+        *known = Known { ids: known.ids | bit, generation, run: Run::Going, ..*known };
         s.astray |= self.goes_on_alone(s, &record);
         if s.order.len() < ORDER {
             s.order.push((turn, generation));
@@ -329,9 +286,7 @@ impl System {
 
     /// Whether a person has stopped this turn.
     pub(super) fn marked(&self, s: &State, turn: &str) -> bool {
-        self.driver
-            .turn_of(turn)
-            .is_some_and(|turn| s.flags & (1 << turn) != 0)
+        self.driver.turn_of(turn).is_some_and(|turn| s.flags & (1 << turn) != 0)
     }
 
     pub(super) fn follow(&self, s: &mut State, follow: &bobbin_core::effect::Follow) -> Event {
@@ -360,10 +315,7 @@ impl System {
             let id = ids.split('-').nth(1)?;
             self.driver.turn_of(id)
         });
-        let all: Vec<usize> = std::iter::once(turn)
-            .chain(further)
-            .map(usize::from)
-            .collect();
+        let all: Vec<usize> = std::iter::once(turn).chain(further).map(usize::from).collect();
         let has = |run: Run| all.iter().any(|at| s.known[*at].run == run);
         let end = match () {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
@@ -396,10 +348,8 @@ impl System {
         at: Option<&PostRef>,
         post: &Post,
     ) -> Event {
-        let posted = Event::Posted(PostRef {
-            channel: String::new(),
-            id: format!("{turn}-{kind:?}"),
-        });
+        let posted =
+            Event::Posted(PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") });
         let Some(turn) = self.driver.turn_of(turn) else {
             return posted;
         };
@@ -441,8 +391,5 @@ const fn stands(known: &Known, kind: &PostKind) -> bool {
 }
 
 fn ann() -> bobbin_core::person::Person {
-    bobbin_core::person::Person {
-        id: "ann".into(),
-        name: "ann".into(),
-    }
+    bobbin_core::person::Person { id: "ann".into(), name: "ann".into() }
 }

@@ -33,12 +33,7 @@ impl System {
             Item::Message(at) => s.known[usize::from(at)].mints,
             Item::Aged(_) | Item::DeadLetter(_) | Item::Sweep => 0,
         };
-        Asked {
-            item: worker.item,
-            delivery: worker.delivery,
-            lapsed: worker.lapsed,
-            mints,
-        }
+        Asked { item: worker.item, delivery: worker.delivery, lapsed: worker.lapsed, mints }
     }
 
     fn give_back(&self, s: &mut State, slot: usize, done: bool) {
@@ -60,9 +55,7 @@ impl System {
         let Some(worker) = s.workers[slot] else {
             return;
         };
-        let after = self
-            .driver
-            .after(worker.machine, came, self.asked(s, &worker));
+        let after = self.driver.after(worker.machine, came, self.asked(s, &worker));
         let mut number = after.machine;
         if self.has(Fault::SliceWithoutCursor)
             && came == Came::Done(self.driver.event_no(Event::StillRunning(Seen::default())))
@@ -85,12 +78,7 @@ impl System {
             Came::Written { .. } => worker.work,
             _ => Half::Todo,
         };
-        s.workers[slot] = Some(Worker {
-            machine: number,
-            work,
-            card: Half::Todo,
-            ..worker
-        });
+        s.workers[slot] = Some(Worker { machine: number, work, card: Half::Todo, ..worker });
     }
 
     /// Goes on once all that was asked for is over.
@@ -133,17 +121,10 @@ impl System {
                 let mut record = s.record;
                 if self.has(Fault::CrashesUncounted) {
                     let mut session = (*self.record(s)).clone();
-                    session
-                        .turn
-                        .iter_mut()
-                        .for_each(|turn| turn.in_hand = false);
+                    session.turn.iter_mut().for_each(|turn| turn.in_hand = false);
                     record = self.driver.session_no(session);
                 }
-                let came = Came::Read {
-                    record,
-                    flags: s.flags,
-                    parked: worker.parked,
-                };
+                let came = Came::Read { record, flags: s.flags, parked: worker.parked };
                 self.then(s, slot, came);
             }
             Step::Park(_) => {
@@ -151,15 +132,12 @@ impl System {
                 let flags = s.flags;
                 self.then(s, slot, Came::Parked { flags });
             }
-            Step::Write {
-                prepare: Some(effect),
-                ..
-            } if self.has(Fault::EffectBeforeIntent) && worker.work == Half::Todo => {
+            Step::Write { prepare: Some(effect), .. }
+                if self.has(Fault::EffectBeforeIntent) && worker.work == Half::Todo =>
+            {
                 self.work(s, slot, effect, false);
             }
-            Step::Write {
-                session, expected, ..
-            } => {
+            Step::Write { session, expected, .. } => {
                 self.write(s, slot, session, expected);
                 self.go_on(s, slot);
             }
@@ -187,10 +165,7 @@ impl System {
         match self.perform(s, &worker, effect, late) {
             Outcome::Event(event) => self.work_is_over(s, slot, event),
             Outcome::OnItsWay => {
-                s.workers[slot] = Some(Worker {
-                    work: Half::Asked,
-                    ..worker
-                });
+                s.workers[slot] = Some(Worker { work: Half::Asked, ..worker });
             }
         }
     }
@@ -239,9 +214,7 @@ impl System {
             s.withheld |= 1 << turn;
         }
         let going = s.known.iter_mut().filter(|known| known.run == Run::Going);
-        going
-            .filter(|_| ends)
-            .for_each(|known| known.run = Run::Done);
+        going.filter(|_| ends).for_each(|known| known.run = Run::Done);
         self.work_is_over(s, slot, down());
     }
 
@@ -303,11 +276,9 @@ impl System {
 /// The fault: at a follow window's end the machine is made to write that nothing was sent.
 fn without_cursor(machine: Machine) -> Machine {
     let (known, cause, mut decision) = match machine {
-        Machine::Write {
-            known,
-            cause,
-            decision,
-        } if decision.next.work().is_none() => (known, cause, decision),
+        Machine::Write { known, cause, decision } if decision.next.work().is_none() => {
+            (known, cause, decision)
+        }
         Machine::Act { known, next } if next.work().is_none() => {
             let session = known.session.clone();
             let next = *next;
@@ -319,9 +290,5 @@ fn without_cursor(machine: Machine) -> Machine {
     if let Some(turn) = &mut decision.session.turn {
         turn.stage = Stage::Received { ids: None };
     }
-    Machine::Write {
-        known,
-        cause,
-        decision,
-    }
+    Machine::Write { known, cause, decision }
 }

@@ -65,10 +65,7 @@ impl Api {
             .iter()
             .find_map(|place| said.pointer(place)?.as_str())
             .unwrap_or("no reason told");
-        Err(ApiError::Status {
-            status: answer.status,
-            said: said.to_owned(),
-        })
+        Err(ApiError::Status { status: answer.status, said: said.to_owned() })
     }
 
     async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ApiError> {
@@ -82,10 +79,7 @@ impl Api {
     }
 
     pub(super) async fn create(&self, body: &Value) -> Result<Value, ApiError> {
-        self.post("/session", body)
-            .await?
-            .json()
-            .ok_or(ApiError::Shape)
+        self.post("/session", body).await?.json().ok_or(ApiError::Shape)
     }
 
     pub(super) async fn session(&self, id: &str) -> Result<Value, ApiError> {
@@ -145,9 +139,7 @@ impl Api {
         answers: &[Vec<String>],
     ) -> Result<(), ApiError> {
         let path = format!("/question/{id}/reply");
-        self.post(&path, &json!({"answers": answers}))
-            .await
-            .map(|_| ())
+        self.post(&path, &json!({"answers": answers})).await.map(|_| ())
     }
 
     pub(super) async fn reject_question(&self, id: &str) -> Result<(), ApiError> {
@@ -168,11 +160,7 @@ impl Api {
                 said: "no stream of events".to_owned(),
             });
         }
-        Ok(Events {
-            response,
-            sse: Sse::default(),
-            waiting: Vec::new(),
-        })
+        Ok(Events { response, sse: Sse::default(), waiting: Vec::new() })
     }
 }
 

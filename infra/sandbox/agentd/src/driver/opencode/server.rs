@@ -32,10 +32,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn authorization(&self) -> String {
-        format!(
-            "Basic {}",
-            STANDARD.encode(format!("opencode:{}", self.password))
-        )
+        format!("Basic {}", STANDARD.encode(format!("opencode:{}", self.password)))
     }
 }
 
@@ -76,11 +73,8 @@ impl Server {
 
 async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
     let password = uuid::Uuid::new_v4().to_string();
-    let quiet = [
-        "OPENCODE_DISABLE_AUTOUPDATE",
-        "OPENCODE_DISABLE_LSP_DOWNLOAD",
-        "OPENCODE_DISABLE_SHARE",
-    ];
+    let quiet =
+        ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_SHARE"];
     let mut environment: BTreeMap<String, String> =
         quiet.map(|name| (name.to_owned(), "1".to_owned())).into();
     if !loads_project_config() {
@@ -102,10 +96,7 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
         directory: std::env::current_dir().unwrap_or_else(|_| host.state_dir.clone()),
     };
     let mut process = Process::spawn(&program, host).map_err(|error| {
-        Down::exited(format!(
-            "{} could not be started: {error}",
-            agent.path.display()
-        ))
+        Down::exited(format!("{} could not be started: {error}", agent.path.display()))
     })?;
     let bound = Duration::from_millis(START_MS_MAX);
     let ready = tokio::time::timeout(bound, ready(&mut process, password)).await;

@@ -37,12 +37,7 @@ pub(super) enum Stand {
 
 impl Look {
     pub(super) const fn new(message: String) -> Self {
-        Self {
-            message,
-            unseen_since: None,
-            error: None,
-            is_cancelled: false,
-        }
+        Self { message, unseen_since: None, error: None, is_cancelled: false }
     }
 
     pub(super) fn message(&self) -> &str {
@@ -82,11 +77,9 @@ impl Look {
             (Some("MessageAbortedError"), _) => Ended::of(Outcome::Cancelled, "aborted", None),
             (_, Some(said)) => Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned())),
             _ if self.is_cancelled => Ended::of(Outcome::Cancelled, "aborted", None),
-            (_, None) => Ended::of(
-                Outcome::Done,
-                text(last, "/info/finish").unwrap_or("unexplained"),
-                None,
-            ),
+            (_, None) => {
+                Ended::of(Outcome::Done, text(last, "/info/finish").unwrap_or("unexplained"), None)
+            }
         }
     }
 
@@ -103,11 +96,7 @@ impl Look {
 
 /// The end of a turn whose prompt was refused.
 pub(super) fn refused(error: &ApiError) -> Ended {
-    Ended::of(
-        Outcome::Failed,
-        "agent_failed",
-        Some(format!("OpenCode: {error}")),
-    )
+    Ended::of(Outcome::Failed, "agent_failed", Some(format!("OpenCode: {error}")))
 }
 
 /// The id of a turn's message: the turn's own, where it is one, so that a thread keeps its ids whichever way it is run;
@@ -115,9 +104,7 @@ pub(super) fn refused(error: &ApiError) -> Ended {
 pub(super) fn message_id(session: &str, turn: &str) -> String {
     let is_one = turn.len() > 4
         && turn.starts_with("msg_")
-        && turn
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        && turn.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if is_one {
         return turn.to_owned();
     }
@@ -125,11 +112,6 @@ pub(super) fn message_id(session: &str, turn: &str) -> String {
     hash.update(session.as_bytes());
     hash.update([0]);
     hash.update(turn.as_bytes());
-    let hex: String = hash
-        .finalize()
-        .iter()
-        .take(13)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex: String = hash.finalize().iter().take(13).map(|byte| format!("{byte:02x}")).collect();
     format!("msg_{hex}")
 }

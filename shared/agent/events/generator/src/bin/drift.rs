@@ -24,9 +24,8 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     let mut breaks = false;
     for argument in arguments {
-        let (name, place) = argument
-            .split_once('=')
-            .ok_or("an argument is SCHEMA=PROGRAM or SCHEMA=FILE")?;
+        let (name, place) =
+            argument.split_once('=').ok_or("an argument is SCHEMA=PROGRAM or SCHEMA=FILE")?;
         let schema: Value = serde_json::from_str(&schema_of(name)?)?;
         let place = Path::new(place);
         let is_file = place.extension().is_some_and(|it| it != "exe");
@@ -39,19 +38,11 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             Said::Description(document) => with_description(&schema, document),
             Said::Lines(lines) => with_recorded(&schema, lines),
         };
-        println!(
-            "{name} against {}: {} differences",
-            place.display(),
-            found.len()
-        );
+        println!("{name} against {}: {} differences", place.display(), found.len());
         for one in &found {
             println!("  {one}");
         }
         breaks |= found.iter().any(|one| matches!(one, Drift::Breaks { .. }));
     }
-    Ok(if breaks {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if breaks { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -28,10 +28,7 @@ async fn a_post_stands_under_no_message_and_an_earlier_processs_one_is_found_in_
     let first = post(&slack, OF_MESSAGE, PostKind::Chunk(0), &whole).await;
     assert_eq!(first.channel, "D1");
     let posted = &fake.sent("chat.postMessage")[0];
-    assert_eq!(
-        (&posted["channel"], &posted["thread_ts"]),
-        (&json!("D1"), &Value::Null)
-    );
+    assert_eq!((&posted["channel"], &posted["thread_ts"]), (&json!("D1"), &Value::Null));
     assert!(fake.sent("chat.startStream").is_empty());
 
     let again = post(&fake.client(), OF_MESSAGE, PostKind::Chunk(0), &whole).await;
@@ -75,19 +72,13 @@ async fn where_no_message_says_the_channel_the_record_does_and_else_the_person_s
 #[tokio::test]
 async fn files_stand_there_too_and_are_shown_once() {
     let fake = Fake::start().await;
-    let file = Post::File(ShownFile {
-        name: "plot.png".to_owned(),
-        bytes: b"png".to_vec(),
-    });
+    let file = Post::File(ShownFile { name: "plot.png".to_owned(), bytes: b"png".to_vec() });
     for _ in 0..2 {
         post(&fake.client(), OF_MESSAGE, PostKind::Artifact(0), &file).await;
     }
     let uploads = fake.sent("files.completeUploadExternal");
     assert_eq!(uploads.len(), 1);
-    assert_eq!(
-        (&uploads[0]["channel_id"], &uploads[0]["thread_ts"]),
-        (&json!("D1"), &Value::Null)
-    );
+    assert_eq!((&uploads[0]["channel_id"], &uploads[0]["thread_ts"]), (&json!("D1"), &Value::Null));
 }
 
 #[tokio::test]
@@ -96,9 +87,7 @@ async fn the_status_stands_at_the_message_that_is_worked_on_and_a_refusal_is_of_
     let fake = Fake::start().await;
     let slack = fake.client();
     let turn: TurnId = OF_MESSAGE.into();
-    slack
-        .set_status(&thread(), &"again-1".into(), Status::Processing)
-        .await;
+    slack.set_status(&thread(), &"again-1".into(), Status::Processing).await;
     assert!(fake.sent("agents.sessions.setStatus").is_empty());
     fake.refuses("agents.sessions.setStatus", "thread_not_found");
     slack.set_status(&thread(), &turn, Status::Processing).await;
@@ -117,26 +106,11 @@ async fn a_card_that_goes_on_elsewhere_names_the_newer_one_by_its_own_address() 
     let fake = Fake::start().await;
     fake.will_answer("auth.test", 200, json!({"ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT", "url": "https://a.slack.com/"}));
     let slack = fake.client();
-    let at = post(
-        &slack,
-        OF_MESSAGE,
-        PostKind::Card,
-        &card(CardState::Working),
-    )
-    .await;
-    let to = PostRef {
-        channel: "D1".to_owned(),
-        id: "1790000500.000100".to_owned(),
-    };
+    let at = post(&slack, OF_MESSAGE, PostKind::Card, &card(CardState::Working)).await;
+    let to = PostRef { channel: "D1".to_owned(), id: "1790000500.000100".to_owned() };
     let moved = Post::Moved { to, link: None };
     let kind = PostKind::Card;
-    slack
-        .post(&thread(), &OF_MESSAGE.into(), &kind, Some(&at), &moved)
-        .await
-        .unwrap();
+    slack.post(&thread(), &OF_MESSAGE.into(), &kind, Some(&at), &moved).await.unwrap();
     let edit = fake.sent("chat.update").pop().unwrap().to_string();
-    assert!(
-        edit.contains("https://a.slack.com/archives/D1/p1790000500000100|"),
-        "{edit}"
-    );
+    assert!(edit.contains("https://a.slack.com/archives/D1/p1790000500000100|"), "{edit}");
 }

@@ -13,14 +13,8 @@ const AT_MS: u64 = 1_790_000_000_250;
 fn prompt() -> Prompt {
     Prompt {
         text: "fix <!channel> & co".to_owned(),
-        by: Person {
-            id: String::new(),
-            name: "anna (terminal)".to_owned(),
-        },
-        membership: Membership {
-            operates: true,
-            ..Membership::default()
-        },
+        by: Person { id: String::new(), name: "anna (terminal)".to_owned() },
+        membership: Membership { operates: true, ..Membership::default() },
         ..Prompt::default()
     }
 }

@@ -27,8 +27,7 @@ async fn answer(slack: &Slack, text: &str) -> Result<PostRef, SlackError> {
 fn shown(fake: &Fake) -> Vec<Value> {
     let script = fake.script.lock().unwrap();
     let ours = script.messages.iter().filter(|one| one["user"] == "UBOT");
-    ours.map(|one| one["metadata"]["event_payload"]["op_id"].clone())
-        .collect()
+    ours.map(|one| one["metadata"]["event_payload"]["op_id"].clone()).collect()
 }
 
 #[tokio::test]
@@ -38,11 +37,7 @@ async fn an_answer_is_begun_continued_ended_and_named() {
     let at = answer(&client(&fake), &text).await.unwrap();
     let begun = &fake.sent("chat.startStream")[0];
     assert_eq!(
-        (
-            &begun["recipient_user_id"],
-            &begun["recipient_team_id"],
-            &begun["thread_ts"]
-        ),
+        (&begun["recipient_user_id"], &begun["recipient_team_id"], &begun["thread_ts"]),
         (&json!("U1"), &json!("T1"), &json!("1790000000.000100"))
     );
     let appended = fake.sent("chat.appendStream");
@@ -75,13 +70,7 @@ async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_strea
     };
     let slack = client(&fake);
     slack
-        .post(
-            &thread(),
-            &"slack_T1_C1_1.1".into(),
-            &PostKind::Chunk(0),
-            None,
-            &part,
-        )
+        .post(&thread(), &"slack_T1_C1_1.1".into(), &PostKind::Chunk(0), None, &part)
         .await
         .unwrap();
     assert!(fake.sent("chat.startStream").is_empty());
@@ -95,16 +84,7 @@ async fn a_workspace_that_refuses_streams_gets_a_post_and_is_asked_once() {
     fake.refuses("chat.startStream", "unknown_method");
     answer(&slack, "one").await.unwrap();
     let other = "slack_T1_C1_1790000000.000200";
-    slack
-        .post(
-            &thread(),
-            &other.into(),
-            &PostKind::Chunk(0),
-            None,
-            &chunk("two"),
-        )
-        .await
-        .unwrap();
+    slack.post(&thread(), &other.into(), &PostKind::Chunk(0), None, &chunk("two")).await.unwrap();
     assert_eq!(fake.sent("chat.startStream").len(), 1);
     assert_eq!(fake.sent("chat.postMessage").len(), 2);
 }
@@ -144,10 +124,7 @@ async fn after_a_crash_in_a_stream_the_message_is_found_and_completed_by_another
     assert_eq!(at.id, "1790000009.000001");
     assert_eq!(fake.sent("chat.startStream").len(), 1);
     assert_eq!(fake.sent("chat.stopStream")[0]["ts"], at.id.as_str());
-    assert_eq!(
-        fake.sent("chat.update")[0]["blocks"][0]["text"],
-        "the answer"
-    );
+    assert_eq!(fake.sent("chat.update")[0]["blocks"][0]["text"], "the answer");
     assert_eq!(shown(&fake), [key(&PostKind::Chunk(0))]);
     assert!(fake.sent("chat.postMessage").is_empty());
 }
@@ -156,10 +133,7 @@ async fn after_a_crash_in_a_stream_the_message_is_found_and_completed_by_another
 async fn who_is_not_known_is_answered_by_a_post() {
     let fake = asked().await;
     let kind = PostKind::Chunk(0);
-    client(&fake)
-        .post(&thread(), &"again-0123".into(), &kind, None, &chunk("one"))
-        .await
-        .unwrap();
+    client(&fake).post(&thread(), &"again-0123".into(), &kind, None, &chunk("one")).await.unwrap();
     assert!(fake.sent("chat.startStream").is_empty());
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
 }

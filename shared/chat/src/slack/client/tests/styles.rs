@@ -7,17 +7,9 @@ use serde_json::Value;
 use super::{Fake, TURN, card, send};
 
 fn with_steps() -> Post {
-    let Post::Card(card) = card(CardState::Working) else {
-        unreachable!("it is a card")
-    };
-    let step = CardStep {
-        text: "Running cargo test".to_owned(),
-        state: StepState::Running,
-    };
-    Post::Card(Card {
-        steps: vec![step],
-        ..card
-    })
+    let Post::Card(card) = card(CardState::Working) else { unreachable!("it is a card") };
+    let step = CardStep { text: "Running cargo test".to_owned(), state: StepState::Running };
+    Post::Card(Card { steps: vec![step], ..card })
 }
 
 fn first_blocks(calls: &[Value]) -> Vec<String> {
@@ -33,22 +25,12 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("chat.postMessage", "invalid_blocks");
-    let at = send(&slack, &PostKind::Card, None, &with_steps())
-        .await
-        .unwrap();
-    send(&slack, &PostKind::Card, Some(&at), &with_steps())
-        .await
-        .unwrap();
-    assert_eq!(
-        first_blocks(&fake.sent("chat.postMessage")),
-        ["plan", "section"]
-    );
+    let at = send(&slack, &PostKind::Card, None, &with_steps()).await.unwrap();
+    send(&slack, &PostKind::Card, Some(&at), &with_steps()).await.unwrap();
+    assert_eq!(first_blocks(&fake.sent("chat.postMessage")), ["plan", "section"]);
     assert_eq!(first_blocks(&fake.sent("chat.update")), ["section"]);
     let other = ThreadKey::slack("T2", "C9", "1790000000.000100").unwrap();
-    slack
-        .post(&other, &TURN.into(), &PostKind::Card, None, &with_steps())
-        .await
-        .unwrap();
+    slack.post(&other, &TURN.into(), &PostKind::Card, None, &with_steps()).await.unwrap();
     assert_eq!(
         first_blocks(&fake.sent("chat.postMessage"))[2],
         "plan",
@@ -60,14 +42,10 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
 async fn an_edit_that_is_refused_twice_still_shows_the_words() {
     let fake = Fake::start().await;
     let slack = fake.client();
-    let at = send(&slack, &PostKind::Card, None, &with_steps())
-        .await
-        .unwrap();
+    let at = send(&slack, &PostKind::Card, None, &with_steps()).await.unwrap();
     fake.refuses("chat.update", "invalid_blocks");
     fake.refuses("chat.update", "invalid_blocks");
-    send(&slack, &PostKind::Card, Some(&at), &with_steps())
-        .await
-        .unwrap();
+    send(&slack, &PostKind::Card, Some(&at), &with_steps()).await.unwrap();
     let edits = fake.sent("chat.update");
     assert_eq!(first_blocks(&edits), ["plan", "section", "(text)"]);
     assert_eq!(edits[2]["text"], "Working");
