@@ -21,7 +21,7 @@ deep:
 
 # everything, all kills, and a minute of fuzzing for each target
 nightly:
-    BOBBIN_KILLS=all cargo test --workspace -- --include-ignored
+    PROPTEST_RNG_SEED=$(date +%s) BOBBIN_KILLS=all cargo test --workspace -- --include-ignored
     tests/fuzz/explore 60
 
 # how quick and how small

@@ -10,7 +10,7 @@ use bobbin_core::session::{EndedTurn, Session};
 
 use crate::chat::ChatMessage;
 use crate::model::Call;
-use crate::promises::{self, End, Ending, Fact, History, Request};
+use bobbin_sim::promises::{self, End, Ending, Fact, History, Request};
 use crate::provider::Sandbox;
 
 /// What was asked of the model before its run was ended may still be answered for so long.

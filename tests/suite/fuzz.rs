@@ -7,11 +7,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bobbin_tests::binaries::workspace;
-use bobbin_tests::fuzz::dice::Dice;
+use bobbin_sim::dice::Dice;
 use bobbin_tests::fuzz::{TARGETS, Target, mutate};
 use libtest_mimic::{Failed, Trial};
 
-use crate::proofs::proof;
+use crate::run::beside;
 
 const SEED: u64 = 1;
 /// Mutations of a target's corpus.
@@ -27,9 +27,9 @@ const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 pub fn trials() -> Vec<Trial> {
     let targets = TARGETS
         .iter()
-        .map(|target| proof(format!("fuzz::{}", target.name), move || replayed(target)));
+        .map(|target| beside(format!("fuzz::{}", target.name), move || replayed(target)));
     targets
-        .chain([proof("fuzz::every_target_has_a_program_and_a_small_corpus", complete)])
+        .chain([beside("fuzz::every_target_has_a_program_and_a_small_corpus", complete)])
         .collect()
 }
 

@@ -26,8 +26,6 @@ mod outside;
 mod own_keys;
 mod places;
 mod promises;
-mod proofs;
-mod protocol;
 mod run;
 mod scenarios;
 mod security;
@@ -49,7 +47,8 @@ mod waiting;
 
 use std::process::ExitCode;
 
-use bobbin_tests::{durations, failures, stack};
+use bobbin_sim::durations;
+use bobbin_tests::{failures, stack};
 use libtest_mimic::{Arguments, Trial};
 
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
@@ -101,8 +100,6 @@ fn main() -> ExitCode {
         share::trials(),
         tools::trials(),
         outside::trials(),
-        // Begun first, and waited for last.
-        protocol::trials(),
         fuzz::trials(),
     ]
     .into_iter()
@@ -116,7 +113,6 @@ fn main() -> ExitCode {
         eprintln!("a test failed at {place}");
         failures::note(&format!("{place}: {}", stack::words(panic.payload())));
     }));
-    proofs::begin(&arguments);
     let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
     eprint!("\nthe longest tests:\n{}", durations::longest());

@@ -8,7 +8,7 @@ use bobbin_core::session::{EndedTurn, Session};
 use bobbin_tests::chat::{Button, ChatMessage};
 use bobbin_tests::model::Call;
 use bobbin_tests::observed::{Accepted, Observed, check};
-use bobbin_tests::promises::ALL;
+use bobbin_sim::promises::ALL;
 use bobbin_tests::provider::Sandbox;
 use bobbin_tests::tenants::{Tenant, tenants_apart};
 use libtest_mimic::Trial;

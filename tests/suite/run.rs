@@ -5,7 +5,8 @@ use std::sync::{PoisonError, RwLock};
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
 use bobbin_tests::world::World;
-use bobbin_tests::{durations, failures};
+use bobbin_sim::durations;
+use bobbin_tests::failures;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 

@@ -221,7 +221,9 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
     assert!(answer.text.contains("on it"), "{answer:?}");
     let notes = "cat /var/lib/bobbin/1/disk/*/project/src/notes.txt";
     assert_eq!(machine.as_root(notes).trim(), "hello");
-    let servers = "pgrep -u bobbin-1 -c opencode || true";
+    // A program that a server has just forked still bears its name.
+    let servers = "ps -u bobbin-1 -o pid=,ppid=,comm= | awk '$3 == \"opencode\" { parent[$1] = $2 } \
+        END { for (pid in parent) count += !(parent[pid] in parent); print count + 0 }'";
     assert_eq!(machine.as_root(servers).trim(), "1");
 
     let stopped = scene.sandbox(SandboxEffect::Stop { generation }).await;

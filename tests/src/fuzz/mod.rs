@@ -7,7 +7,6 @@
 
 mod agent_events;
 mod daytona;
-pub mod dice;
 mod discord;
 mod endpoint;
 mod mutate;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::dice::Dice;
+use bobbin_sim::dice::Dice;
 
 /// Changes in one mutation.
 const CHANGES_MAX: u64 = 4;

@@ -448,7 +448,7 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// What stands between tags is neither code, however far in it stands, nor an item or a quote that something behind
+    /// What stands between tags is neither code, however far in it stands, nor a heading, an item or a quote that something behind
     /// would belong to.
     fn flat(&mut self, range: &Range<usize>) {
         let mut at = range.start;
@@ -457,7 +457,7 @@ impl<'t> Fitting<'t> {
             let blanks = line.len() - words.len();
             self.edit(at..at + blanks, "");
             let digits = words.bytes().take_while(u8::is_ascii_digit).count();
-            if words[digits..].starts_with(['-', '+', '*', '>', '.', ')']) {
+            if words[digits..].starts_with(['-', '+', '*', '>', '.', ')', '#']) {
                 let mark = at + blanks + digits;
                 self.edit(mark..mark, "\\");
             }

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::limits::Limits;
-use bobbin_tests::promises;
-use bobbin_tests::sim::plan::{Deed, Trouble, prompt};
-use bobbin_tests::sim::state::settled;
-use bobbin_tests::sim::world::World;
+use bobbin_sim::promises;
+use bobbin_sim::plan::{Deed, Trouble, prompt};
+use bobbin_sim::state::settled;
+use bobbin_sim::world::World;
 use serde_json::{Value, json};
 
 /// Between two prompts, in virtual time: so that none waits behind another, and the sandbox is not paused.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use bobbin_tests::sim::crowd::Crowd;
+use bobbin_sim::crowd::Crowd;
 use serde_json::{Value, json};
 
 pub fn run(turns: usize, executions: usize, call_ms: usize) -> Result<Value, String> {

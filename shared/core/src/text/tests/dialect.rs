@@ -105,6 +105,13 @@ fn code_that_holds_entities_keeps_them() {
 }
 
 #[test]
+fn html_in_an_item_ends_no_list() {
+    let item = "1. a\n\n   <T>\n   # c\n   \n   ~~~\n2. b";
+    assert_eq!(entities(item), "1. a\n\n   &lt;T>\n\\# c\n\n   \n   ~~~\n2. b");
+    assert_eq!(written(&entities(item)), written(item));
+}
+
+#[test]
 fn what_fits_to_nothing_is_sent_as_it_is() {
     assert_eq!(parts("<!-- x -->", Dialect::Backticks, 100), ["<!-- x -->"]);
     assert!(parts(" \n", Dialect::Backticks, 100).is_empty());

@@ -8,9 +8,9 @@ use libtest_mimic::{Failed, Trial};
 
 use super::transitions::{FAILURES, Transition};
 use super::{chaos, crash, model};
-use crate::proofs::proof;
+use crate::proof;
 
-const DOCUMENT: &str = include_str!("../../../docs/PROTOCOL.md");
+const DOCUMENT: &str = include_str!("../../../../docs/PROTOCOL.md");
 /// The head of the table of transitions.
 const HEAD: &str = "| from | message | event | to |";
 /// Histories until every line of the table has been seen, at most, and between two looks.

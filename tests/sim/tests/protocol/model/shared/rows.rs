@@ -15,7 +15,7 @@ use super::super::driver::Driver;
 use super::super::faults::Fault;
 use super::super::walk::{CONVERGENCE, Explored, Walk, explore};
 use super::{Action, Budget, Kind, Share, Shared, State, THREADS};
-use crate::proofs::proof;
+use crate::proof;
 
 /// Bit of a promise in [`State::broken`], by its number in the design.
 fn breaks(state: &State, number: u8) -> bool {

@@ -9,10 +9,13 @@
 pub mod agent;
 pub mod announcer;
 pub mod crowd;
+pub mod dice;
 pub mod due;
+pub mod durations;
 mod failing;
 pub mod home;
 pub mod plan;
+pub mod promises;
 pub mod queue;
 mod run;
 pub mod sandbox;

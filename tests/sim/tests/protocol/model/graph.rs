@@ -15,7 +15,7 @@ use super::driver::{Driver, Kind, LIMITS};
 use super::faults::Fault;
 use super::system::{Action, Budget, State, System};
 use super::walk::{CONVERGENCE, Explored, Found, Walk, explore};
-use crate::proofs::proof;
+use crate::proof;
 
 fn ended(walk: &Walk<System>, state: &State, ending: Ending) -> bool {
     walk.system.record(state).ended.iter().any(|turn| Ending::from(&turn.outcome) == ending)

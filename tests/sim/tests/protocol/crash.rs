@@ -20,7 +20,7 @@ use super::state::settled;
 use super::thread::SimThread;
 use super::transitions::Transition;
 use super::world::World;
-use crate::proofs::proof;
+use crate::proof;
 
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {

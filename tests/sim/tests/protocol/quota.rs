@@ -8,7 +8,7 @@ use super::promises::{self, Ending, Fact};
 use super::state::settled;
 use super::world::World;
 
-use crate::proofs::proof;
+use crate::proof;
 
 /// Threads, of two tenants in turns.
 const THREADS: usize = 6;

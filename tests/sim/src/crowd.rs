@@ -7,7 +7,7 @@ use bobbin_core::outcome::Outcome;
 use super::plan::{Deed, START_MS, Trouble, prompt};
 use super::state::{Looks, settled};
 use super::world::World;
-use crate::fuzz::dice::Dice;
+use crate::dice::Dice;
 use crate::promises;
 
 /// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and for looks.

@@ -21,7 +21,7 @@ use super::promises::{self, Fact};
 use super::state::{nothing_due, settled};
 use super::transitions::Transition;
 use super::world::World;
-use crate::proofs::proof;
+use crate::proof;
 
 /// Histories of one run.
 const SEEDS: u64 = 2_000;

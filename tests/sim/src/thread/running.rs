@@ -9,12 +9,12 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AskId, Ms, PromptIds, TurnId};
 
 use super::SimThread;
-use crate::fuzz::dice::Dice;
+use crate::dice::Dice;
 use crate::promises::Fact;
-use crate::sim::agent::{Run, Sent};
-use crate::sim::home::Home;
-use crate::sim::plan::Late;
-use crate::sim::sandbox::down;
+use crate::agent::{Run, Sent};
+use crate::home::Home;
+use crate::plan::Late;
+use crate::sandbox::down;
 
 impl SimThread {
     pub fn find_session(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {

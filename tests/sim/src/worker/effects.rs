@@ -11,11 +11,11 @@ use bobbin_core::sandbox::{SandboxRecord, SandboxState};
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
-use crate::sim::home::Caller;
-use crate::sim::plan::Late;
-use crate::sim::sandbox::down;
-use crate::sim::state::Inner;
-use crate::sim::tools::Use;
+use crate::home::Caller;
+use crate::plan::Late;
+use crate::sandbox::down;
+use crate::state::Inner;
+use crate::tools::Use;
 
 /// How long a caller waits that sets no bound of its own.
 const REQUEST_MS: u64 = 15_000;

@@ -1,10 +1,10 @@
 //! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within its own
 //! interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd` (docs/PERFORMANCE.md).
 
-use bobbin_tests::sim::crowd::Crowd;
+use bobbin_sim::crowd::Crowd;
 use libtest_mimic::{Failed, Trial};
 
-use crate::proofs::proof;
+use crate::proof;
 
 /// What of ten executions is for messages: `Share` of the template.
 const EXECUTIONS: usize = 4;

@@ -9,7 +9,7 @@ use super::promises::{self, Ending, Fact};
 use super::state::{Inner, nothing_due, settled};
 use super::world::World;
 
-use crate::proofs::proof;
+use crate::proof;
 
 const HOUR_MS: u64 = 60 * 60_000;
 /// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.

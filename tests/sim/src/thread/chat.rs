@@ -7,7 +7,7 @@ use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 
 use super::SimThread;
 use crate::promises::{Ending, Fact};
-use crate::sim::home::Home;
+use crate::home::Home;
 
 impl SimThread {
     pub fn post_artifact(

@@ -19,7 +19,7 @@ use super::plan::{Deed, Late, Out, START_MS, Trouble};
 use super::queue::{DELIVERIES_MAX, Entry, Group};
 use super::thread::SimThread;
 use super::transitions::Transition;
-use crate::fuzz::dice::Dice;
+use crate::dice::Dice;
 use crate::promises::{Fact, Request};
 
 /// A queue forgets deduplication ids after this long.

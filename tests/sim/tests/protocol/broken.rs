@@ -3,10 +3,10 @@
 use bobbin_core::ids::PostKind;
 use bobbin_core::sandbox::Phase;
 
-use bobbin_tests::promises::*;
+use bobbin_sim::promises::*;
 use libtest_mimic::{Failed, Trial};
 
-use crate::proofs::proof;
+use crate::proof;
 
 /// A history that keeps all promises: one prompt, answered.
 fn good() -> History {

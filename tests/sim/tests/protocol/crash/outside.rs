@@ -6,7 +6,7 @@ use bobbin_core::message::{Operation, Work};
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::Phase;
 
-use bobbin_tests::sim::tools::Use;
+use bobbin_sim::tools::Use;
 
 use super::super::plan::{self, Deed, Trouble, prompt, reset};
 use super::super::promises::{self, Ending, Fact};

@@ -1,0 +1,41 @@
+//! The session protocol, proven: an exhaustive model, seeded histories, crashes at every call, and its document.
+
+mod broken;
+mod chaos;
+mod crash;
+mod crowd;
+mod document;
+mod model;
+mod outages;
+mod quota;
+
+use std::process::ExitCode;
+
+use bobbin_sim::{dice, durations, plan, promises, state, thread, transitions, world};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = [
+        broken::trials(),
+        model::trials(),
+        chaos::trials(),
+        crash::trials(),
+        crowd::trials(),
+        document::trials(),
+        outages::trials(),
+        quota::trials(),
+    ];
+    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+    eprint!("\nthe longest tests:\n{}", durations::longest());
+    conclusion.exit_code()
+}
+
+/// A proof, as a test of this name.
+fn proof(
+    name: impl Into<String>,
+    test: impl FnOnce() -> Result<(), Failed> + Send + 'static,
+) -> Trial {
+    let name = name.into();
+    Trial::test(name.clone(), move || durations::measured(&name, test))
+}
