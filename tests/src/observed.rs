@@ -10,8 +10,8 @@ use bobbin_core::session::{EndedTurn, Session};
 
 use crate::chat::ChatMessage;
 use crate::model::Call;
-use bobbin_sim::promises::{self, End, Ending, Fact, History, Request};
 use crate::provider::Sandbox;
+use bobbin_sim::promises::{self, End, Ending, Fact, History, Request};
 
 /// What was asked of the model before its run was ended may still be answered for so long.
 const ANSWER_LATE_MS: u64 = 15_000;

@@ -51,32 +51,70 @@ use bobbin_sim::durations;
 use bobbin_tests::{failures, stack};
 use libtest_mimic::{Arguments, Trial};
 
+use run::deep;
+
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
 const TEST_THREADS: usize = 6;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(TEST_THREADS);
-    let trials: Vec<Trial> = [
+    let trials = first().chain(deep(behind()));
+    // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
+    // still run.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let place = place.unwrap_or_default();
+        eprintln!("a test failed at {place}");
+        failures::note(&format!("{place}: {}", stack::words(panic.payload())));
+    }));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let ended = run::end(conclusion.has_failed());
+    eprint!("\nthe longest tests:\n{}", durations::longest());
+    if conclusion.has_failed() {
+        for failure in failures::told() {
+            eprintln!("\n--- failed: {failure}");
+        }
+    }
+    if let Err(why) = ended {
+        eprintln!("\nafter the last test: {why}");
+        return ExitCode::from(101);
+    }
+    conclusion.exit_code()
+}
+
+/// What the README's command runs: each platform and engine once from end to end, and whatever takes moments.
+fn first() -> impl Iterator<Item = Trial> {
+    [
         promises::trials(),
         deployment::trials(),
-        translated::trials(),
         costs::trials(),
-        direct::trials(),
         discord::trials(),
-        surface::trials(),
         slack::trials(),
-        slack_surface::trials(),
         scenarios::trials(),
+        functions::trials(),
+        trips::trials(),
+        fuzz::trials(),
+        security::trials(),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What `just deep` adds.
+fn behind() -> Vec<Trial> {
+    [
+        translated::trials(),
+        direct::trials(),
+        surface::trials(),
+        slack_surface::trials(),
         asks::trials(),
         looks::trials(),
         nudges::trials(),
         choice::trials(),
         artifacts::trials(),
         traces::trials(),
-        trips::trials(),
         trouble::trials(),
-        functions::trials(),
         observe::trials(),
         upgrade::trials(),
         vercel::trials(),
@@ -95,35 +133,12 @@ fn main() -> ExitCode {
         send::trials(),
         browser::trials(),
         emulated::trials(),
-        security::trials(),
         setup::trials(),
         share::trials(),
         tools::trials(),
         outside::trials(),
-        fuzz::trials(),
     ]
     .into_iter()
     .flatten()
-    .collect();
-    // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
-    // still run.
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
-        let place = place.unwrap_or_default();
-        eprintln!("a test failed at {place}");
-        failures::note(&format!("{place}: {}", stack::words(panic.payload())));
-    }));
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    let ended = run::end(conclusion.has_failed());
-    eprint!("\nthe longest tests:\n{}", durations::longest());
-    if conclusion.has_failed() {
-        for failure in failures::told() {
-            eprintln!("\n--- failed: {failure}");
-        }
-    }
-    if let Err(why) = ended {
-        eprintln!("\nafter the last test: {why}");
-        return ExitCode::from(101);
-    }
-    conclusion.exit_code()
+    .collect()
 }

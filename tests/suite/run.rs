@@ -2,11 +2,11 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use bobbin_sim::durations;
+use bobbin_tests::failures;
 use bobbin_tests::shared::Shared;
 use bobbin_tests::stack::quick;
 use bobbin_tests::world::World;
-use bobbin_sim::durations;
-use bobbin_tests::failures;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
@@ -34,6 +34,11 @@ pub fn brisk() -> Value {
     limits["hold_ms"] = json!(3_000);
     limits["look_ms_min"] = json!(300);
     limits
+}
+
+/// Tests that take minutes or another engine: `just deep` runs them, the README's command leaves them out.
+pub fn deep(trials: impl IntoIterator<Item = Trial>) -> impl Iterator<Item = Trial> {
+    trials.into_iter().map(|trial| trial.with_ignored_flag(true))
 }
 
 /// A test that may take processor time, or need others to leave it some: never beside one that runs alone.

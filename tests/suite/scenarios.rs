@@ -5,12 +5,13 @@ use bobbin_core::sandbox::Phase;
 use bobbin_core::session::Session;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::shared::Shared;
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::{eventually, within};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
-use crate::run::{BRISK, COMMON, on};
+use crate::run::{BRISK, COMMON, deep, on};
 
 /// A scenario's name and what it does.
 pub type Scenario =
@@ -42,18 +43,18 @@ pub const ASKED: [Scenario; 2] = [
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for platform in Platform::ALL {
-        for (name, scenario) in USUAL.into_iter().chain(ASKED) {
+    let everywhere = |stack: &'static Shared, scenarios: &[Scenario]| -> Vec<Trial> {
+        let each = scenarios.iter().copied();
+        let each = each.flat_map(|scenario| Platform::ALL.map(|platform| (scenario, platform)));
+        each.map(|((name, scenario), platform)| {
             let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
-        }
-        for (name, scenario) in IDLE.into_iter().chain(SLICED) {
-            let name = format!("embedded::{}::{name}", platform.word());
-            trials.push(on(&BRISK, &name, async move |world| scenario(world, platform).await));
-        }
-    }
-    trials
+            on(stack, &name, async move |world| scenario(world, platform).await)
+        })
+        .collect()
+    };
+    let brisk = [IDLE, SLICED].concat();
+    let behind = everywhere(&COMMON, &ASKED).into_iter().chain(everywhere(&BRISK, &brisk));
+    everywhere(&COMMON, &USUAL).into_iter().chain(deep(behind)).collect()
 }
 
 async fn conversation(world: World, platform: Platform) {

@@ -25,10 +25,10 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::Value;
 
+use crate::run::deep;
+
 pub fn trials() -> Vec<Trial> {
-    [
-        signatures::trials(),
-        search::trials(),
+    let behind = [
         canaries::trials(),
         guests::trials(),
         inside::trials(),
@@ -37,10 +37,9 @@ pub fn trials() -> Vec<Trial> {
         output::trials(),
         tenants::trials(),
         roles::trials(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    let first = signatures::trials().into_iter().chain(search::trials());
+    first.chain(deep(behind.into_iter().flatten())).collect()
 }
 
 fn now_s() -> u64 {

@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::limits::Limits;
-use bobbin_sim::promises;
 use bobbin_sim::plan::{Deed, Trouble, prompt};
+use bobbin_sim::promises;
 use bobbin_sim::state::settled;
 use bobbin_sim::world::World;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 
 use super::SimThread;
-use crate::promises::{Ending, Fact};
 use crate::home::Home;
+use crate::promises::{Ending, Fact};
 
 impl SimThread {
     pub fn post_artifact(

@@ -9,11 +9,11 @@ use bobbin_core::failure::Failure;
 use bobbin_core::ids::{AskId, Ms, PromptIds, TurnId};
 
 use super::SimThread;
-use crate::dice::Dice;
-use crate::promises::Fact;
 use crate::agent::{Run, Sent};
+use crate::dice::Dice;
 use crate::home::Home;
 use crate::plan::Late;
+use crate::promises::Fact;
 use crate::sandbox::down;
 
 impl SimThread {
