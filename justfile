@@ -17,7 +17,7 @@ test:
 
 # what `test` leaves out: the other engine, real agents, kills and histories in samples
 deep:
-    cargo test --package bobbin-tests --test suite -- --ignored
+    cargo test --workspace -- --ignored
 
 # everything, all kills, and a minute of fuzzing for each target
 nightly:

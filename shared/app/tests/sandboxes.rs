@@ -35,6 +35,7 @@ use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, s
 use bobbin_local_model::{MODEL_ID, Model};
 use bobbin_sandbox::Provider as _;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use libtest_mimic::{Arguments, Trial};
 use serde_json::json;
 
 use self::stand_in::stand_ins;
@@ -302,19 +303,13 @@ fn main() -> ExitCode {
     if let Some(code) = sandbox_init_main() {
         return code;
     }
-    // A filter that names other tests, or a listing of them, is not for this program.
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let listing = std::env::args().any(|argument| argument == "--list");
-    if listing
-        || !(wanted.is_empty()
-            || wanted.iter().any(|name| "sandboxes::life".contains(name.as_str())))
-    {
-        return ExitCode::SUCCESS;
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(life());
-    ExitCode::SUCCESS
+    let life = Trial::test("sandboxes::life", || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(life());
+        Ok(())
+    });
+    // With the real OpenCode it takes minutes: `just deep`.
+    libtest_mimic::run(&Arguments::from_args(), vec![life.with_ignored_flag(true)]).exit_code()
 }
 
 /// The steps of a life, one after another.

@@ -20,7 +20,7 @@ use super::state::settled;
 use super::thread::SimThread;
 use super::transitions::Transition;
 use super::world::World;
-use crate::proof;
+use crate::{deep, proof};
 
 /// How a scenario is brought about, and what is then done and met by crashes.
 struct Scenario {
@@ -622,23 +622,22 @@ pub fn singly() -> Result<BTreeSet<Transition>, String> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let trial = |one: &'static Scenario| {
-        proof(
-            format!("protocol::crash::{}_singly_and_in_pairs", one.name.replace(' ', "_")),
-            move || {
-                for how in HOWS {
-                    let (alone, paired) =
-                        scenario(one, true, how, &mut BTreeSet::new()).map_err(Failed::from)?;
-                    println!(
-                        "{} ({how:?}): {alone} crash points and {paired} pairs were reached, all promises kept",
-                        one.name
-                    );
-                }
-                Ok(())
-            },
-        )
+    let crashed = |one: &'static Scenario, how: &'static str, in_pairs: bool| {
+        let name = format!("protocol::crash::{}_{how}", one.name.replace(' ', "_"));
+        proof(name, move || {
+            for how in HOWS {
+                let (alone, paired) = scenario(one, in_pairs, how, &mut BTreeSet::new())?;
+                println!(
+                    "{} ({how:?}): {alone} crash points and {paired} pairs were reached, all promises kept",
+                    one.name
+                );
+            }
+            Ok(())
+        })
     };
-    let mut trials: Vec<Trial> = scenarios().map(trial).collect();
+    let mut trials: Vec<Trial> =
+        scenarios().map(|one| crashed(one, "keeps_the_promises", false)).collect();
+    trials.extend(scenarios().map(|one| deep(crashed(one, "keeps_the_promises_in_pairs", true))));
     trials.push(proof(
         "protocol::crash::a_second_sandbox_that_is_made_after_its_agents_end_is_caught",
         || outside::fault_is_caught().map_err(Failed::from),

@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::transitions::{FAILURES, Transition};
 use super::{chaos, crash, model};
-use crate::proof;
+use crate::{deep, proof};
 
 const DOCUMENT: &str = include_str!("../../../../docs/PROTOCOL.md");
 /// The head of the table of transitions.
@@ -95,7 +95,7 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof("protocol::document::its_table_is_what_happens", the_table_is_what_happens),
+        deep(proof("protocol::document::its_table_is_what_happens", the_table_is_what_happens)),
         proof(
             "protocol::document::every_phase_and_failure_is_named",
             every_phase_and_failure_is_named,

@@ -114,6 +114,7 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a real agent: just deep"]
 async fn the_real_claude_code_says_does_asks_is_cancelled_fails_and_goes_on_after_a_stop() {
     let model = Model::start(0).await.unwrap();
     let base = model.base_url();
@@ -142,6 +143,7 @@ async fn the_real_claude_code_says_does_asks_is_cancelled_fails_and_goes_on_afte
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a real agent: just deep"]
 async fn the_real_codex_says_does_asks_is_cancelled_fails_and_goes_on_after_a_stop() {
     let model = Model::start(0).await.unwrap();
     let config = format!(
@@ -186,6 +188,7 @@ fn hostile(project: &std::path::Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a real agent: just deep"]
 async fn a_repository_configures_claude_code_and_codex_only_where_it_may() {
     let model = Model::start(0).await.unwrap();
     let base = model.base_url();
@@ -239,6 +242,7 @@ async fn listener() -> (String, Arc<Mutex<String>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a real agent: just deep"]
 async fn a_repository_s_skills_are_offered_to_the_model_only_where_they_may() {
     for agent in ["claude", "codex"] {
         for (may, word) in [(false, "off"), (true, "on")] {

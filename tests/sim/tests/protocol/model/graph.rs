@@ -15,7 +15,7 @@ use super::driver::{Driver, Kind, LIMITS};
 use super::faults::Fault;
 use super::system::{Action, Budget, State, System};
 use super::walk::{CONVERGENCE, Explored, Found, Walk, explore};
-use crate::proof;
+use crate::{deep, proof};
 
 fn ended(walk: &Walk<System>, state: &State, ending: Ending) -> bool {
     walk.system.record(state).ended.iter().any(|turn| Ending::from(&turn.outcome) == ending)
@@ -512,11 +512,21 @@ fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
     }
 }
 
+/// Rows of half a million states and more.
+const LARGE: [&str; 5] = [
+    "an_operator_who_destroys",
+    "late_stops_and_prompts",
+    "lost_sandboxes",
+    "stops_and_slices",
+    "zombies",
+];
+
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
-        proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
+        let held = proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
             hold(row, RuntimeMode::OpenCode).map(drop)
-        })
+        });
+        if LARGE.contains(&row.name) { deep(held) } else { held }
     });
     let daemons = ROWS.iter().filter(|row| BY_THE_DAEMON.contains(&row.name));
     let daemons = daemons.map(|row| {
