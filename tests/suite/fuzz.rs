@@ -11,11 +11,11 @@ use bobbin_tests::binaries::workspace;
 use bobbin_tests::fuzz::{TARGETS, Target, mutate};
 use libtest_mimic::{Failed, Trial};
 
-use crate::run::beside;
+use crate::run::{beside, deep};
 
 const SEED: u64 = 1;
-/// Mutations of a target's corpus.
-const INPUTS: u64 = 3_000;
+/// Mutations of a target's corpus, after every change and in `just deep`.
+const INPUTS: [u64; 2] = [300, 3_000];
 /// All of them together: recorded streams are long, and each is read several times.
 const INPUT_BYTES_MAX: usize = 12 * 1024 * 1024;
 /// Fewer than this would prove little; a corpus of too long files has to be shortened.
@@ -25,15 +25,17 @@ const MUTATION_BYTES_MAX: usize = 64 * 1024;
 const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 
 pub fn trials() -> Vec<Trial> {
-    let targets = TARGETS
-        .iter()
-        .map(|target| beside(format!("fuzz::{}", target.name), move || replayed(target)));
-    targets
-        .chain([beside("fuzz::every_target_has_a_program_and_a_small_corpus", complete)])
-        .collect()
+    let each = |how: &'static str, inputs: u64| {
+        TARGETS.iter().map(move |target| {
+            beside(format!("fuzz::{}{how}", target.name), move || replayed(target, inputs))
+        })
+    };
+    let [few, many] = INPUTS;
+    let complete = beside("fuzz::every_target_has_a_program_and_a_small_corpus", complete);
+    each("", few).chain([complete]).chain(deep(each("_at_length", many))).collect()
 }
 
-fn replayed(target: &'static Target) -> Result<(), Failed> {
+fn replayed(target: &'static Target, wanted: u64) -> Result<(), Failed> {
     let seeds = target.seeds(&workspace());
     for seed in &seeds {
         given(target, &seed.bytes, &seed.name, SEED)?;
@@ -46,7 +48,7 @@ fn replayed(target: &'static Target) -> Result<(), Failed> {
         .unwrap_or(SEED);
     let mut dice = Dice::new(number);
     let (mut inputs, mut bytes) = (0, 0);
-    while inputs < INPUTS && bytes < INPUT_BYTES_MAX {
+    while inputs < wanted && bytes < INPUT_BYTES_MAX {
         let seed = &seeds[dice.place(seeds.len())];
         let other = &seeds[dice.place(seeds.len())];
         let input = mutate(&seed.bytes, &other.bytes, MUTATION_BYTES_MAX, &mut dice);

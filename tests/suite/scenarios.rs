@@ -30,6 +30,8 @@ pub const USUAL: [Scenario; 4] = [
         Box::pin(crate::share::in_turns(world, on))
     }),
 ];
+/// So many of them are quick.
+const FIRST: usize = 3;
 /// Those that need an idle time of seconds.
 pub const IDLE: [Scenario; 1] =
     [("an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it", |world, on| {
@@ -52,9 +54,10 @@ pub fn trials() -> Vec<Trial> {
         })
         .collect()
     };
-    let brisk = [IDLE, SLICED].concat();
-    let behind = everywhere(&COMMON, &ASKED).into_iter().chain(everywhere(&BRISK, &brisk));
-    everywhere(&COMMON, &USUAL).into_iter().chain(deep(behind)).collect()
+    let (first, long) = USUAL.split_at(FIRST);
+    let behind = everywhere(&COMMON, &[long, &ASKED].concat()).into_iter();
+    let behind = behind.chain(everywhere(&BRISK, &[IDLE, SLICED].concat()));
+    everywhere(&COMMON, first).into_iter().chain(deep(behind)).collect()
 }
 
 async fn conversation(world: World, platform: Platform) {

@@ -17,16 +17,10 @@ use crate::run::trial;
 const DELIVERIES: i64 = 3;
 
 pub fn trials() -> Vec<Trial> {
-    vec![
-        trial(
-            "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
-            newer,
-        ),
-        trial(
-            "embedded::upgrade::a_thread_of_before_there_were_two_records_goes_on_in_its_sandbox",
-            one_record,
-        ),
-    ]
+    vec![trial(
+        "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
+        newer,
+    )]
 }
 
 async fn newer() {
@@ -39,44 +33,6 @@ async fn newer() {
     for (platform, item) in Platform::ALL.into_iter().zip(["session", "sandbox"]) {
         one(&world, platform, item).await;
     }
-    stack.end().unwrap();
-}
-
-/// A worker from before wrote this thread: what it knew of the sandbox stands in the thread's own record.
-async fn one_record() {
-    let stack = Stack::start(&Options::limits(quick()));
-    let world = World::of(&stack);
-    for platform in Platform::ALL {
-        let (mut talk, first) = world.begin(platform, "write: kept.txt kept").await;
-        assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
-        let thread = talk.thread.key.clone();
-        let sandbox = talk.sandbox().await;
-
-        let read = async |item| -> Value {
-            serde_json::from_str(&record(&world, &thread, item).await).unwrap()
-        };
-        let (mut whole, of_sandbox) = (read("session").await, read("sandbox").await);
-        let version = whole["version"].clone();
-        let fields = whole.as_object_mut().unwrap();
-        fields.extend(of_sandbox.as_object().unwrap().clone());
-        fields.insert("schema".to_owned(), json!(1));
-        fields.insert("version".to_owned(), version);
-        put(&world, &thread, "session", &whole.to_string()).await;
-        let gone = json!({"TableName": world.deployment.table, "Key": key(&thread, "sandbox")});
-        let deleted = world.aws.call("dynamodb", "DynamoDB_20120810.DeleteItem", &gone);
-        deleted.await.unwrap();
-
-        let second = talk.say("run: cat kept.txt").await;
-        assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
-        let answer = talk.answer(&second).await;
-        assert!(answer.contains("kept"), "{answer}");
-        assert_eq!(talk.sandbox().await.id, sandbox.id);
-        assert_eq!(read("session").await["phase"], Value::Null);
-        assert_eq!(read("sandbox").await["phase"], "active");
-        talk.check().await;
-        talk.reset().await;
-    }
-    world.check_quiet().await;
     stack.end().unwrap();
 }
 

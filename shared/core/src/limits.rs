@@ -36,7 +36,6 @@ pub struct Limits {
     pub turn_messages: u32,
     /// A delivery follows a run until this long after its prompt was sent; from then on one looks at it now and then, and
     /// nobody holds it in between. At its largest ([`HOLD_MS_MAX`]) every delivery follows for so long, and none only looks.
-    #[serde(alias = "follow_window_ms", alias = "slice_ms")]
     pub hold_ms: u64,
     /// Shortest time between two looks at a run that nobody holds. It grows with the turn's age.
     pub look_ms_min: u64,
@@ -83,7 +82,6 @@ pub struct Limits {
     /// Prompts that may wait in one thread.
     pub thread_queue: usize,
     /// How often the sweeper looks for records whose sandbox the provider does not list.
-    #[serde(alias = "look_ms")]
     pub reconcile_ms: u64,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
@@ -649,8 +647,6 @@ mod tests {
         let as_before = Limits { hold_ms: HOLD_MS_MAX, ..Limits::DEFAULT };
         assert_eq!(as_before.check(), Ok(()));
         assert_eq!(as_before.held_until(5), Ms::MAX);
-        let stored: Limits = serde_json::from_str(r#"{"follow_window_ms": 3000}"#).expect("valid");
-        assert_eq!(stored.hold_ms, 3_000, "a name of before");
     }
 
     #[test]

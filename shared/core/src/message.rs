@@ -270,21 +270,19 @@ pub enum Work {
     /// The sweeper or a wake-up found the session due: look and decide.
     Sweep,
     /// The provider lists no sandbox where the record has one: look whether it is still there.
-    #[serde(rename = "look")]
     Reconcile,
     /// A person wants a fresh sandbox, or a new conversation in the one that is there.
     Reset {
         /// Who asked for it.
         by: Person,
         /// Where they asked, and as what they count there.
-        #[serde(default, rename = "standing")]
+        #[serde(default)]
         membership: Membership,
         /// The sandbox stays, with everything in it; only what was said is forgotten.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_files: bool,
     },
     /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
-    #[serde(rename = "bury")]
     DeadLetter {
         /// The id of that message.
         turn: TurnId,
@@ -307,7 +305,7 @@ pub enum Work {
         /// Who wants it.
         by: Person,
         /// Where they said so, and as what they count there.
-        #[serde(default, rename = "standing")]
+        #[serde(default)]
         membership: Membership,
     },
     /// A person wants the thread to work in another sandbox.
@@ -318,7 +316,7 @@ pub enum Work {
         /// Who wants it.
         by: Person,
         /// Where they said so, and as what they count there.
-        #[serde(default, rename = "standing")]
+        #[serde(default)]
         membership: Membership,
     },
     /// A sandbox is wanted that no thread was the first of. Travels in that sandbox's group.
@@ -431,7 +429,7 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub wants: Selection,
     /// Where it was said, and as what its sender counts there.
-    #[serde(default, rename = "standing")]
+    #[serde(default)]
     pub membership: Membership,
     /// It shall not wait: where a turn is running, it is sent into that one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -504,7 +502,7 @@ pub struct Control {
     /// How to answer them.
     pub reply: Reply,
     /// Where they said it, and as what they count there.
-    #[serde(default, rename = "standing")]
+    #[serde(default)]
     pub membership: Membership,
     /// What they want.
     pub want: Want,
@@ -691,31 +689,9 @@ impl Body {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        let text = schema::write_at(Shape::Body, self.number(), self, &UnknownFields::default())
+        let text = schema::write(Shape::Body, self, &UnknownFields::default())
             .expect("every field has a JSON form");
         within_the_queues_alphabet(text)
-    }
-
-    /// The number of the shape that a worker has to read to understand it.
-    fn number(&self) -> u32 {
-        let is_newest = match self {
-            Self::Message(message) => match &message.work {
-                Work::Prompt(prompt) => prompt.wants.runtime.is_some(),
-                Work::Create(new) => new.runtime.is_some(),
-                // Who does not know it would delete them.
-                Work::Reset { keeps_files, .. } => *keeps_files,
-                _ => false,
-            },
-            Self::Open(open) => open.prompt.wants.runtime.is_some(),
-            Self::Control(Control { want: Want::Configure { change }, .. }) => {
-                change.is_of_runtimes()
-            }
-            Self::Overview(Overview { change: Some(change), .. }) => change.is_of_runtimes(),
-            Self::Candidate(candidate) => return candidate.said.number(),
-            Self::DeadLetters(_) => true,
-            _ => false,
-        };
-        Shape::Body.number(is_newest)
     }
 
     /// The thread that it is about; none where it is about no thread, or about one that is still to be made.

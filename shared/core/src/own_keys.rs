@@ -98,7 +98,6 @@ pub struct SetupLink {
     /// The person who asked for the link, and is told what came of it.
     pub by: Person,
     /// As what they counted there.
-    #[serde(rename = "standing")]
     pub membership: Membership,
     /// How they are told what came of it.
     pub reply: Reply,

@@ -57,7 +57,6 @@ impl Versions {
         }
         if let Some(version) = self.sandbox {
             written.sandbox.version = version + 1;
-            written.sandbox.carried = false;
         }
         written
     }

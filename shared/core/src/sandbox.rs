@@ -147,9 +147,6 @@ pub struct SandboxRecord {
     /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operated: Vec<Operated>,
-    /// It was read from a thread's record of shape 1, which held it: the next write gives it one of its own.
-    #[serde(skip)]
-    pub carried: bool,
     /// What of the stored record this build does not know: written back as it was.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -221,11 +218,8 @@ impl SandboxRecord {
     /// Whether it has to be written where `stored` stands.
     #[must_use]
     pub fn differs_from(&self, stored: &Self) -> bool {
-        self.carried || {
-            let strip =
-                |record: &Self| Self { unknown: UnknownFields::default(), ..record.clone() };
-            strip(self) != strip(stored)
-        }
+        let strip = |record: &Self| Self { unknown: UnknownFields::default(), ..record.clone() };
+        strip(self) != strip(stored)
     }
 
     /// The stored form.
@@ -234,10 +228,7 @@ impl SandboxRecord {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        // A worker that does not know of other runtimes leaves such a sandbox to one that does.
-        let number = Shape::Sandbox.number(self.runtime.is_some());
-        schema::write_at(Shape::Sandbox, number, self, &self.unknown)
-            .expect("every field has a JSON form")
+        schema::write(Shape::Sandbox, self, &self.unknown).expect("every field has a JSON form")
     }
 
     /// Reads the stored form. Unknown fields are kept.

@@ -1,7 +1,6 @@
 //! Versions of everything that is stored or queued, so that old and new workers can run side by side.
 //!
-//! Every such thing is one JSON object with the number of its shape in it (`schema`; without one it is 1, the shape from
-//! before there were numbers). Promised: what is of a newer shape than this build reads is never misread, never
+//! Every such thing is one JSON object with the number of its shape in it (`schema`; without one it is 1). Promised: what is of a newer shape than this build reads is never misread, never
 //! overwritten and never dropped ([`Unreadable::Newer`]; its message waits for a newer worker); fields that this build does
 //! not know are kept when it writes a thing back ([`UnknownFields`]), and so is the number of a shape that it reads but would not
 //! write itself. How to change a shape is in `docs/ARCHITECTURE.md`. Deliberately absent: conversions between shapes,
@@ -25,7 +24,7 @@ pub const NEWER: &str = "schema.newer";
 /// What is stored or queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
-    /// The record of a thread. Up to 1 it held that of its sandbox as well.
+    /// The record of a thread.
     Record,
     /// The record of a sandbox.
     Sandbox,
@@ -87,51 +86,35 @@ impl Shape {
         }
     }
 
-    /// The newest shape that this build reads. The first step of a change raises it.
+    /// The newest number that this build reads. The first step of a change raises it.
     #[must_use]
     pub const fn reads(self) -> u32 {
-        match self {
-            // With 3: a thread that works in another sandbox than its own.
-            Self::Record => 3,
-            // With 2: a sandbox that has a name. With 3: one whose agents are run otherwise than by the first runtime.
-            Self::Sandbox => 3,
-            // With 2: a default provider was changed. With 3: how agents are run by default.
-            Self::Settings => 3,
-            Self::Mark
-            | Self::Entry
-            | Self::Patch
-            | Self::Catalogue
-            | Self::Breaker
-            | Self::Account
-            | Self::Setup
-            | Self::Parked => 1,
-            // With 2: what is about all direct messages of a person as one thread, about keys of a tenant's own, about
-            // sandboxes that people name, or about default providers. With 3: how agents are run in a sandbox, and about dead letters.
-            Self::Body => 3,
-        }
+        self.versions().reads
     }
 
-    /// The shape that this build writes. The second step of a change raises it, when no worker is left that does not read
+    /// The number that this build writes. The second step of a change raises it, when no worker is left that does not read
     /// it.
     #[must_use]
     pub const fn writes(self) -> u32 {
+        self.versions().writes
+    }
+
+    /// A change gives its shape a line of its own here.
+    const fn versions(self) -> Versions {
         match self {
-            Self::Record | Self::Sandbox | Self::Settings | Self::Body => 2,
-            Self::Mark
+            Self::Record
+            | Self::Sandbox
+            | Self::Mark
             | Self::Entry
             | Self::Patch
+            | Self::Settings
             | Self::Catalogue
             | Self::Breaker
             | Self::Account
             | Self::Setup
-            | Self::Parked => 1,
+            | Self::Parked
+            | Self::Body => Versions { reads: 1, writes: 1 },
         }
-    }
-
-    /// The number of one thing: the newest shape where something of it cannot be said in the one that is written.
-    #[must_use]
-    pub const fn number(self, is_newest: bool) -> u32 {
-        if is_newest { self.reads() } else { self.writes() }
     }
 
     /// Whether this build reads a thing of this number.
@@ -139,8 +122,21 @@ impl Shape {
     /// # Errors
     /// [`Unreadable::Newer`].
     pub fn admit(self, schema: u32) -> Result<(), Unreadable> {
-        if schema > self.reads() {
-            return Err(Unreadable::Newer { shape: self, schema });
+        self.versions().admit(self, schema)
+    }
+}
+
+/// Up to which number a build reads a thing, and which one it writes.
+#[derive(Debug, Clone, Copy)]
+struct Versions {
+    reads: u32,
+    writes: u32,
+}
+
+impl Versions {
+    fn admit(self, shape: Shape, schema: u32) -> Result<(), Unreadable> {
+        if schema > self.reads {
+            return Err(Unreadable::Newer { shape, schema });
         }
         Ok(())
     }
@@ -186,19 +182,6 @@ impl From<Unreadable> for String {
     }
 }
 
-/// The number of the shape that a thing was written in.
-///
-/// # Errors
-/// [`Unreadable`].
-pub fn number(shape: Shape, text: &str) -> Result<u32, Unreadable> {
-    #[derive(serde::Deserialize)]
-    struct Numbered {
-        schema: Option<Value>,
-    }
-    let numbered_thing: Numbered = serde_json::from_str(text).map_err(|e| damaged(shape, e))?;
-    numbered(shape, numbered_thing.schema)
-}
-
 fn numbered(shape: Shape, number: Option<Value>) -> Result<u32, Unreadable> {
     match number {
         None => Ok(1),
@@ -222,17 +205,28 @@ pub fn read<T>(shape: Shape, text: &str) -> Result<(T, UnknownFields), Unreadabl
 where
     T: DeserializeOwned + Serialize,
 {
+    read_by(shape, shape.versions(), text)
+}
+
+fn read_by<T>(
+    shape: Shape,
+    versions: Versions,
+    text: &str,
+) -> Result<(T, UnknownFields), Unreadable>
+where
+    T: DeserializeOwned + Serialize,
+{
     let mut raw: Value = serde_json::from_str(text).map_err(|e| damaged(shape, e))?;
     let Some(fields) = raw.as_object_mut() else {
         return Err(damaged(shape, "it is no object"));
     };
     let schema = numbered(shape, fields.remove(FIELD))?;
     // Before anything else of it is looked at: a newer shape may mean something else by the same words.
-    shape.admit(schema)?;
+    versions.admit(shape, schema)?;
     let value: T = T::deserialize(&raw).map_err(|e| damaged(shape, e))?;
     let known = serde_json::to_value(&value).map_err(|e| damaged(shape, e))?;
     // A number that this build would write itself needs no keeping.
-    let beyond = if schema > shape.writes() { schema } else { 0 };
+    let beyond = if schema > versions.writes { schema } else { 0 };
     let unknown = UnknownFields::of(beyond, &raw, &known);
     Ok((value, unknown))
 }
@@ -246,17 +240,11 @@ pub fn write<T: Serialize>(
     value: &T,
     unknown: &UnknownFields,
 ) -> Result<String, serde_json::Error> {
-    write_at(shape, shape.writes(), value, unknown)
+    write_by(shape.versions(), value, unknown)
 }
 
-/// The same for a thing that only some readers of its shape can read, by what is in it: those that read this number. So
-/// what a build of before can read stays as it was.
-///
-/// # Errors
-/// As [`write`].
-pub fn write_at<T: Serialize>(
-    shape: Shape,
-    number: u32,
+fn write_by<T: Serialize>(
+    versions: Versions,
     value: &T,
     unknown: &UnknownFields,
 ) -> Result<String, serde_json::Error> {
@@ -266,7 +254,7 @@ pub fn write_at<T: Serialize>(
         #[serde(flatten)]
         value: &'a T,
     }
-    let schema = unknown.schema().max(shape.writes()).max(number);
+    let schema = unknown.schema().max(versions.writes);
     if unknown.is_empty() {
         return serde_json::to_string(&Numbered { schema, value });
     }

@@ -60,7 +60,7 @@ pub struct Session {
     #[serde(default)]
     pub fresh_since_ms: Ms,
     /// What the present sandbox's agent was last found to offer what a turn runs with.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "surveyed")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_options: Option<CheckedOptions>,
     /// The agent that somebody chose in this thread, where sandboxes have several: its turns go on with it until another is
     /// chosen.
@@ -182,7 +182,7 @@ pub struct Turn {
     #[serde(default)]
     pub refusals: u32,
     /// Deliveries that followed the run to their time's end, where every one of them follows.
-    #[serde(default, rename = "slices")]
+    #[serde(default)]
     pub windows: u32,
     /// Times that the prompt was sent again by ourselves.
     #[serde(default)]
@@ -668,12 +668,7 @@ impl Session {
     /// Never: every field has a JSON form.
     #[must_use]
     pub fn encode(&self) -> String {
-        let number = match &self.link {
-            Some(_) => Shape::Record.reads(),
-            None => Shape::Record.writes(),
-        };
-        schema::write_at(Shape::Record, number, self, &self.unknown)
-            .expect("every field has a JSON form")
+        schema::write(Shape::Record, self, &self.unknown).expect("every field has a JSON form")
     }
 
     /// Reads the stored form of a thread's record and, where there is one, of its sandbox's. Unknown fields are kept, so
@@ -682,32 +677,9 @@ impl Session {
     /// # Errors
     /// [`Unreadable`].
     pub fn decode(text: &str, sandbox: Option<&str>) -> Result<Self, Unreadable> {
-        let stored = schema::number(Shape::Record, text)?;
-        if stored == 1 {
-            return Self::decode_whole(text);
-        }
         let (read, unknown) = schema::read::<Self>(Shape::Record, text)?;
         let sandbox = sandbox.map(SandboxRecord::decode).transpose()?;
         Ok(Self { unknown, sandbox: sandbox.unwrap_or_default(), ..read })
-    }
-
-    /// Reads a record of shape 1: that of the sandbox is in the same object, and becomes one of its own with the next write.
-    fn decode_whole(text: &str) -> Result<Self, Unreadable> {
-        #[derive(Serialize, Deserialize)]
-        struct Whole {
-            #[serde(flatten)]
-            thread: Session,
-            #[serde(flatten)]
-            sandbox: SandboxRecord,
-        }
-        let (Whole { mut thread, sandbox }, unknown) = schema::read::<Whole>(Shape::Record, text)?;
-        let due_at_ms = match thread.turn {
-            Some(_) => None,
-            None => thread.due_at_ms.take(),
-        };
-        thread.unknown = unknown;
-        thread.sandbox = SandboxRecord { version: 0, due_at_ms, carried: true, ..sandbox };
-        Ok(thread)
     }
 }
 
@@ -736,23 +708,5 @@ mod tests {
             (&written["from_the_future"], &written["fresh_since_ms"]),
             (&1.into(), &7.into())
         );
-    }
-
-    #[test]
-    fn a_record_of_before_there_were_two_gives_its_sandbox_one_of_its_own() {
-        let text = r#"{"schema":1,"thread":"discord:1:2","version":7,"phase":"paused","phase_since_ms":3,"generation":2,
-            "due_at_ms":9,"last_activity_ms":3,"ended":[],"fresh_since_ms":0,"timeline":[],"from_the_future":1}"#;
-        let session = Session::decode(text, None).expect("it can be read");
-        assert_eq!((session.version, session.sandbox.version), (7, 0));
-        assert_eq!(session.sandbox.phase, Phase::Paused);
-        assert_eq!((session.due_at_ms, session.sandbox.due_at_ms), (None, Some(9)));
-        assert!(session.sandbox.differs_from(&session.sandbox), "it is written by the next write");
-
-        let sandbox = session.sandbox.encode();
-        let read = Session::decode(&session.encode(), Some(&sandbox)).expect("it can be read");
-        assert!(!read.sandbox.differs_from(&read.sandbox));
-        assert_eq!(read.sandbox.generation, 2);
-        assert!(session.encode().contains("from_the_future"), "a field was lost");
-        assert!(!session.encode().contains("paused"), "it is written twice");
     }
 }

@@ -182,9 +182,7 @@ impl Settings {
     /// # Errors
     /// The encoder's; every field has a JSON form.
     pub fn encode(&self) -> Result<String, serde_json::Error> {
-        let is_newest = self.audit.iter().any(|made| made.change.is_of_runtimes());
-        let number = Shape::Settings.number(is_newest);
-        schema::write_at(Shape::Settings, number, self, &self.unknown)
+        schema::write(Shape::Settings, self, &self.unknown)
     }
 
     /// The tenant's own key of a provider, if it has one.
@@ -333,14 +331,6 @@ impl Settings {
             self.channels.remove(&channel);
         }
         Ok(())
-    }
-}
-
-impl Change {
-    /// Whether it is about how agents are run by default, which a worker of before that could be said cannot read.
-    #[must_use]
-    pub const fn is_of_runtimes(&self) -> bool {
-        matches!(self, Self::Default { of: Kind::Runtime, .. })
     }
 }
 

@@ -227,7 +227,7 @@ pub async fn ingress() {
 /// nothing is stated, nothing but the visibility may be asked for. The provider here makes no sandbox, so a prompt is held.
 #[rustfmt::skip]
 const WORKER: &[(&str, bool, &[&str])] = &[
-    ("bury", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),
+    ("dead-letter", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),
     // Nothing is there any more.
     ("dead-letters", false, &["AmazonSQS.ReceiveMessage", "AmazonSQS.ReceiveMessage"]),
     ("elsewhere", true, &[]),

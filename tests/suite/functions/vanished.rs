@@ -58,7 +58,7 @@ async fn tick(sweeper: &mut Function) -> (Result<Value, Value>, usize) {
     let bodies = sent.flat_map(|call| call.body["Entries"].as_array().cloned().unwrap_or_default());
     let is_look = |entry: &Value| {
         let body = entry["MessageBody"].as_str().unwrap_or_default();
-        body.contains(r#""work":"look""#)
+        body.contains(r#""work":"reconcile""#)
     };
     let looks = bodies.filter(is_look);
     (told, looks.count())

@@ -118,14 +118,8 @@ impl Store {
 /// The record that is in these items of a sandbox's key.
 fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError> {
     let Some(items) = items else { return Ok(None) };
-    let of = |kind| items.iter().find(|item| text(item, ITEM) == Some(kind));
-    if let Some(item) = of(SANDBOX) {
-        return Ok(Some(SandboxRecord::decode(record_of(item)?)?));
-    }
-    let carried = of(SESSION).filter(|item| item.contains_key("version"));
-    let Some(item) = carried else { return Ok(None) };
-    let session = Session::decode(record_of(item)?, None)?;
-    Ok(session.sandbox.carried.then_some(session.sandbox))
+    let item = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
+    Ok(item.map(|item| SandboxRecord::decode(record_of(item)?)).transpose()?)
 }
 
 /// What stands in a group of a sandbox: no thread, and the sandbox's record where there is one.

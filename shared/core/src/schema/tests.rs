@@ -58,6 +58,61 @@ fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
     );
 }
 
+/// The example of docs/ARCHITECTURE.md: jobs get a second kind.
+mod a_change_in_two_steps {
+    use super::*;
+
+    const BEFORE: Versions = Versions { reads: 1, writes: 1 };
+    const FIRST_STEP: Versions = Versions { reads: 2, writes: 1 };
+    const SECOND_STEP: Versions = Versions { reads: 2, writes: 2 };
+
+    #[derive(Debug, PartialEq, Deserialize, Serialize)]
+    #[serde(tag = "job", rename_all = "snake_case")]
+    enum OldJob {
+        Walk,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, Serialize)]
+    #[serde(tag = "job", rename_all = "snake_case")]
+    enum Job {
+        Walk,
+        Run { metres: u32 },
+    }
+
+    fn read_as<T: DeserializeOwned + Serialize>(by: Versions, text: &str) -> Result<T, Unreadable> {
+        read_by(Shape::Entry, by, text).map(|(job, _)| job)
+    }
+
+    fn written(by: Versions, job: &impl Serialize) -> String {
+        write_by(by, job, &UnknownFields::default()).expect("it has a JSON form")
+    }
+
+    #[test]
+    fn each_build_reads_the_one_before_and_after() {
+        let before = written(BEFORE, &OldJob::Walk);
+        assert_eq!(before, r#"{"schema":1,"job":"walk"}"#);
+        let first = written(FIRST_STEP, &Job::Walk);
+        assert_eq!(read_as::<OldJob>(BEFORE, &first), Ok(OldJob::Walk));
+        let second = written(SECOND_STEP, &Job::Run { metres: 400 });
+        assert_eq!(second, r#"{"schema":2,"job":"run","metres":400}"#);
+        for text in [&before, &first] {
+            assert_eq!(read_as::<Job>(SECOND_STEP, text), Ok(Job::Walk));
+        }
+        assert_eq!(read_as::<Job>(FIRST_STEP, &second), Ok(Job::Run { metres: 400 }));
+    }
+
+    #[test]
+    fn a_build_from_before_waits_for_a_newer_one() {
+        let second = written(SECOND_STEP, &Job::Run { metres: 400 });
+        let newer = Unreadable::Newer { shape: Shape::Entry, schema: 2 };
+        assert_eq!(read_as::<OldJob>(BEFORE, &second), Err(newer));
+        // Without the number it would have been taken for damage.
+        let unnumbered = second.replace(r#""schema":2,"#, "");
+        let damaged = read_as::<OldJob>(BEFORE, &unnumbered);
+        assert!(matches!(damaged, Err(Unreadable::Damaged { .. })));
+    }
+}
+
 #[test]
 fn what_is_no_shape_at_all_is_damaged_and_not_newer() {
     for text in [

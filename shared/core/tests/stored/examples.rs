@@ -395,7 +395,6 @@ fn sandbox(phase: Phase) -> SandboxRecord {
             at_ms: T,
             trouble: Some("it runs a turn".to_owned()),
         }],
-        carried: false,
         unknown: UnknownFields::default(),
     }
 }
@@ -673,7 +672,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Reset { by: anna(), membership: membership(), keeps_files: false },
         ),
         message(
-            "message-bury",
+            "message-dead-letter",
             Work::DeadLetter {
                 turn: turn().into(),
                 prompt: Some(Box::new(DeadPrompt { accepted_at_ms: T, prompt: prompt() })),

@@ -342,13 +342,3 @@ fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_t
         assert_eq!(untold(&world), expected, "again: {failures:?}");
     }
 }
-
-#[test]
-fn an_outcome_of_before_and_of_now_can_be_read_by_both() {
-    let text = serde_json::to_string(&joined("m2")).unwrap();
-    assert_eq!(text, r#"{"outcome":"answered","joined":"m2"}"#);
-    assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), joined("m2"));
-    let old = r#"{"outcome":"answered"}"#;
-    assert_eq!(serde_json::from_str::<Outcome>(old).unwrap(), Outcome::Answered);
-    assert_eq!(serde_json::to_string(&Outcome::Answered).unwrap(), old);
-}

@@ -151,7 +151,7 @@ impl Shared {
         let written = Session { observed: Default::default(), ..session.clone() };
         if expected.sandbox.is_some() {
             let mut sandbox = written.sandbox.clone();
-            (sandbox.version, sandbox.carried) = (PRESENT, false);
+            sandbox.version = PRESENT;
             s.homes[home] = self
                 .driver
                 .session_no(Session { sandbox, ..Session::new(group_key(THREADS + home), NOW) });
