@@ -10,7 +10,7 @@ use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
 use bobbin_core::sandbox::SandboxRecord;
 use bobbin_core::session::{NameWrite, Session};
 
-use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, SESSION, record_keys, record_of, sandbox_key};
+use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, record_keys, record_of, sandbox_key};
 use super::{ITEMS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 
@@ -119,7 +119,7 @@ impl Store {
 fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError> {
     let Some(items) = items else { return Ok(None) };
     let item = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
-    Ok(item.map(|item| SandboxRecord::decode(record_of(item)?)).transpose()?)
+    item.map(|item| Ok(SandboxRecord::decode(record_of(item)?)?)).transpose()
 }
 
 /// What stands in a group of a sandbox: no thread, and the sandbox's record where there is one.
