@@ -182,52 +182,6 @@ async fn two_records_are_written_together_or_neither_is() {
 }
 
 #[tokio::test]
-async fn an_item_of_before_there_were_two_records_becomes_two_with_its_next_write() {
-    let cloud = Cloud::start().await;
-    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
-    let thread = session(1).thread;
-    let whole = json!({
-        "schema": 1, "thread": thread, "version": 4, "phase": "paused", "phase_since_ms": 3, "generation": 2,
-        "last_activity_ms": 3, "due_at_ms": 9, "repo": "acme/api",
-    });
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    let number = |number: u64| AttributeValue::N(number.to_string());
-    let sdk = sdk_dynamodb(cloud.engine.endpoint());
-    let put = sdk
-        .put_item()
-        .table_name(cloud.resource("Table"))
-        .item("thread", text(&thread.to_string()))
-        .item("item", text("session"))
-        .item("record", text(&whole.to_string()))
-        .item("version", number(4))
-        .item("phase", text("paused"))
-        .item("due_shard", number(thread.due_shard().into()))
-        .item("due_at", number(9));
-    put.send().await.unwrap();
-
-    let (stored, _) = store.record(&thread).await.unwrap();
-    let mut session = stored.unwrap();
-    assert_eq!(session.sandbox.repo.as_deref(), Some("acme/api"));
-    let known = session.clone();
-    session.fresh_since_ms = 5;
-    let expected = Versions::to_change(&known, &session);
-    assert_eq!(expected, Versions { thread: Some(4), sandbox: Some(0) });
-    let none = ControlFlags::default();
-    let written = store.save(&session, expected, &none, &[], 0).await;
-    assert_eq!(written.unwrap(), Written::Yes(None));
-
-    let (stored, _) = store.record(&thread).await.unwrap();
-    let stored = stored.unwrap();
-    assert_eq!((stored.version, stored.sandbox.version), (5, 1));
-    assert_eq!((stored.sandbox.generation, stored.sandbox.phase), (2, Phase::Paused));
-    let items = store.everything(&thread).await.unwrap();
-    let of = |kind: &str| items.iter().find(|item| item["item"] == kind).unwrap();
-    let (of_thread, of_sandbox) = (of("session"), of("sandbox"));
-    assert_eq!((&of_thread["record"]["phase"], &of_thread["phase"]), (&Value::Null, &Value::Null));
-    assert_eq!((&of_thread["due_at"], &of_sandbox["due_at"]), (&Value::Null, &json!(9)));
-}
-
-#[tokio::test]
 async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
