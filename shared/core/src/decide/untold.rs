@@ -99,7 +99,8 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     let of_steered = aside::of_steered(outcome, &turn.id);
     let is_joined = matches!(of_steered, Outcome::Joined { .. });
     for one in &turn.steered {
-        if !(is_joined && one.shown) && !aside::is_over(session, &aside::of(one)) {
+        let is_shown = is_joined && one.shown;
+        if !is_shown && !aside::is_over(session, &aside::of(one)) {
             let said = card(&one.card, &of_steered, Usage::default(), "", one.accepted_at_ms);
             kept.push(untold(&one.turn, PostKind::Card, said, context));
         }
