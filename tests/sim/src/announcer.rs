@@ -19,6 +19,7 @@ const AGAIN_MS: u64 = 2_000;
 
 /// Where it stands.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Announcing {
     /// Before it is read how many are before it.
     Begins(TurnId, Prompt),

@@ -65,7 +65,6 @@ impl Out {
 
 /// A person or the platform does something at a time.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "most of them send, and there are few at a time")]
 pub enum Deed {
     Send(Message),
     /// Stop for the turn with this id.

@@ -5,7 +5,7 @@ import { h, renew, ticking } from "./dom.js";
 const LEAD = ["agent_session", "sandbox_key", "link", "workspace", "due_at_ms", "version"];
 const SANDBOX_LEAD = ["name", "provider", "at_provider", "generation", "repo", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
 const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
-const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated", "schema", "surveyed", "fresh_since_ms", "in_hand", "prompt_ids", "checked_options"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated", "schema", "fresh_since_ms", "in_hand", "prompt_ids", "checked_options"];
 const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */

@@ -101,7 +101,7 @@ fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
     let folder = folder_for(engine, &name, &id);
     let leaves = |fault: &Fault| matches!(fault, Fault::LeaveSecrets).then_some(());
     let leaves_secrets =
-        !secrets.is_empty() && engine.faults.take(&[name.clone()], leaves).is_some();
+        !secrets.is_empty() && engine.faults.take(std::slice::from_ref(&name), leaves).is_some();
     let record =
         Record { secrets, leaves_secrets, ..new_record(id, name, folder, asked, image, now) };
     engine.store.add(&mut inner, record.clone()).map_err(ApiError::internal)?;
