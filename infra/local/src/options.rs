@@ -73,6 +73,7 @@ pub struct Options {
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum Parsed {
     /// Start the stack with these options.
     Run(Options),

@@ -142,10 +142,8 @@ pub fn sweep(report: &mut Report, runs: u64) -> Result<(), String> {
             }
             is_due = wants_due;
             // What a tick has sent is not due for the next.
-            let due = |table: &mut Table| match wants_due {
-                true => table.due_anew(sessions, DUE),
-                false => Ok(()),
-            };
+            let due =
+                |table: &mut Table| if wants_due { table.due_anew(sessions, DUE) } else { Ok(()) };
             let taken = place.ticks(&measured.condition, || due(&mut table))?;
             measured.sizes.push((sessions, taken));
         }

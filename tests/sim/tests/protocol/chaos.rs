@@ -187,7 +187,7 @@ fn wall_clocks(world: &World, seed: u64) {
 /// What all threads stand on goes away, for an hour at most.
 fn outages(world: &World, dice: &mut Dice, seed: u64) {
     // From dice of its own: the rest of a history stays what it is without this.
-    let mut apart = Dice::new(seed ^ 0x4143_434F_554E_54);
+    let mut apart = Dice::new(seed ^ 0x0041_4343_4F55_4E54);
     for what in Out::ALL {
         let dice = match what {
             Out::Account => &mut apart,

@@ -65,6 +65,6 @@ pub fn trials() -> Vec<Trial> {
             "protocol::quota::threads_that_ask_at_once_get_no_more_than_their_tenant_may_have",
             bound_holds,
         ),
-        proof("protocol::quota::a_count_before_alone_is_caught", || fault_is_caught()),
+        proof("protocol::quota::a_count_before_alone_is_caught", fault_is_caught),
     ]
 }
