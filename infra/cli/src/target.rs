@@ -19,6 +19,7 @@ use crate::keys::{self, KEYS, Key, OUTPUTS};
 /// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by others.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which stack, and where its services are")]
+#[allow(rustdoc::bare_urls, reason = "the terminal shows these lines as help")]
 pub struct StackOptions {
     /// Name of the CloudFormation stack; where none is named, set-up takes bobbin, and operation asks for one
     #[arg(long, global = true, env = "BOBBIN_STACK", value_name = "NAME")]
