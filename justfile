@@ -9,7 +9,7 @@ check:
     cargo fmt --all --check
     cargo test --quiet --package bobbin-house
     cargo clippy --quiet --workspace --all-targets -- --deny warnings
-    RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --workspace --no-deps
+    RUSTDOCFLAGS="--deny warnings" cargo doc --quiet --workspace --no-deps --document-private-items
 
 # the README's test command
 test:

@@ -1,4 +1,4 @@
-//! Amp: `amp --execute --stream-json`, one process a prompt. Its lines have Claude's shape [documented]; it asks nothing.
+//! Amp: `amp --execute --stream-json`, one process a prompt. Its lines have Claude's shape (documented); it asks nothing.
 //!
 //! Not run: Amp talks to its own service only. By its manual a thread is continued with `amp threads continue <id>`.
 
