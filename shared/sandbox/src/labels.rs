@@ -12,7 +12,7 @@ pub const LABEL_STACK_ID: &str = "stack";
 pub const LABEL_THREAD: &str = "thread";
 /// Label that names the generation.
 pub const LABEL_GENERATION: &str = "generation";
-/// Label that names the tenant ([`ThreadKey::tenant`]): what a tenant has is counted by it.
+/// Label that names the tenant (`ThreadKey::tenant`): what a tenant has is counted by it.
 pub const LABEL_TENANT: &str = "tenant";
 
 /// A stack, as its sandboxes name it.

@@ -24,7 +24,7 @@ pub struct Settings {
     pub port: u16,
     /// No real model answers, which the page says.
     pub model_is_scripted: bool,
-    /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with [`Chat::set_ingress`].
+    /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with `Chat::set_ingress`.
     pub ingress: Option<String>,
     /// Identity of the Discord application.
     pub discord: DiscordKeys,
