@@ -14,6 +14,7 @@ use bobbin_core::sandbox::Phase;
 
 use libtest_mimic::{Failed, Trial};
 
+use super::document;
 use super::plan::{self, Deed, Out, START_MS, Trouble, prompt, reset};
 use super::promises::{self, Ending, Fact};
 use super::state::settled;
@@ -626,7 +627,9 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("protocol::crash::{}_{how}", one.name.replace(' ', "_"));
         proof(name, move || {
             for how in hows.iter().copied() {
-                let (alone, paired) = scenario(one, pairs, how, &mut BTreeSet::new())?;
+                let mut transitions = BTreeSet::new();
+                let (alone, paired) = scenario(one, pairs, how, &mut transitions)?;
+                document::has(&transitions)?;
                 println!(
                     "{} ({how:?}): {alone} crash points and {paired} pairs were reached, all promises kept",
                     one.name

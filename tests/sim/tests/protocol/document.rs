@@ -58,27 +58,26 @@ pub fn has(transitions: &BTreeSet<Transition>) -> Result<(), String> {
     }
 }
 
+/// Every line of the table happens. That nothing else happens is found by each proof, which asks [`has`].
 fn the_table_is_what_happens() -> Result<(), Failed> {
-    let mut seen = crash::singly()?;
-    seen.extend(model::transitions()?);
-    seen.extend(chaos::run_shared()?);
-    // Rare changes need many histories: as many as it takes, within a bound.
-    for seeds in (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE) {
-        seen.extend(chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64)?);
-        if documented().is_subset(&changes(&seen)) {
-            break;
+    let documented = documented();
+    let mut seen = BTreeSet::new();
+    let mut is_whole = |found: &BTreeSet<Transition>| {
+        seen.extend(changes(found));
+        documented.is_subset(&seen)
+    };
+    // The quick ones first. Rare changes need many histories: as many as it takes, within a bound.
+    let histories = (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE);
+    let histories = histories.map(|seeds| chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64));
+    let few = model::transitions_of_few_states();
+    let found = [crash::singly(), chaos::run_shared()].into_iter().chain(few).chain(histories);
+    for transitions in found {
+        if is_whole(&transitions?) {
+            println!("{} changes of phase, all documented and all seen", documented.len());
+            return Ok(());
         }
     }
-    let lacks = has(&seen).err();
-    let (seen, documented) = (changes(&seen), documented());
     let unseen: Vec<&Line> = documented.difference(&seen).collect();
-    if let Some(lacks) = lacks {
-        return Err(format!("{lacks}\nand says, but nothing did:\n{}", shown(&unseen)).into());
-    }
-    if unseen.is_empty() {
-        println!("{} changes of phase, all documented and all seen", seen.len());
-        return Ok(());
-    }
     Err(format!("docs/PROTOCOL.md says, but nothing did:\n{}", shown(&unseen)).into())
 }
 

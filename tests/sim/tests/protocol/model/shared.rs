@@ -17,7 +17,7 @@ use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{Driver, Item, MachineNo, NOW, SessionNo, person, prompt};
 use super::faults::Fault;
 
-pub use rows::{transitions, trials};
+pub use rows::{transitions_of_few_states, trials};
 
 /// Threads, and sandboxes of their own.
 const THREADS: usize = 2;

@@ -7,7 +7,6 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 
-use libtest_mimic::Failed;
 use stateright::{Checker, Expectation, Model, Property};
 
 use super::super::transitions::Transition;
@@ -162,13 +161,13 @@ pub struct Found {
 ///
 /// # Errors
 /// When there are more than the bound.
-pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), Failed> {
+pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), String> {
     let walk = Walk { system, edges: Mutex::default() };
     let checker = walk.checker().threads(1).target_state_count(STATES_MAX * 4).spawn_bfs().join();
     let walk = checker.model();
     let edges = std::mem::take(&mut *walk.edges.lock().expect("the checker has ended"));
     if !checker.is_done() || edges.back.len() > STATES_MAX {
-        return Err(format!("more than {STATES_MAX} states: the bounds are too wide").into());
+        return Err(format!("more than {STATES_MAX} states: the bounds are too wide"));
     }
     let found = checker.discoveries();
     let (mut broken, mut never) = (Vec::new(), Vec::new());
