@@ -561,8 +561,8 @@ fn crashed(
     Ok((inner.calls - before, *hit))
 }
 
-/// Pairs of one scenario and one order, about: of more, every so many are met.
-const PAIRS_MAX: u32 = 1_500;
+/// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second number.
+const PAIRS_MAX: [u32; 2] = [300, 1_500];
 
 /// All crashes of one scenario. How many points there were, and how many pairs.
 fn scenario(
@@ -574,7 +574,8 @@ fn scenario(
     let (calls, _) = crashed(scenario, &[], how, transitions)?;
     let sides = [false, true];
     // Odd, so that it is not always the same side of a call.
-    let every = (calls * calls / PAIRS_MAX) | 1;
+    let all = std::env::var("BOBBIN_KILLS").is_ok_and(|kills| kills == "all");
+    let every = (calls * calls / PAIRS_MAX[usize::from(all)]) | 1;
     let (mut alone, mut paired, mut pair) = (0, 0, 0);
     for first in (1..=calls).flat_map(|call| sides.map(|after| (call, after))) {
         let (again, hit) = crashed(scenario, &[first], how, transitions)?;
