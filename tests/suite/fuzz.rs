@@ -6,8 +6,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use bobbin_sim::dice::Dice;
 use bobbin_tests::binaries::workspace;
+use bobbin_tests::fuzz::dice::Dice;
 use bobbin_tests::fuzz::{TARGETS, Target, mutate};
 use libtest_mimic::{Failed, Trial};
 

@@ -7,6 +7,8 @@
 
 mod agent_events;
 mod daytona;
+#[path = "../../sim/src/dice.rs"]
+pub mod dice;
 mod discord;
 mod endpoint;
 mod mutate;

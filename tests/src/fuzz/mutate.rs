@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use bobbin_sim::dice::Dice;
+use super::dice::Dice;
 
 /// Changes in one mutation.
 const CHANGES_MAX: u64 = 4;
