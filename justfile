@@ -19,9 +19,9 @@ test:
 deep:
     cargo test --workspace -- --ignored
 
-# everything, all kills, and a minute of fuzzing for each target
+# everything on both platforms, all kills, and a minute of fuzzing for each target
 nightly:
-    PROPTEST_RNG_SEED=$(date +%s) BOBBIN_KILLS=all cargo test --workspace -- --include-ignored
+    PROPTEST_RNG_SEED=$(date +%s) BOBBIN_KILLS=all BOBBIN_PLATFORMS=all cargo test --workspace -- --include-ignored
     tests/fuzz/explore 60
 
 # how quick and how small

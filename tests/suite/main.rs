@@ -45,6 +45,7 @@ mod upgrade;
 mod vercel;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use bobbin_sim::durations;
@@ -59,7 +60,11 @@ const TEST_THREADS: usize = 6;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(TEST_THREADS);
-    let trials = first().chain(deep(behind()));
+    let mut behind = behind();
+    if arguments.filter.is_none() && std::env::var("BOBBIN_PLATFORMS").as_deref() != Ok("all") {
+        behind = on_one_platform(behind);
+    }
+    let trials = first().chain(deep(behind));
     // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
     // still run.
     std::panic::set_hook(Box::new(|panic| {
@@ -99,6 +104,28 @@ fn first() -> impl Iterator<Item = Trial> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// What is tested on Discord and on Slack alike, on one of them, in turns: the suite takes half the time. Nightly takes
+/// both (`BOBBIN_PLATFORMS=all`), and so does who names a test.
+fn on_one_platform(trials: Vec<Trial>) -> Vec<Trial> {
+    let names: BTreeSet<String> = trials.iter().map(|trial| trial.name().to_owned()).collect();
+    let both: BTreeSet<&String> =
+        names.iter().filter(|name| on_slack(name).is_some_and(|it| names.contains(&it))).collect();
+    let left_out: BTreeSet<String> = both
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, name)| match at % 2 {
+            0 => Some(name.clone()),
+            _ => on_slack(name),
+        })
+        .collect();
+    trials.into_iter().filter(|trial| !left_out.contains(trial.name())).collect()
+}
+
+/// The name of the same test on Slack, of one on Discord.
+fn on_slack(name: &str) -> Option<String> {
+    name.contains("::discord::").then(|| name.replace("::discord::", "::slack::"))
 }
 
 /// What `just deep` adds.
