@@ -665,12 +665,13 @@ impl Control {
             | Want::Connect { .. }
             | Want::Operate { .. } => return self.thread.to_string(),
             Want::Settle { ask, .. } => digest(&["ask", ask]),
+            // Two clicks at once would each say so.
+            Want::Again { turn } => digest(&["again", turn]),
             Want::Stop { .. }
             | Want::StopAll
             | Want::Halt { .. }
             | Want::Withdraw { .. }
             | Want::Now { .. }
-            | Want::Again { .. }
             | Want::Diff { .. }
             | Want::Status
             | Want::Sandboxes { .. }
@@ -915,6 +916,9 @@ mod tests {
         assert_eq!(first.group(), second.group());
         let (first, second) = (settle("a", "per-1"), settle("b", "per-1"));
         assert_eq!(first.group(), second.group());
+        let again = |id: &str, turn: &str| control(id, Want::Again { turn: turn.into() });
+        assert_eq!(again("a", "m1").group(), again("b", "m1").group());
+        assert_ne!(again("a", "m1").group(), again("b", "m2").group());
     }
 
     #[test]
