@@ -47,7 +47,7 @@ async fn run<P: Running>(
     if let Confinement::None { why } = provider.confinement() {
         eprintln!("warning: sandboxes are not confined: {why}");
     }
-    // Before the address is said: whoever has it may end the program at once.
+    // Listen first: whoever reads the address may stop the program at once.
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     let (mut terminate, mut interrupt) =
         (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);

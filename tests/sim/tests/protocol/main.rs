@@ -41,7 +41,7 @@ fn proof(
     Trial::test(name.clone(), move || durations::measured(&name, test))
 }
 
-/// One that takes longer than its use to whoever has just changed something: `just deep` runs it.
+/// Leaves a proof to `just deep`, because it is too slow to run after every change.
 fn deep(proof: Trial) -> Trial {
     proof.with_ignored_flag(true)
 }
