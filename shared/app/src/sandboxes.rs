@@ -26,7 +26,7 @@ use bobbin_agent::{Agent, Runtime, Submission};
 use bobbin_core::artifacts::told_to_agent;
 use bobbin_core::ask::{About, Choice};
 use bobbin_core::card::Card;
-use bobbin_core::effect::{AgentEffect, SandboxEffect};
+use bobbin_core::effect::{AgentEffect, SandboxEffect, Watched};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
@@ -442,16 +442,16 @@ impl Sandboxes {
 async fn unless_cancelled<B: RunContext>(
     context: &B,
     thread: &ThreadKey,
-    turn: Option<&TurnId>,
+    watched: Option<&Watched>,
     waiting: impl Future<Output = Result<Event, Failure>>,
 ) -> Result<Event, Failure> {
-    let Some(turn) = turn else {
+    let Some(watched) = watched else {
         return waiting.await;
     };
     let cancelled = async {
         loop {
-            if let Some(by) = context.flags(thread).await.cancelled.remove(turn) {
-                return by;
+            if let Some(by) = watched.cancelled_by(&context.flags(thread).await) {
+                return by.clone();
             }
             sleep(Duration::from_millis(CANCEL_LOOK_MS)).await;
         }

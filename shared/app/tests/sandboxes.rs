@@ -16,7 +16,7 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::card::{Card, CardState};
-use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
 use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::{
@@ -28,7 +28,7 @@ use bobbin_core::parked::Seen;
 use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{ControlFlags, Queued, StrayRun};
+use bobbin_core::session::{ControlFlags, Queued, StoppedAll, StrayRun};
 use bobbin_core::workspace::Workspace;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
@@ -1150,11 +1150,26 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let window = Follow { until_ms: now_ms() + 1_500, ..scene.follow(&ids) };
     assert_eq!(scene.perform(Effect::Agent(AgentEffect::Follow(window))).await, still_running());
     let by = Person { id: "7".to_owned(), name: "Ada".to_owned() };
+    let all = |until_ms: u64| StoppedAll { by: by.clone(), until_ms };
+    let window = Follow { until_ms: now_ms() + 1_500, ..scene.follow(&ids) };
+    let (accepted_at_ms, before) = (window.since_ms, all(window.since_ms - 1));
+    scene.desk.flags.lock().unwrap().stopped_all.insert("before".into(), before);
+    assert_eq!(scene.perform(Effect::Agent(AgentEffect::Follow(window))).await, still_running());
+    scene.desk.flags.lock().unwrap().stopped_all.insert("all".into(), all(accepted_at_ms));
+    let follow = Follow { since_ms: accepted_at_ms, ..scene.follow(&ids) };
+    let seen = scene.perform(Effect::Agent(AgentEffect::Follow(follow))).await;
+    assert_eq!(seen, Event::CancelSeen { by: by.clone() });
+    let look = SandboxEffect::Observe {
+        generation: GENERATION,
+        after_ms: STEP_MS_MAX,
+        watch: Some(Watched { turn: "turn".into(), accepted_at_ms }),
+    };
+    let seen = scene.perform(Effect::Sandbox(look)).await;
+    assert_eq!(seen, Event::CancelSeen { by: by.clone() });
+    scene.desk.flags.lock().unwrap().stopped_all.clear();
     scene.desk.flags.lock().unwrap().cancelled.insert("turn".into(), by.clone());
-    assert_eq!(
-        scene.perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids)))).await,
-        Event::CancelSeen { by }
-    );
+    let seen = scene.perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids)))).await;
+    assert_eq!(seen, Event::CancelSeen { by });
     let abort = Effect::Agent(AgentEffect::Abort {
         generation: GENERATION,
         agent_session: scene.session.clone().into(),

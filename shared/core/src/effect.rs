@@ -10,8 +10,9 @@ use crate::ids::{
 use crate::images::Image;
 use crate::message::Attachment;
 use crate::parked::Seen;
+use crate::person::Person;
 use crate::selection::Selection;
-use crate::session::StrayRun;
+use crate::session::{ControlFlags, StrayRun};
 
 /// One step in the world, by who performs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -102,7 +103,7 @@ pub enum SandboxEffect {
         /// Milliseconds to wait first.
         after_ms: u64,
         /// A cancel flag of this turn ends the wait.
-        watch: Option<TurnId>,
+        watch: Option<Watched>,
     },
     /// Look again for what was not found, after a pause, and in the provider's list where it is still not found. Answers
     /// `Observed`, which is `Gone` only where neither shows it; `Failed(Wait)` where they contradict each other.
@@ -136,7 +137,7 @@ pub enum SandboxEffect {
         /// How long it may take.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
-        watch: Option<TurnId>,
+        watch: Option<Watched>,
     },
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `SecretsNotPutIn`, `CancelSeen`
     /// or `Failed`.
@@ -150,8 +151,25 @@ pub enum SandboxEffect {
         /// How long it may take.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
-        watch: Option<TurnId>,
+        watch: Option<Watched>,
     },
+}
+
+/// A turn whose Stop ends a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Watched {
+    /// Its id.
+    pub turn: TurnId,
+    /// When it was accepted: a Stop all is for what was accepted before it.
+    pub accepted_at_ms: Ms,
+}
+
+impl Watched {
+    /// Who has cancelled it.
+    #[must_use]
+    pub fn cancelled_by<'a>(&self, flags: &'a ControlFlags) -> Option<&'a Person> {
+        flags.cancelled_by(&self.turn, self.accepted_at_ms)
+    }
 }
 
 /// What is done with the agent in a running sandbox.
@@ -361,6 +379,15 @@ pub struct Follow {
     pub seen_at_ms: Option<Ms>,
     /// More assistant messages than this mean a loop.
     pub messages_max: u32,
+}
+
+impl Follow {
+    /// Who has cancelled its turn, where that is news.
+    #[must_use]
+    pub fn cancelled_by<'a>(&self, flags: &'a ControlFlags) -> Option<&'a Person> {
+        let by = flags.cancelled_by(&self.turn, self.since_ms);
+        by.filter(|_| !self.cancel_known)
+    }
 }
 
 impl SandboxEffect {

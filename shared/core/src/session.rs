@@ -516,12 +516,12 @@ impl ControlFlags {
         self
     }
 
-    /// Who cancelled this turn, by a Stop of its own or by a Stop all.
+    /// Who cancelled the turn that was accepted at this time, by a Stop of its own or by a Stop all.
     #[must_use]
-    pub fn cancelled_by(&self, turn: &Turn) -> Option<&Person> {
+    pub fn cancelled_by(&self, turn: &TurnId, accepted_at_ms: Ms) -> Option<&Person> {
         let all = self.stopped_all.values();
-        let all = all.filter(|all| turn.accepted_at_ms <= all.until_ms);
-        self.cancelled.get(&turn.id).or_else(|| all.map(|all| &all.by).next())
+        let all = all.filter(|all| accepted_at_ms <= all.until_ms);
+        self.cancelled.get(turn).or_else(|| all.map(|all| &all.by).next())
     }
 
     /// Whether a person has said something that is not among the others: a stop, a decision, or the wish that a waiting prompt
@@ -537,8 +537,9 @@ impl ControlFlags {
     /// The prompts that wait behind the present turn and will be worked on, oldest first.
     #[must_use]
     pub fn waiting(&self) -> Vec<(&TurnId, &Queued)> {
-        let wait =
-            |(turn, one): &(&TurnId, &Queued)| !one.refused && !self.cancelled.contains_key(*turn);
+        let wait = |(turn, one): &(&TurnId, &Queued)| {
+            !one.refused && self.cancelled_by(turn, one.accepted_at_ms).is_none()
+        };
         let mut waiting: Vec<_> = self.queued.iter().filter(wait).collect();
         waiting.sort_by_key(|(_, one)| one.accepted_at_ms);
         waiting

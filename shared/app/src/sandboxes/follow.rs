@@ -303,12 +303,12 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.what.cancel_known {
             return None;
         }
-        let mut flags = match known {
+        let flags = match known {
             Some(flags) => flags,
             None => self.context.flags(self.target.thread).await,
         };
-        if let Some(by) = flags.cancelled.remove(&self.what.turn) {
-            return Some(Event::CancelSeen { by });
+        if let Some(by) = self.what.cancelled_by(&flags) {
+            return Some(Event::CancelSeen { by: by.clone() });
         }
         if let Some(known) = &self.what.steers
             && let Some(wish) = steer(&flags, &self.what.turn, known)

@@ -1,9 +1,8 @@
 //! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
 
 use super::{Context, Next, outside, record, words};
-use crate::effect::{AgentEffect, Effect, SandboxEffect};
+use crate::effect::{AgentEffect, Effect, SandboxEffect, Watched};
 use crate::event::NotCloned;
-use crate::ids::TurnId;
 use crate::message::Work;
 use crate::outcome::Outcome;
 use crate::sandbox::{Phase, SandboxState};
@@ -292,10 +291,10 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 }
 
 /// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
-fn watch(session: &Session) -> Option<TurnId> {
+fn watch(session: &Session) -> Option<Watched> {
     let turn = session.turn.as_ref()?;
     let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
-    stoppable.then(|| turn.id.clone())
+    stoppable.then(|| Watched { turn: turn.id.clone(), accepted_at_ms: turn.accepted_at_ms })
 }
 
 /// What only a thread needs: a workspace of its own, where it has one, and its conversation with the agent. None is needed

@@ -147,7 +147,9 @@ pub fn steer(session: Option<&Session>, flags: &ControlFlags, turn: &TurnId) -> 
     let waits = flags.queued.get(turn).filter(|queued| !queued.refused);
     match (waits, running) {
         (None, _) => Steering::Over,
-        (Some(_), _) if flags.cancelled.contains_key(turn) => Steering::Over,
+        (Some(queued), _) if flags.cancelled_by(turn, queued.accepted_at_ms).is_some() => {
+            Steering::Over
+        }
         (Some(_), Some(running)) if running.id == *turn => Steering::Over,
         (Some(_), None) => Steering::NothingRuns,
         (Some(_), Some(running)) if running.stage.is_ending() => Steering::NothingRuns,
@@ -163,7 +165,7 @@ mod tests {
     use crate::ids::ThreadKey;
     use crate::person::Person;
     use crate::selection::Selection;
-    use crate::session::EndedTurn;
+    use crate::session::{EndedTurn, StoppedAll};
 
     fn announce(turn: &str) -> Announce {
         Announce {
@@ -200,6 +202,22 @@ mod tests {
         assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
         assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
         assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
+    }
+
+    #[test]
+    fn what_stop_all_reached_waits_no_longer() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let (prompt, selection) = (Prompt::default(), Selection::default());
+        let mut session = Session::new(thread, 0);
+        session.turn = Some(new_turn((&"running".into(), 1), &prompt, selection, None));
+        let mut flags = flags(2);
+        flags.queued.values_mut().for_each(|queued| queued.prompt = Some(Box::default()));
+        let all = StoppedAll { by: Person::default(), until_ms: 0 };
+        flags.stopped_all.insert("all".into(), all);
+        let judged = |flags: &ControlFlags, turn: &str| steer(Some(&session), flags, &turn.into());
+        assert_eq!(judged(&flags, "w0"), Steering::Over);
+        assert_eq!(judged(&flags, "w1"), Steering::Flag);
+        assert_eq!(flags.waiting().into_iter().map(|(turn, _)| turn).collect::<Vec<_>>(), ["w1"]);
     }
 
     #[test]

@@ -256,7 +256,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
 /// Takes a cancel flag for the present turn over into the record.
 pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
-        && let Some(by) = context.flags.cancelled_by(turn)
+        && let Some(by) = context.flags.cancelled_by(&turn.id, turn.accepted_at_ms)
     {
         turn.cancelled_by.get_or_insert_with(|| by.clone());
     }

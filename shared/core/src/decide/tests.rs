@@ -720,6 +720,31 @@ fn stop_all_reaches_prompts_that_nobody_announced() {
 }
 
 #[test]
+fn stop_all_aborts_a_run_that_is_followed() {
+    let world = active();
+    let message = prompt("m2");
+    let all = StoppedAll { by: person("bob"), until_ms: message.accepted_at_ms };
+    world.with(|s| (s.silent_agent, s.stop_all_in_follow) = (true, Some(all)));
+    assert_eq!(deliver(&world, &message, 1), Verdict::Done);
+    assert_eq!(outcomes(&world)[1], Outcome::Cancelled { by: "bob".into() });
+    world.with(|s| assert!(s.aborted));
+}
+
+#[test]
+fn stop_all_ends_the_wait_for_a_sandbox() {
+    let world = Fake::new();
+    let message = prompt("m1");
+    let all = StoppedAll { by: person("bob"), until_ms: message.accepted_at_ms };
+    world.with(|s| {
+        s.sandboxes.insert(1, SandboxState::Provisioning);
+        s.stop_all_in_wait = Some(all);
+    });
+    deliver_until_done(&world, &message, 1);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
+    world.with(|s| assert!(s.prompted.is_empty()));
+}
+
+#[test]
 fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
     let world = active();
     world.with(|s| s.flags.cancelled.insert("m2".into(), person("bob")));

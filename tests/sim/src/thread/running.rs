@@ -186,7 +186,7 @@ impl SimThread {
         now_ms: Ms,
         dice: &mut Dice,
     ) -> Option<Event> {
-        if let Some(by) = self.flags.cancelled.get(&follow.turn).filter(|_| !follow.cancel_known) {
+        if let Some(by) = follow.cancelled_by(&self.flags) {
             return Some(Event::CancelSeen { by: by.clone() });
         }
         if let Some(known) = &follow.steers

@@ -211,8 +211,8 @@ impl Worker {
             | SandboxEffect::EnsureServer { watch, .. } => watch.as_ref(),
             _ => None,
         };
-        let cancelled = &inner.places[self.place].flags.cancelled;
-        if let Some(by) = watched.and_then(|turn| cancelled.get(turn)) {
+        let flags = &inner.places[self.place].flags;
+        if let Some(by) = watched.and_then(|turn| turn.cancelled_by(flags)) {
             return Event::CancelSeen { by: by.clone() };
         }
         match effect {

@@ -6,7 +6,7 @@ use crate::ids::{AskId, SandboxKey, SandboxName, TurnId};
 use crate::outside;
 use crate::runtime_mode::RuntimeMode;
 use crate::sandbox::{SandboxRecord, SnapshotSeen};
-use crate::session::NameWrite;
+use crate::session::{NameWrite, StoppedAll};
 use crate::signals::signals;
 
 /// So long after it began to hold a run.
@@ -54,6 +54,10 @@ pub(super) struct State {
     pub(super) others_wait: bool,
     /// Somebody presses Stop while the run is followed.
     pub(super) stop_in_follow: bool,
+    /// Somebody presses Stop all while the run is followed.
+    pub(super) stop_all_in_follow: Option<StoppedAll>,
+    /// Somebody presses it while a sandbox is waited for.
+    pub(super) stop_all_in_wait: Option<StoppedAll>,
     /// The abort of that Stop ends the run before the flag is looked at.
     pub(super) abort_wins: bool,
     /// The message in hand has become visible to others.
@@ -370,7 +374,10 @@ impl Fake {
                     watch,
                 }) => {
                     s.now_ms += after_ms;
-                    if let Some(by) = watch.as_ref().and_then(|turn| s.flags.cancelled.get(turn)) {
+                    if watch.is_some() && let Some(all) = s.stop_all_in_wait.take() {
+                        s.flags.stopped_all.insert("all".into(), all);
+                    }
+                    if let Some(by) = watch.as_ref().and_then(|turn| turn.cancelled_by(&s.flags)) {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     look(s, generation)
@@ -522,16 +529,14 @@ impl Fake {
                         }
                         s.stop_in_follow |= std::mem::take(&mut s.stop_after_steer);
                     }
+                    if let Some(all) = s.stop_all_in_follow.take() {
+                        s.flags.stopped_all.insert("all".into(), all);
+                    }
                     if std::mem::take(&mut s.stop_in_follow) {
                         s.flags.cancelled.insert(turn.clone(), person("bob"));
                         s.aborted |= s.abort_wins;
                     }
-                    if let Some(by) = s
-                        .flags
-                        .cancelled
-                        .get(&turn)
-                        .filter(|_| !follow.cancel_known && !s.abort_wins)
-                    {
+                    if let Some(by) = follow.cancelled_by(&s.flags).filter(|_| !s.abort_wins) {
                         return Event::CancelSeen { by: by.clone() };
                     }
                     let known = follow.steers.as_ref();

@@ -43,10 +43,10 @@ impl System {
                 Self::observed(s, *generation)
             }
             Effect::Sandbox(
-                SandboxEffect::Observe { watch: Some(turn), .. }
-                | SandboxEffect::Clone { watch: Some(turn), .. }
-                | SandboxEffect::EnsureServer { watch: Some(turn), .. },
-            ) if self.marked(s, turn) => Event::CancelSeen { by: ann() },
+                SandboxEffect::Observe { watch: Some(watched), .. }
+                | SandboxEffect::Clone { watch: Some(watched), .. }
+                | SandboxEffect::EnsureServer { watch: Some(watched), .. },
+            ) if self.marked(s, &watched.turn) => Event::CancelSeen { by: ann() },
             Effect::Sandbox(SandboxEffect::Confirm { .. })
                 if self.has(Fault::OneLookIsBelieved) =>
             {
