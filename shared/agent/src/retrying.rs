@@ -5,7 +5,7 @@ use bobbin_core::credentials::redact;
 use bobbin_core::ids::Ms;
 use chrono::DateTime;
 
-use crate::opencode::first_line;
+use crate::steps::first_line;
 
 /// Characters of what the model's provider said.
 const SAID_CHARS_MAX: usize = 200;

@@ -15,6 +15,8 @@ use serde_json::json;
 
 /// What every run answers.
 const ANSWER: &str = "two parts";
+/// OpenCode's own session of a thread.
+const SESSION: &str = "ses_1";
 
 /// All that one agent was given.
 #[derive(Debug, Clone, Default)]
@@ -256,14 +258,15 @@ impl Agent {
             // Two of one moment, in their order.
             let sent = run.sent.0 as f64 + f64::from(run.sent.1) / 1_000_000.0;
             messages.push(read(json!({
-                "info": {"id": id, "role": "user", "time": {"created": sent}},
+                "info": {"id": id, "sessionID": SESSION, "role": "user", "time": {"created": sent}},
             })));
             for (at, began_ms) in run.broken.iter().chain([&run.began_ms]).enumerate() {
                 let is_last = at == run.broken.len();
                 let is_over = is_last && !run.is_broken && !run.goes_on(now_ms);
                 let answer = format!("{id}-answer-{at}");
                 let mut info = json!({
-                    "id": answer, "role": "assistant", "parentID": id, "time": {"created": *began_ms as f64 + 0.5},
+                    "id": answer, "sessionID": SESSION, "role": "assistant", "parentID": id,
+                    "time": {"created": *began_ms as f64 + 0.5},
                 });
                 let mut parts = json!([]);
                 if is_over {
@@ -276,7 +279,9 @@ impl Agent {
                         }
                         (false, false) => {
                             info["finish"] = json!("stop");
-                            parts = json!([{"id": "prt", "type": "text", "text": ANSWER}]);
+                            parts = json!([{
+                                "id": "prt", "sessionID": SESSION, "messageID": answer, "type": "text", "text": ANSWER,
+                            }]);
                         }
                     }
                 }

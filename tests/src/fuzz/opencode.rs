@@ -1,12 +1,10 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
-use bobbin_agent::RunState;
-use bobbin_agent::opencode::{
-    Event, Message, PLAN_MAX, Role, Run, STEPS_MAX, Snapshot, Sse, Status, conclude, turn_of,
-};
+use bobbin_agent::opencode::{Message, Reading, Role, Snapshot, Sse, Status, conclude, turn_of};
+use bobbin_agent::{Fold, PLAN_MAX, RunState, STEPS_MAX};
 use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::card::CardStep;
-use bobbin_core::ids::AskId;
+use serde_json::Value;
 
 /// Characters of a step: 80 of its subject, and the words around it.
 const STEP_CHARS_MAX: usize = 160;
@@ -16,7 +14,7 @@ const SUBJECT_CHARS_MAX: usize = 1_001;
 const REASON_CHARS_MAX: usize = 500;
 
 /// What a card would show.
-type Picture = (Vec<CardStep>, Vec<(AskId, About)>, RunState, Option<String>, Vec<String>);
+type Picture = (Vec<CardStep>, Vec<(String, About)>, String, Option<String>, Vec<String>);
 
 /// An input is the stream's bytes.
 pub(super) fn events(input: &[u8]) {
@@ -27,23 +25,25 @@ pub(super) fn events(input: &[u8]) {
         input.chunks(size).flat_map(|piece| sse.push(piece).expect("as long as before")).collect();
     assert_eq!(cut, data, "cut into pieces of {size} bytes");
 
-    let events: Vec<Event> = data.iter().map(|data| Event::parse(data)).collect();
+    let events: Vec<Value> =
+        data.iter().filter_map(|data| serde_json::from_str(data).ok()).collect();
     let (session, prompt) = whose(&events);
-    let (mut run, mut again) = (Run::new(&session, &prompt), Run::new(&session, &prompt));
+    let new = || Reading::new(&session, &prompt, &[]);
+    let (mut reading, mut again) = (new(), new());
     for event in events {
         // Only a delta has no other protection than the stream's own order: it is corrected by the part's next update.
-        if !matches!(event, Event::Delta(_)) {
-            again.apply(event.clone());
+        if event["type"] != "message.part.delta" {
+            again.hear(event.clone());
         }
-        again.apply(event.clone());
-        run.apply(event);
+        again.hear(event.clone());
+        reading.hear(event);
     }
-    within_bounds(&run);
-    assert_eq!(picture(&again), picture(&run), "an event that came twice changed the picture");
-    for stranger in run.strangers() {
-        run.dismiss(&stranger);
+    within_bounds(reading.fold());
+    assert_eq!(picture(&again), picture(&reading), "an event that came twice changed the picture");
+    for stranger in reading.strangers() {
+        reading.dismiss(&stranger);
     }
-    assert!(run.strangers().is_empty(), "asked about again and again");
+    assert!(reading.strangers().is_empty(), "asked about again and again");
 }
 
 /// An input is the answer of `GET /session/{id}/message`.
@@ -63,45 +63,42 @@ pub(super) fn messages(input: &[u8]) {
             status != Some(Status::Busy) || verdict == RunState::Busy,
             "it ended while it was busy"
         );
-        let mut run = Run::new(&session, &prompt);
-        run.catch_up(Snapshot {
+        let mut reading = Reading::new(&session, &prompt, &[]);
+        reading.catch_up(Snapshot {
             statuses: status.into_iter().map(|status| (session.clone(), status)).collect(),
             messages: messages.clone(),
             ..Snapshot::default()
         });
-        within_bounds(&run);
-        assert_eq!(run.state(), verdict, "the list and its run differ");
-        assert!(run.asks().is_empty());
+        within_bounds(reading.fold());
+        if let RunState::Done(answer) = verdict {
+            steps_fit(&answer.steps);
+            assert_eq!(reading.fold().text(), answer.text, "the list and its run differ");
+        }
+        assert!(reading.fold().asks().is_empty());
     }
 }
 
 /// The first prompt of the stream.
-fn whose(events: &[Event]) -> (String, String) {
-    events
-        .iter()
-        .find_map(|event| match event {
-            Event::Message(info) if info.role == Role::User => {
-                Some((info.session_id.clone(), info.id.clone()))
-            }
-            _ => None,
-        })
-        .unwrap_or_default()
+fn whose(events: &[Value]) -> (String, String) {
+    let heads = events.iter().map(|event| &event["properties"]["info"]);
+    let prompt = heads.into_iter().find(|info| info["role"] == "user" && info["id"].is_string());
+    let text = |name: &str| prompt.and_then(|info| Some(info[name].as_str()?.to_owned()));
+    (text("sessionID").unwrap_or_default(), text("id").unwrap_or_default())
 }
 
-fn picture(run: &Run) -> Picture {
-    (run.steps().0, run.asks(), run.state(), run.trouble().map(str::to_owned), run.strangers())
+fn picture(reading: &Reading) -> Picture {
+    let fold = reading.fold();
+    let trouble = fold.trouble().map(str::to_owned);
+    (fold.steps(false).0, fold.asks(), fold.text(), trouble, reading.strangers())
 }
 
-fn within_bounds(run: &Run) {
-    steps_fit(&run.steps().0);
-    assert!(run.plan().len() <= PLAN_MAX, "a plan without end");
-    if let RunState::Done(answer) = run.state() {
-        steps_fit(&answer.steps);
-    }
-    if let Some(reason) = run.trouble() {
+fn within_bounds(fold: &Fold) {
+    steps_fit(&fold.steps(false).0);
+    assert!(fold.plan().len() <= PLAN_MAX, "a plan without end");
+    if let Some(reason) = fold.trouble() {
         assert!(reason.chars().count() <= REASON_CHARS_MAX, "{reason}");
     }
-    for (id, about) in run.asks() {
+    for (id, about) in fold.asks() {
         let questions = match &about {
             About::Permission { subject, .. } => {
                 assert!(subject.chars().count() <= SUBJECT_CHARS_MAX, "{subject}");

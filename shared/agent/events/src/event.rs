@@ -184,6 +184,9 @@ pub struct Status {
     /// When a model that failed is asked again, where the agent tells: Unix milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
+    /// The attempt number, from 1, where the agent counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u64>,
 }
 
 /// What a session is doing, in one word.
@@ -296,7 +299,7 @@ impl Status {
     /// A state without a reason.
     #[must_use]
     pub const fn of(state: State) -> Self {
-        Self { state, message: None, next_ms: None }
+        Self { state, message: None, next_ms: None, attempt: None }
     }
 }
 

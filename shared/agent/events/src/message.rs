@@ -28,7 +28,7 @@ pub enum UniversalMessage {
 ///
 /// Of the message as a whole `metadata` may tell: `parent`, `parentToolCall` and `subagentSession` (whose it is), `turn` and
 /// `clientId` (the agent's turn, and the client's own id of a prompt), `provider`, `model`, `title`, `kind`, `server`,
-/// `phase`, `finish`, `error` (the agent's name for what it broke off with), `completed`, `exit` (of a command), and of text
+/// `phase`, `pending` (a tool call whose arguments are still being written), `finish`, `error` (the agent's name for what it broke off with), `completed`, `exit` (of a command), and of text
 /// that is not to be shown as its author's `summary`, `synthetic`, `ignored` and `compactionContinue`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UniversalMessageParsed {

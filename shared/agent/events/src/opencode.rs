@@ -13,7 +13,9 @@ use crate::event::{
     UniversalEventData, Usage, UsageScope,
 };
 use crate::generated::opencode as wire;
-use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
+use crate::message::{
+    AttachmentSource, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
+};
 use crate::recent::{Recent, remembered};
 
 /// The role of a message whose head was never seen.
@@ -71,6 +73,7 @@ impl Converter {
                 vec![started(info).into()]
             }
             "message.updated" => {
+                self.note_role(&properties["info"]);
                 let wire::MessageUpdated { info } = decode(properties)?;
                 let (mut all, error) = self.head(info);
                 all.extend(error.map(UniversalEventData::from));
@@ -100,7 +103,8 @@ impl Converter {
             "session.status" => {
                 let wire::SessionStatus { session_id, status } = decode(properties)?;
                 let next_ms = count_at(properties, "/status/next");
-                self.status(&session_id, status, next_ms)
+                let attempt = count_at(properties, "/status/attempt");
+                self.status(&session_id, status, next_ms, attempt)
             }
             "session.idle" => {
                 let wire::SessionIdle { session_id } = decode(properties)?;
@@ -133,8 +137,17 @@ impl Converter {
     }
 
     fn listed(&mut self, info: &Value, parts: &[Value]) -> Understood {
-        let (mut all, error) = self.head(decode(info)?);
+        self.note_role(info);
         let (id, role) = (text_at(info, "/id"), text_at(info, "/role"));
+        // An odd head does not hide what the message says.
+        let (mut all, error) = decode(info).map_or_else(
+            |error| {
+                let (raw, error) = (info.clone(), Some(error.to_string()));
+                let message = UniversalMessage::Unparsed { raw, error };
+                (vec![UniversalEventData::Message { message }], None)
+            },
+            |head| self.head(head),
+        );
         for part in parts {
             let known = self.part(part).unwrap_or_else(|_| {
                 let role = role.as_deref().unwrap_or(ROLE_UNKNOWN);
@@ -144,9 +157,16 @@ impl Converter {
                 vec![UniversalMessageParsed { parts, ..message }]
             });
             all.extend(known.into_iter().map(UniversalEventData::from));
+            all.extend(written_plan(part).map(UniversalEventData::from));
         }
         all.extend(error.map(UniversalEventData::from));
         Ok(all)
+    }
+
+    fn note_role(&mut self, info: &Value) {
+        if let (Some(id), Some(role)) = (text_at(info, "/id"), text_at(info, "/role")) {
+            self.roles.set(&id, remembered(&role));
+        }
     }
 
     fn role_of(&self, message: &str) -> String {
@@ -159,7 +179,6 @@ impl Converter {
         &mut self,
         head: wire::MessageHead,
     ) -> (Vec<UniversalEventData>, Option<UniversalMessageParsed>) {
-        self.roles.set(&head.id, remembered(&head.role));
         let mut turn = self.turn(&head.session_id);
         if head.role == "user" {
             turn.failure = None;
@@ -256,6 +275,7 @@ impl Converter {
         session: &str,
         status: wire::Status,
         next_ms: Option<u64>,
+        attempt: Option<u64>,
     ) -> Vec<UniversalEventData> {
         if status.type_ == "idle" {
             return self.idle(session);
@@ -267,7 +287,7 @@ impl Converter {
             "retry" => State::Retrying,
             _ => State::Busy,
         };
-        vec![Status { state, message: status.message, next_ms }.into()]
+        vec![Status { state, message: status.message, next_ms, attempt }.into()]
     }
 
     /// A session tells more than once that it is idle: the turn ends with the first.
@@ -396,6 +416,7 @@ fn tool(
     let told = Value::Object(state.metadata.unwrap_or_default());
     Ok(message
         .with_part(id, parts)
+        .with("pending", (state.status == "pending").then_some(true))
         .with("title", state.title)
         .with("exit", told.get("exit").cloned())
         .with("subagentSession", told.get("sessionId").cloned()))
@@ -436,6 +457,14 @@ fn option(option: wire::QuestionOption) -> QuestionOption {
 
 fn tool_ref(tool: wire::ToolRef) -> ToolRef {
     ToolRef { message_id: tool.message_id, call_id: tool.call_id }
+}
+
+/// The plan that a tool call of a list writes down; the stream has an event of its own for it.
+fn written_plan(part: &Value) -> Option<Plan> {
+    let todos = part.pointer("/state/input/todos")?.as_array()?;
+    let is_plan = tag(part, "tool") == "todowrite";
+    let items = todos.iter().filter_map(|todo| Some(plan_item(decode(todo).ok()?)));
+    is_plan.then(|| Plan { items: items.collect() })
 }
 
 fn plan_item(todo: wire::Todo) -> PlanItem {

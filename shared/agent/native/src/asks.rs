@@ -1,10 +1,6 @@
-//! Names of asks, and what they are about.
+//! Names of asks.
 
-use bobbin_agent::opencode::{Permission, Question};
-use bobbin_agent_events::{PermissionRequest, QuestionRequest};
-use bobbin_core::ask::About;
 use bobbin_core::ids::{AskId, digest};
-use serde_json::{Value, json};
 
 /// Digits of a name: as many as the ids of OpenCode's own asks have room for in a button.
 const DIGITS: usize = 26;
@@ -15,48 +11,14 @@ pub(crate) fn name(session: &str, ask: &str) -> AskId {
     format!("ask_{}", &digits[..DIGITS]).into()
 }
 
-/// What the agent wants to be allowed. `call` is what the tool is called with, where that is known.
-pub(crate) fn permission(asked: &PermissionRequest, call: Option<&Value>) -> Option<About> {
-    let mut metadata = asked.metadata.clone();
-    let whole = metadata.remove("input").filter(Value::is_object);
-    let mut input = whole.or_else(|| call.cloned());
-    // An ask over JSON-RPC names beside it what the answer needs, and what the call does not say.
-    if metadata.contains_key("method") {
-        let told = ["cwd", "permissions", "reason"].into_iter();
-        let told = told.filter_map(|name| Some((name, metadata.remove(name)?)));
-        let fields = input.get_or_insert_with(|| json!({})).as_object_mut();
-        if let Some(fields) = fields {
-            for (name, value) in told {
-                fields.entry(name).or_insert(value);
-            }
-        }
-    }
-    // What is left of it goes back with the answer, unless it is all that is known.
-    if input.is_some() {
-        metadata.retain(|name, _| matches!(name.as_str(), "command" | "filepath"));
-    }
-    // Universal events have the shape that OpenCode gives an ask.
-    let shaped = json!({
-        "id": asked.id, "permission": asked.permission, "patterns": asked.patterns,
-        "metadata": metadata, "always": asked.always,
-    });
-    let shaped: Permission = serde_json::from_value(shaped).ok()?;
-    Some(shaped.about(input.as_ref()))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the agent asks.
-pub(crate) fn question(asked: &QuestionRequest) -> Option<About> {
-    let questions = asked.questions.iter().map(|one| {
-        let options = one.options.iter().map(|option| {
-            json!({"label": option.label, "description": option.description.as_deref().unwrap_or_default()})
-        });
-        json!({
-            "question": one.question, "header": one.header.as_deref().unwrap_or_default(),
-            "options": options.collect::<Vec<_>>(),
-            "multiple": one.multi_select.unwrap_or(false), "custom": one.custom,
-        })
-    });
-    let shaped = json!({"id": asked.id, "questions": questions.collect::<Vec<_>>()});
-    let shaped: Question = serde_json::from_value(shaped).ok()?;
-    Some(shaped.about())
+    #[test]
+    fn an_ask_is_named_by_its_session_too() {
+        let named = name("s", "0-7");
+        assert!(named.starts_with("ask_") && named.len() == 30, "{named}");
+        assert_ne!(named, name("another session", "0-7"));
+    }
 }

@@ -7,7 +7,6 @@ mod asks;
 mod attempt;
 mod choice;
 mod daemon;
-mod fold;
 mod native;
 mod runtime;
 pub mod standing;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_agent::opencode::reason_of;
-use bobbin_agent::{AgentError, AgentResult, Retrying, RunState, RunWatch};
+use bobbin_agent::{AgentError, AgentResult, Fold, Retrying, RunState, RunWatch, reason_of};
 use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::Outcome;
 use bobbin_core::ask::About;
@@ -14,9 +13,9 @@ use bobbin_core::ids::AskId;
 use bobbin_core::run::{Answer, RunEnd};
 use tokio::time::{Instant, timeout};
 
+use crate::asks;
 use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
-use crate::fold::Fold;
 use crate::standing::{CUT_LATER, Standing};
 
 /// Events that are read before the newest one to find where a run began; where that is not enough, twice as many, and so on.
@@ -77,7 +76,7 @@ impl Watch {
         let mut back = BACK_EVENTS;
         let fold = loop {
             let offset = last.saturating_sub(back);
-            let mut fold = Fold::new(&self.session, &self.directory().await?);
+            let mut fold = Fold::new(&self.directory().await?);
             fold.of(&ids);
             fold.last_id = offset;
             let is_whole = self.read_up_to(&mut fold, last).await?;
@@ -153,7 +152,7 @@ impl Watch {
         Answer {
             end: end_of(last, fold.trouble()),
             text: fold.text(),
-            usage: fold.usage_so_far(),
+            usage: fold.usage(),
             steps,
             earlier,
             plan: fold.plan(),
@@ -269,7 +268,8 @@ impl RunWatch for Watch {
     }
 
     fn asks(&self) -> Vec<(AskId, About)> {
-        self.fold.as_ref().map(Fold::asks).unwrap_or_default()
+        let open = self.fold.iter().flat_map(Fold::asks);
+        open.map(|(id, about)| (asks::name(&self.session, &id), about)).collect()
     }
 
     fn steps(&self) -> (Vec<CardStep>, usize) {

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_core::changes::{Change, Changes};
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::client::{OpenCode, OpenCodeError};
-use super::types::{FileDiff, Message, PartKind};
+use super::types::{FileDiff, Message};
 use crate::runtime::Reported;
 
 /// A sum that does not name what a step has changed is waited for this long, and looked at this often.
@@ -81,13 +82,11 @@ fn steps<'a>(
 }
 
 fn has_ended(step: &Message) -> bool {
-    let mut kinds = step.parts.iter().map(|part| &part.kind);
-    kinds.any(|kind| *kind == PartKind::StepFinish)
+    step.parts().any(|part| part["type"] == "step-finish")
 }
 
 fn ran_tools(messages: &[Message], prompt: &str) -> bool {
-    let mut parts = steps(messages, prompt).flat_map(|step| &step.parts);
-    parts.any(|part| matches!(part.kind, PartKind::Tool { .. }))
+    steps(messages, prompt).flat_map(Message::parts).any(|part| part["type"] == "tool")
 }
 
 /// Whether the run was stopped, or broke off, in its last step.
@@ -99,11 +98,9 @@ fn is_cut(messages: &[Message], prompt: &str) -> bool {
 fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for message in steps(messages, prompt).filter(|message| has_ended(message)) {
-        for part in &message.parts {
-            if let PartKind::Patch { files } = &part.kind {
-                for file in files {
-                    *told.entry(file.clone()).or_default() += 1;
-                }
+        for patch in message.parts().filter(|part| part["type"] == "patch") {
+            for file in patch["files"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                *told.entry(file.to_owned()).or_default() += 1;
             }
         }
     }
@@ -133,7 +130,7 @@ mod tests {
 
     use bobbin_core::endpoint::Endpoint;
     use bobbin_test_server::{Reply, Server};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

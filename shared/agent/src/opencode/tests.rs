@@ -5,16 +5,16 @@
 use std::path::PathBuf;
 
 use bobbin_core::ask::{About, Opt, Question};
-use bobbin_core::card::StepState;
+use bobbin_core::card::{PlanState, StepState};
 use bobbin_core::run::{Answer, RunEnd};
 use serde_json::{Value, json};
 
 use super::answer::{conclude, in_order, is_whole};
-use super::event::Event;
-use super::run::{Heard, Run, Snapshot};
+use super::reading::{Reading, Snapshot};
 use super::sse::Sse;
 use super::types::{Message, Role};
 use crate::runtime::RunState;
+use crate::steps::PLAN_MAX;
 
 fn fixture(name: &str) -> String {
     let path =
@@ -22,36 +22,73 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn events(name: &str) -> Vec<Event> {
+fn events(name: &str) -> Vec<Value> {
     let stream = fixture(&format!("{name}.event.sse"));
-    Sse::default().push(stream.as_bytes()).unwrap().iter().map(|data| Event::parse(data)).collect()
+    let data = Sse::default().push(stream.as_bytes()).unwrap();
+    data.iter().map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-fn messages(name: &str) -> Vec<Message> {
+fn list(name: &str) -> Value {
     serde_json::from_str(&fixture(&format!("{name}.messages.json"))).unwrap()
 }
 
+fn messages(name: &str) -> Vec<Message> {
+    read(&list(name))
+}
+
+fn read(list: &Value) -> Vec<Message> {
+    serde_json::from_value(list.clone()).unwrap()
+}
+
 /// The session of a recording and the id of its first prompt.
-fn subject(events: &[Event]) -> (String, String) {
-    let session = events
-        .iter()
-        .find_map(|e| if let Event::Session(s) = e { Some(s.id.clone()) } else { None })
-        .unwrap();
-    let prompt = events.iter().find_map(|e| match e {
-        Event::Message(info) if info.role == Role::User => Some(info.id.clone()),
-        _ => None,
-    });
+fn subject(events: &[Value]) -> (String, String) {
+    let heads = events.iter().map(|one| (one["type"].as_str(), &one["properties"]["info"]));
+    let mut ids = heads.map(|(kind, info)| (kind, info["role"].as_str(), info["id"].as_str()));
+    let session =
+        ids.clone().find(|(kind, ..)| kind.is_some_and(|kind| kind.starts_with("session.")));
+    let session = session.unwrap().2.unwrap().to_owned();
+    let prompt = ids.find(|(_, role, _)| *role == Some("user"));
+    let prompt = prompt.map(|(.., id)| id.unwrap().to_owned());
     (session, prompt.unwrap_or_else(|| "msg_missing".into()))
 }
 
-fn folded(name: &str) -> Run {
+fn unread(events: &[Value]) -> Reading {
+    let (session, prompt) = subject(events);
+    Reading::new(&session, &prompt, &[])
+}
+
+fn heard(name: &str) -> Reading {
+    let events = events(name);
+    let mut reading = unread(&events);
+    events.into_iter().for_each(|event| reading.hear(event));
+    reading
+}
+
+/// How the run of a recording stands by the list that its events leave.
+fn concluded(name: &str) -> RunState {
     let events = events(name);
     let (session, prompt) = subject(&events);
-    let mut run = Run::new(&session, &prompt);
-    for event in events {
-        run.apply(event);
+    let mut list: Vec<Value> = Vec::new();
+    for properties in events.iter().map(|event| &event["properties"]) {
+        let (info, part) = (&properties["info"], &properties["part"]);
+        if info["sessionID"] == session.as_str() && info["role"].is_string() {
+            match list.iter_mut().find(|one| one["info"]["id"] == info["id"]) {
+                Some(known) => known["info"] = info.clone(),
+                None => list.push(json!({"info": info, "parts": []})),
+            }
+        }
+        let of = list.iter_mut().find(|one| one["info"]["id"] == part["messageID"]);
+        if let Some(Value::Array(parts)) = of.map(|one| &mut one["parts"]) {
+            parts.retain(|known| known["id"] != part["id"]);
+            parts.push(part.clone());
+            parts.sort_by_key(|part| part["id"].as_str().unwrap().to_owned());
+        }
     }
-    run
+    conclude(&read(&json!(list)), &prompt, &[], None)
+}
+
+fn event(kind: &str, properties: Value) -> Value {
+    json!({"type": kind, "properties": properties})
 }
 
 fn done(state: RunState) -> Answer {
@@ -61,8 +98,9 @@ fn done(state: RunState) -> Answer {
     }
 }
 
-fn steps(run: &Run) -> Vec<String> {
-    run.steps().0.into_iter().map(|step| format!("{:?} {}", step.state, step.text)).collect()
+fn steps(reading: &Reading) -> Vec<String> {
+    let steps = reading.fold().steps(false).0.into_iter();
+    steps.map(|step| format!("{:?} {}", step.state, step.text)).collect()
 }
 
 #[test]
@@ -92,22 +130,23 @@ fn events_and_message_list_of_every_recorded_run_agree() {
         "rst-once",
         "cut-once",
     ] {
-        let run = folded(name);
-        let list = messages(name);
+        let told = heard(name);
+        let (told, list) = (told.fold(), messages(name));
         let prompt = &list.iter().find(|m| m.info.role == Role::User).unwrap().info.id;
-        let by_list = conclude(&list, prompt, &[], None);
-        assert!(matches!(by_list, RunState::Done(_)), "{name}: {by_list:?}");
-        assert_eq!(run.state(), by_list, "{name}");
-        assert_eq!(run.asks(), [], "{name}: nothing is open after the end");
-        let mut caught_up = Run::new(&list[0].info.session_id, prompt);
+        let answer = done(conclude(&list, prompt, &[], None));
+        assert_eq!(told.text(), answer.text, "{name}");
+        assert_eq!(told.usage(), answer.usage, "{name}");
+        assert_eq!(told.plan(), answer.plan, "{name}");
+        assert_eq!(told.steps(false), (answer.steps, answer.earlier), "{name}");
+        assert_eq!(told.asks(), [], "{name}: nothing is open after the end");
+        let mut caught_up = Reading::new(&list[0].info.session_id, prompt, &[]);
         caught_up.catch_up(Snapshot { messages: list, ..Snapshot::default() });
-        assert_eq!(caught_up.steps(), run.steps(), "{name}");
-        assert_eq!(caught_up.assistant_messages(), run.assistant_messages(), "{name}");
-        assert!(
-            run.steps().0.iter().all(|step| step.state != StepState::Running),
-            "{name}: {:?}",
-            run.steps()
-        );
+        let caught_up = caught_up.fold();
+        assert_eq!(caught_up.steps(false), told.steps(false), "{name}");
+        assert_eq!(caught_up.words(), told.words(), "{name}");
+        assert_eq!(caught_up.messages(), told.messages(), "{name}");
+        let steps = told.steps(false).0;
+        assert!(steps.iter().all(|step| step.state != StepState::Running), "{name}: {steps:?}");
     }
 }
 
@@ -130,7 +169,7 @@ fn the_end_is_read_from_what_the_run_left() {
         ("overflow", RunEnd::Error { reason: "The conversation no longer fits into the model's context. A reset that keeps the files begins a new one.".into() }, ""),
     ];
     for (name, end, text) in table {
-        let answer = done(folded(name).state());
+        let answer = done(concluded(name));
         assert_eq!((answer.end, answer.text.as_str()), (end, text), "{name}");
     }
 }
@@ -145,7 +184,7 @@ fn only_an_end_that_opencode_explains_is_an_answer() {
                     "id": "msg_2", "role": "assistant", "finish": finish,
                     "time": {"created": 2.0, "completed": 3.0},
                 },
-                "parts": [{"id": "prt_1", "type": "text", "text": "half of it"}],
+                "parts": [{"id": "prt_1", "sessionID": "s", "messageID": "msg_2", "type": "text", "text": "half of it"}],
             },
         ]);
         let list: Vec<Message> = serde_json::from_value(list).unwrap();
@@ -165,37 +204,37 @@ fn only_an_end_that_opencode_explains_is_an_answer() {
 
 #[test]
 fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
-    let run = folded("overflow-recovered");
-    assert!(run.trouble().is_some(), "the stream holds a session.error");
-    let answer = done(run.state());
+    let told = heard("overflow-recovered");
+    assert!(told.fold().trouble().is_some(), "the stream holds a session.error");
+    let answer = done(concluded("overflow-recovered"));
+    assert_eq!(told.fold().text(), answer.text);
     assert_eq!(answer.end, RunEnd::Completed);
     assert!(!answer.text.is_empty());
     assert!(
-        steps(&run).contains(&"Done Summarised the conversation".to_owned()),
+        steps(&told).contains(&"Done Summarised the conversation".to_owned()),
         "{:?}",
-        steps(&run)
+        steps(&told)
     );
 }
 
 #[test]
 fn steps_are_told_in_the_words_of_a_person() {
-    assert_eq!(steps(&folded("tool-bash")), ["Done Ran `echo hello-from-bash && ls /project`"]);
-    assert_eq!(steps(&folded("two-tools")), ["Done Ran `echo a`", "Done Ran `echo b`"]);
-    assert_eq!(steps(&folded("tool-write")), ["Done Wrote hello.txt"]);
-    assert_eq!(steps(&folded("question")), ["Done Asked: Which database?"]);
-    assert_eq!(steps(&folded("task")), ["Done Delegated: sub job"]);
-    assert_eq!(steps(&folded("perm-reject")), ["Failed Ran `echo rejected`"]);
+    assert_eq!(steps(&heard("tool-bash")), ["Done Ran `echo hello-from-bash && ls /project`"]);
+    assert_eq!(steps(&heard("two-tools")), ["Done Ran `echo a`", "Done Ran `echo b`"]);
+    assert_eq!(steps(&heard("tool-write")), ["Done Wrote hello.txt"]);
+    assert_eq!(steps(&heard("question")), ["Done Asked: Which database?"]);
+    assert_eq!(steps(&heard("task")), ["Done Delegated: sub job"]);
+    assert_eq!(steps(&heard("perm-reject")), ["Failed Ran `echo rejected`"]);
 }
 
 #[test]
 fn a_running_step_is_told_in_the_present_tense() {
     let events = events("tool-bash");
-    let (session, prompt) = subject(&events);
-    let mut run = Run::new(&session, &prompt);
+    let mut reading = unread(&events);
     let mut seen = Vec::new();
     for event in events {
-        run.apply(event);
-        seen.extend(steps(&run));
+        reading.hear(event);
+        seen.extend(steps(&reading));
     }
     seen.dedup();
     assert!(
@@ -235,53 +274,58 @@ fn an_ask_is_open_until_it_is_answered() {
         ),
     ] {
         let events = events(name);
-        let (session, prompt) = subject(&events);
-        let mut run = Run::new(&session, &prompt);
+        let mut reading = unread(&events);
         let mut open = Vec::new();
         for event in events {
-            run.apply(event);
-            open.extend(run.asks().into_iter().map(|(_, about)| about));
+            reading.hear(event);
+            open.extend(reading.fold().asks().into_iter().map(|(_, about)| about));
         }
         open.dedup();
         assert_eq!(open, [about], "{name}");
     }
 }
 
+/// The permission that a recording asks for.
+fn asked(name: &str) -> Value {
+    let asked = events(name).into_iter().find(|one| one["type"] == "permission.asked");
+    asked.unwrap()["properties"].clone()
+}
+
 #[test]
 fn an_ask_of_an_aborted_session_is_not_open_after_a_reconnect() {
-    let asked = events("abort-perm")
-        .into_iter()
-        .find_map(|e| if let Event::PermissionAsked(p) = e { Some(p) } else { None })
-        .unwrap();
-    let mut run = Run::new(&asked.session_id, "msg_x");
-    let snapshot = Snapshot { permissions: vec![asked.clone()], ..Snapshot::default() };
-    run.catch_up(snapshot.clone());
-    assert_eq!(run.asks(), []);
-    let statuses = [(asked.session_id, super::types::Status::Busy)].into();
-    run.catch_up(Snapshot { statuses, ..snapshot });
-    assert_eq!(run.asks().len(), 1);
+    let asked = asked("abort-perm");
+    let session = asked["sessionID"].as_str().unwrap().to_owned();
+    let mut reading = Reading::new(&session, "msg_x", &[]);
+    let snapshot = Snapshot { permissions: vec![asked], ..Snapshot::default() };
+    reading.catch_up(snapshot.clone());
+    assert_eq!(reading.fold().asks(), []);
+    let statuses = [(session, super::types::Status::Busy)].into();
+    reading.catch_up(Snapshot { statuses, ..snapshot });
+    assert_eq!(reading.fold().asks().len(), 1);
 }
 
 #[test]
 fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
-    let event = |kind: &str, properties: Value| {
-        Event::parse(&json!({"type": kind, "properties": properties}).to_string())
-    };
     let part = |state: Value| {
         let part = json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_2", "type": "tool",
             "callID": "call_1", "tool": "sandbox_run_command", "state": state});
         event("message.part.updated", json!({"part": part}))
     };
-    let mut run = Run::new("ses_1", "msg_1");
+    let mut run = Reading::new("ses_1", "msg_1", &[]);
+    run.hear(event(
+        "message.updated",
+        json!({"info": {"id": "msg_1", "sessionID": "ses_1", "role": "user"}}),
+    ));
     let info = json!({"id": "msg_2", "sessionID": "ses_1", "role": "assistant", "parentID": "msg_1", "time": {"created": 1}});
-    run.apply(event("message.updated", json!({"info": info})));
-    run.apply(part(json!({"status": "pending", "input": {}})));
+    run.hear(event("message.updated", json!({"info": info})));
+    run.hear(part(json!({"status": "pending", "input": {}})));
     let asked = json!({"id": "per_1", "sessionID": "ses_1", "permission": "sandbox_run_command", "patterns": ["*"],
         "metadata": {}, "always": ["*"], "tool": {"messageID": "msg_2", "callID": "call_1"}});
-    run.apply(event("permission.asked", asked));
-    assert_eq!(run.asks(), []);
-    run.apply(part(json!({"status": "running", "input": {"cmd": "date"}})));
+    run.hear(event("permission.asked", asked));
+    assert_eq!(run.fold().asks(), []);
+    run.hear(part(json!({"status": "running", "input": {"cmd": "date"}})));
     let told: Vec<String> = run
+        .fold()
         .asks()
         .into_iter()
         .map(|(_, about)| match about {
@@ -294,29 +338,33 @@ fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
 
 #[test]
 fn an_ask_of_a_subagent_counts_once_its_session_is_known() {
-    let mut asked = events("perm-once")
-        .into_iter()
-        .find_map(|e| if let Event::PermissionAsked(p) = e { Some(p) } else { None })
-        .unwrap();
-    asked.session_id = "ses_child".into();
-    let mut run = Run::new("ses_parent", "msg_x");
-    run.apply(Event::PermissionAsked(asked));
-    assert_eq!((run.asks().len(), run.strangers()), (0, vec!["ses_child".to_owned()]));
+    let mut asked = asked("perm-once");
+    asked["sessionID"] = json!("ses_child");
+    let mut reading = Reading::new("ses_parent", "msg_x", &[]);
+    reading.hear(event("permission.asked", asked));
+    let open = |reading: &Reading| (reading.fold().asks().len(), reading.strangers());
+    assert_eq!(open(&reading), (0, vec!["ses_child".to_owned()]));
     let child = serde_json::from_str(r#"{"id":"ses_child","parentID":"ses_parent"}"#).unwrap();
-    run.meet(&child);
-    assert_eq!((run.asks().len(), run.strangers().len()), (1, 0));
+    reading.meet(&child);
+    assert_eq!(open(&reading), (1, vec![]));
+    let idle = json!({"sessionID": "ses_child", "status": {"type": "idle"}});
+    reading.hear(event("session.status", idle));
+    assert_eq!(open(&reading), (0, vec![]));
 }
 
 #[test]
 fn a_subagent_that_is_idle_does_not_end_the_run() {
     let events = events("task");
-    let (session, prompt) = subject(&events);
-    let mut run = Run::new(&session, &prompt);
+    let mut reading = unread(&events);
     let mut looks = 0;
-    for event in events {
-        if run.apply(event) == Heard::EndSuggested {
+    let last = events.len() - 1;
+    for (at, event) in events.into_iter().enumerate() {
+        let is_idle = event["type"] == "session.idle";
+        let is_own = event["properties"]["sessionID"] == reading.session();
+        reading.hear(event);
+        if reading.suggests_end() {
             looks += 1;
-            assert!(matches!(run.state(), RunState::Done(_)));
+            assert!(!is_idle || is_own, "event {at} of {last}");
         }
     }
     assert!(looks > 0);
@@ -324,37 +372,35 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
 
 #[test]
 fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept() {
-    let run = folded("badmodel");
-    assert_eq!(run.state(), RunState::Pending);
+    let run = heard("badmodel");
+    assert_eq!(run.fold().messages(), 0);
     assert_eq!(
-        run.trouble(),
+        run.fold().trouble(),
         Some(
             "Model not found: fake/nope. The operator has to set MODEL to one that its provider knows."
         )
     );
-    let run = folded("badagent");
-    assert_eq!(run.state(), RunState::Pending);
+    let run = heard("badagent");
+    assert_eq!(run.fold().messages(), 0);
     assert!(
-        run.trouble().unwrap().starts_with("The agent failed: Agent not found: \"nope\""),
+        run.fold().trouble().unwrap().starts_with("The agent failed: Agent not found: \"nope\""),
         "{:?}",
-        run.trouble()
+        run.fold().trouble()
     );
 }
 
 #[test]
 fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
-    let run = folded("cut");
-    assert_eq!(run.state(), RunState::Busy);
-    assert!(run.assistant_messages() >= 3);
-    let run = folded("error429");
-    assert_eq!(run.state(), RunState::Busy);
+    let run = heard("cut");
+    assert!(run.fold().messages() >= 3);
+    let run = heard("error429");
     assert_eq!(
         steps(&run),
         [
             "Running The model did not answer: scripted error 429, trying again at Nov 21, 20:14 UTC (attempt 2)"
         ]
     );
-    let retrying = run.retrying().unwrap();
+    let retrying = run.fold().retrying().unwrap();
     assert_eq!(retrying.later_than(1_795_292_079_598), None);
     assert!(retrying.later_than(1_795_292_079_597).is_some());
 }
@@ -411,10 +457,12 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
     assert_eq!(conclude(&moved, OURS, &[], None), answered);
     assert_eq!(*in_order(&list), list[..]);
     // The same from the stream: its update comes after the answer.
-    let mut run = Run::new(&list[0].info.session_id, OURS);
-    run.catch_up(Snapshot { messages: list.clone(), ..Snapshot::default() });
-    run.apply(Event::Message(moved.last().unwrap().info.clone()));
-    assert_eq!(run.state(), answered);
+    let session = &list[0].info.session_id;
+    let mut reading = Reading::new(session, OURS, &[]);
+    reading.catch_up(Snapshot { messages: list.clone(), ..Snapshot::default() });
+    let info = json!({"id": OURS, "sessionID": session, "role": "user", "time": {"created": 9e12}});
+    reading.hear(event("message.updated", json!({ "info": info })));
+    assert_eq!(reading.fold().text(), done(answered).text);
     // Of a page that begins within the turn nobody knows what came before.
     assert!(!is_whole(&in_order(&moved), OURS));
     assert!(!is_whole(&in_order(&moved[1..]), OURS));
@@ -440,45 +488,91 @@ fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
 
 #[test]
 fn what_a_run_took_is_summed_over_its_messages() {
-    let answer = done(folded("tool-bash").state());
+    let answer = done(concluded("tool-bash"));
     assert_eq!((answer.usage.tokens, answer.usage.cost_micro_usd), (240, 0));
-    let mut list = messages("tool-bash");
-    list[1].info.cost = 0.001_234_5;
-    list[2].info.cost = 0.000_1;
+    let mut list = list("tool-bash");
+    list[1]["info"]["cost"] = json!(0.001_234_5);
+    list[2]["info"]["cost"] = json!(0.000_1);
+    let list = read(&list);
     assert_eq!(done(conclude(&list, &list[0].info.id, &[], None)).usage.cost_micro_usd, 1335);
 }
 
 #[test]
 fn a_message_with_fields_of_an_unexpected_shape_is_still_read() {
-    let text = r#"[{"info":{"id":"msg_1","role":"assistant","cost":"free","tokens":7,"time":{"created":1,"completed":2},"error":"odd","new":{}},
-        "parts":[{"id":"prt_1","type":"from-the-future","text":5},{"id":"prt_2","type":"text","text":"hi"},
-        {"id":"prt_3","type":"tool","tool":"bash","state":{"status":"paused","input":"x","metadata":7}}]}]"#;
-    let list: Vec<Message> = serde_json::from_str(text).unwrap();
-    assert_eq!(list[0].parts.len(), 3);
-    assert_eq!(Event::parse("no json"), Event::Other);
-    assert_eq!(Event::parse(r#"{"type":"message.updated","properties":{}}"#), Event::Other);
+    let part = |id: &str, more: Value| {
+        let mut part = json!({"id": id, "sessionID": "ses_1", "messageID": "msg_1"});
+        part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        part
+    };
+    let list = read(&json!([
+        {"info": {"id": "msg_0", "role": "user"}},
+        {"info": {"id": "msg_1", "role": "assistant", "cost": "free", "tokens": 7, "time": {"created": 1, "completed": 2},
+            "error": "odd", "new": {}},
+        "parts": [part("prt_1", json!({"type": "from-the-future", "text": 5})),
+            part("prt_2", json!({"type": "text", "text": "hi"})),
+            part("prt_3", json!({"type": "tool", "tool": "bash", "state": {"status": "paused", "input": "x", "metadata": 7}}))]},
+    ]));
+    assert_eq!(done(conclude(&list, "msg_0", &[], None)).text, "hi");
+    let mut reading = Reading::new("ses_1", "msg_0", &[]);
+    reading.hear(json!("no object"));
+    reading.hear(event("message.updated", json!({})));
+    assert_eq!(reading.fold().words(), [""; 0]);
 }
 
 #[test]
 fn what_a_command_prints_is_not_kept_however_often_it_is_told() {
-    let mut run = Run::new("ses_1", "msg_0");
-    let told = |run: &mut Run, kind: &str, properties: serde_json::Value| {
-        let event = serde_json::json!({"type": kind, "properties": properties});
-        run.apply(Event::parse(&event.to_string()));
-    };
-    let message = |id: &str, role: &str| serde_json::json!({"info": {"id": id, "sessionID": "ses_1", "role": role, "time": {"created": 1}}});
-    told(&mut run, "message.updated", message("msg_0", "user"));
-    told(&mut run, "message.updated", message("msg_1", "assistant"));
+    let mut reading = Reading::new("ses_1", "msg_0", &[]);
+    let message = |id: &str, role: &str| json!({"info": {"id": id, "sessionID": "ses_1", "role": role, "time": {"created": 1}}});
+    reading.hear(event("message.updated", message("msg_0", "user")));
+    reading.hear(event("message.updated", message("msg_1", "assistant")));
     let mut printed = String::new();
     for _ in 0..20 {
         printed.push_str(&"x".repeat(10_000));
-        let state = serde_json::json!({"status": "running", "input": {"command": "make"}, "metadata": {"output": printed}});
-        let part = serde_json::json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "tool",
+        let state = json!({"status": "running", "input": {"command": "make"}, "metadata": {"output": printed}});
+        let part = json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_1", "type": "tool",
             "tool": "bash", "callID": "call_1", "state": state});
-        told(&mut run, "message.part.updated", serde_json::json!({ "part": part }));
+        reading.hear(event("message.part.updated", json!({ "part": part })));
     }
-    assert_eq!(steps(&run), ["Running Running `make`"]);
+    assert_eq!(steps(&reading), ["Running Running `make`"]);
     // Everything that is held of it, in words.
-    let held = format!("{run:?}").len();
+    let held = format!("{reading:?}").len();
     assert!(held < 4_000, "{held} bytes are held of 2 MB that were told");
+}
+
+#[test]
+fn the_plan_is_what_was_last_written_down_in_the_turn() {
+    let todo = |content: &str, status: &str| json!({"content": content, "status": status, "priority": "high"});
+    let wrote = |id: &str, todos: Value| {
+        json!({"info": {"id": id, "sessionID": "ses_1", "role": "assistant", "time": {"created": 1, "completed": 2}},
+            "parts": [{"id": "p", "sessionID": "ses_1", "messageID": id, "type": "tool", "tool": "todowrite", "callID": "c",
+                "state": {"status": "completed", "input": {"todos": todos}}}]})
+    };
+    let planned = |messages: Vec<Value>| {
+        let prompt = json!({"info": {"id": "msg_0", "role": "user"}});
+        let all: Vec<Value> = std::iter::once(prompt).chain(messages).collect();
+        let plan = done(conclude(&read(&json!(all)), "msg_0", &[], None)).plan.into_iter();
+        plan.map(|item| (item.text, item.state)).collect::<Vec<_>>()
+    };
+    let turn = vec![
+        wrote("a", json!([todo("old", "pending")])),
+        wrote(
+            "b",
+            json!([
+                todo("read it", "completed"), todo("fix it\nwith care", "in_progress"), todo("test it", "pending"),
+                todo("ship it with GITHUB_TOKEN=abc", "cancelled"), todo("  ", "pending"), {"status": "pending"},
+            ]),
+        ),
+        json!({"info": {"id": "c", "role": "assistant", "time": {"created": 1, "completed": 2}}, "parts": []}),
+    ];
+    assert_eq!(
+        planned(turn),
+        [
+            ("read it".to_owned(), PlanState::Done),
+            ("fix it…".to_owned(), PlanState::Now),
+            ("test it".to_owned(), PlanState::Next),
+            ("ship it with GITHUB_TOKEN=***".to_owned(), PlanState::Dropped),
+        ]
+    );
+    let many: Vec<Value> = (0..50).map(|n| todo(&format!("step {n}"), "pending")).collect();
+    assert_eq!(planned(vec![wrote("a", many.into())]).len(), PLAN_MAX);
 }

@@ -10,8 +10,7 @@ use tokio::time::timeout;
 
 use super::answer::conclude;
 use super::client::{Events, OpenCode, OpenCodeError};
-use super::event::Event;
-use super::run::{Heard, Run, Snapshot};
+use super::reading::{Reading, Snapshot};
 use super::types::{Message, Status};
 use crate::retrying::Retrying;
 use crate::runtime::{AgentError, AgentResult, RunState, RunWatch};
@@ -22,10 +21,9 @@ pub(super) struct Watch {
     session: String,
     message: String,
     further: Vec<String>,
-    run: Run,
+    reading: Reading,
     events: Option<Events>,
     caught_up: bool,
-    suggested: bool,
     /// Status and messages that were read, in this order, and not looked at yet.
     read: Option<(Option<Status>, Vec<Message>)>,
 }
@@ -37,10 +35,9 @@ impl Watch {
             session: session.to_owned(),
             message: message.to_owned(),
             further: further.to_vec(),
-            run: Run::new(session, message).with(further),
+            reading: Reading::new(session, message, further),
             events: None,
             caught_up: false,
-            suggested: false,
             read: None,
         }
     }
@@ -55,9 +52,8 @@ impl Watch {
         // The first look is at what has just been read.
         let status = statuses.get(&self.session).cloned();
         self.read = Some((status, messages.clone()));
-        self.run.catch_up(Snapshot { statuses, permissions, questions, messages });
+        self.reading.catch_up(Snapshot { statuses, permissions, questions, messages });
         self.caught_up = true;
-        self.suggested = true;
         Ok(())
     }
 }
@@ -82,11 +78,11 @@ impl RunWatch for Watch {
             return Err(AgentError::unreachable("the event stream ended"));
         };
         for event in batch {
-            if event == Event::Connected {
+            if event["type"] == "server.connected" {
                 // Nothing later is lost, so what is read now and what comes after it is the whole picture.
                 self.catch_up().await?;
-            } else if self.run.apply(event) == Heard::EndSuggested {
-                self.suggested = true;
+            } else {
+                self.reading.hear(event);
             }
         }
         Ok(true)
@@ -101,16 +97,16 @@ impl RunWatch for Watch {
     }
 
     fn suggests_end(&mut self) -> bool {
-        std::mem::take(&mut self.suggested)
+        self.reading.suggests_end()
     }
 
     /// Asks of subagents count as the run's own; whose an unknown session is has to be read.
     async fn sort_asks(&mut self) -> AgentResult<()> {
-        for stranger in self.run.strangers() {
+        for stranger in self.reading.strangers() {
             match self.client.session(&stranger).await {
-                Ok(session) => self.run.meet(&session),
+                Ok(session) => self.reading.meet(&session),
                 Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
-                    self.run.dismiss(&stranger);
+                    self.reading.dismiss(&stranger);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -138,30 +134,31 @@ impl RunWatch for Watch {
     }
 
     fn asks(&self) -> Vec<(AskId, About)> {
-        self.run.asks()
+        let open = self.reading.fold().asks().into_iter();
+        open.map(|(id, about)| (id.as_str().into(), about)).collect()
     }
 
     fn steps(&self) -> (Vec<CardStep>, usize) {
-        self.run.steps()
+        self.reading.fold().steps(false)
     }
 
     fn plan(&self) -> Vec<PlanItem> {
-        self.run.plan()
+        self.reading.fold().plan()
     }
 
     fn words(&self) -> Vec<String> {
-        self.run.words()
+        self.reading.fold().words()
     }
 
     fn messages(&self) -> usize {
-        self.run.assistant_messages()
+        self.reading.fold().messages()
     }
 
     fn trouble(&self) -> Option<&str> {
-        self.run.trouble()
+        self.reading.fold().trouble()
     }
 
     fn retrying(&self) -> Option<Retrying> {
-        self.run.retrying()
+        self.reading.fold().retrying()
     }
 }

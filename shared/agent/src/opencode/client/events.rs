@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bobbin_http::{Answer, broken, media_type};
 use reqwest::{Method, Response};
+use serde_json::Value;
 
 use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
 use super::{Answered, OpenCode};
-use crate::opencode::event::Event;
 use crate::opencode::sse::Sse;
 
 /// Time for the head of the event stream.
@@ -16,7 +16,7 @@ const STREAM_HEAD_MS_MAX: u64 = 15_000;
 const STREAM_MS_MAX: u64 = 14 * 60_000;
 
 impl OpenCode {
-    /// Opens the event stream. Nothing is replayed: read everything anew once [`Event::Connected`] has come.
+    /// Opens the event stream. Nothing is replayed: read everything anew once `server.connected` has come.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -53,7 +53,7 @@ impl OpenCode {
 pub struct Events {
     response: Response,
     sse: Sse,
-    ready: Vec<Event>,
+    ready: Vec<Value>,
 }
 
 impl Events {
@@ -61,7 +61,7 @@ impl Events {
     ///
     /// # Errors
     /// [`OpenCodeError::Unreachable`] when the stream broke.
-    pub async fn next(&mut self) -> Answered<Option<Vec<Event>>> {
+    pub async fn next(&mut self) -> Answered<Option<Vec<Value>>> {
         while self.ready.is_empty() {
             let Some(bytes) = self.response.chunk().await.map_err(broken)? else {
                 return Ok(None);
@@ -70,7 +70,7 @@ impl Events {
                 .sse
                 .push(&bytes)
                 .map_err(|e| OpenCodeError::Unreachable { seen: e.to_string() })?;
-            self.ready = data.iter().map(|data| Event::parse(data)).collect();
+            self.ready = data.iter().filter_map(|data| serde_json::from_str(data).ok()).collect();
         }
         Ok(Some(std::mem::take(&mut self.ready)))
     }

@@ -23,9 +23,7 @@ use serde_json::Value;
 
 use crate::opencode::options;
 use crate::opencode::request::{self, RunWith};
-use crate::opencode::types::{
-    FileDiff, Health, Permission, Question, ServerPaths, Session, Statuses,
-};
+use crate::opencode::types::{FileDiff, Health, ServerPaths, Session, Statuses};
 use crate::runtime::{Conversation, InlineImage, Refresh};
 
 use self::error::{CallKind, not_an_answer};
@@ -276,11 +274,11 @@ impl OpenCode {
             .map(drop)
     }
 
-    /// The permissions that are asked for. After an abort some stay listed for ever.
+    /// The permissions that are asked for, as events tell of them. After an abort some stay listed for ever.
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn permissions(&self) -> Answered<Vec<Permission>> {
+    pub async fn permissions(&self) -> Answered<Vec<Value>> {
         self.get("/permission", &[], CallKind::Other).await
     }
 
@@ -295,11 +293,11 @@ impl OpenCode {
             .map(drop)
     }
 
-    /// The questions that are asked. After an abort some stay listed for ever.
+    /// The questions that are asked, as events tell of them. After an abort some stay listed for ever.
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn questions(&self) -> Answered<Vec<Question>> {
+    pub async fn questions(&self) -> Answered<Vec<Value>> {
         self.get("/question", &[], CallKind::Other).await
     }
 

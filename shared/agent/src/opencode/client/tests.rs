@@ -11,7 +11,6 @@ use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
 use super::*;
-use crate::opencode::event::Event;
 use crate::opencode::request::ModelName;
 
 fn endpoint(url: &str, token: &str) -> Endpoint {
@@ -209,7 +208,8 @@ async fn an_event_stream_yields_its_events_and_ends() {
     while let Some(more) = events.next().await.unwrap() {
         seen.extend(more);
     }
-    assert_eq!(seen, [Event::Connected, Event::Idle { session: "ses_1".into() }]);
+    let idle = json!({"type": "session.idle", "properties": {"sessionID": "ses_1"}});
+    assert_eq!(seen, [json!({"type": "server.connected", "properties": {}}), idle]);
     let (_html, client) = server(vec![Reply::new(200, "text/html", "<html>")]).await;
     assert!(matches!(client.events().await, Err(OpenCodeError::Unreachable { .. })));
 }

@@ -1,14 +1,10 @@
 //! What the agent does, in the words of a person: present tense while it runs, past tense after.
 //!
-//! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret. The plan is
-//! what the agent last wrote down in this very turn: OpenCode's list lives on with the session, and what an earlier turn
-//! had planned is not this one's.
+//! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret.
 
-use bobbin_core::card::{CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::card::{CardStep, StepState};
 use bobbin_core::credentials::redact;
 use serde_json::Value;
-
-use super::types::{Message, PartKind, Role, ToolState, ToolStatus};
 
 /// Lines of a plan; those after them fall away.
 pub const PLAN_MAX: usize = 12;
@@ -19,63 +15,6 @@ pub const STEPS_MAX: usize = 12;
 /// Characters of a command, path or pattern within a step.
 const SUBJECT_CHARS_MAX: usize = 80;
 
-/// The plan of a turn, as the agent last wrote it down; empty without one.
-#[must_use]
-pub fn plan_of(turn: &[Message]) -> Vec<PlanItem> {
-    let written = |message: &Message| {
-        message.parts.iter().rev().find_map(|part| match &part.kind {
-            PartKind::Tool { tool, state, .. } if tool == "todowrite" => {
-                state.input.get("todos")?.as_array().cloned()
-            }
-            _ => None,
-        })
-    };
-    let own = turn.iter().rev().filter(|m| m.info.role == Role::Assistant);
-    let todos = own.filter_map(written).next().unwrap_or_default();
-    todos.iter().filter_map(plan_item).take(PLAN_MAX).collect()
-}
-
-fn plan_item(todo: &Value) -> Option<PlanItem> {
-    let text = todo.get("content")?.as_str()?;
-    let text = first_line(&redact(text), PLAN_CHARS_MAX);
-    let state = match todo.get("status").and_then(Value::as_str) {
-        Some("completed") => PlanState::Done,
-        Some("in_progress") => PlanState::Now,
-        Some("cancelled") => PlanState::Dropped,
-        _ => PlanState::Next,
-    };
-    (!text.is_empty()).then_some(PlanItem { text, state })
-}
-
-/// The last steps of a turn, and how many came before them.
-#[must_use]
-pub fn steps_of(turn: &[Message]) -> (Vec<CardStep>, usize) {
-    let mut steps: Vec<CardStep> = Vec::new();
-    for message in turn {
-        if message.info.is_summary() {
-            let done = message.info.time.completed.is_some();
-            steps.push(step(
-                "Summarising the conversation",
-                "Summarised the conversation",
-                done,
-                message.info.error.is_some(),
-            ));
-            continue;
-        }
-        if message.info.role != Role::Assistant {
-            continue;
-        }
-        // A message that ended took its calls with it, whatever their last update said.
-        let over = message.info.time.completed.is_some();
-        for part in &message.parts {
-            if let PartKind::Tool { tool, state, .. } = &part.kind {
-                steps.push(tool_step(tool, state, &message.info.path.cwd, over));
-            }
-        }
-    }
-    last_of(steps)
-}
-
 /// The last steps, and how many came before them.
 #[must_use]
 pub fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
@@ -83,16 +22,10 @@ pub fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
     (steps.split_off(earlier), earlier)
 }
 
-fn tool_step(tool: &str, state: &ToolState, cwd: &str, over: bool) -> CardStep {
-    let call = ToolCall {
-        tool,
-        input: &state.input,
-        cwd,
-        exit: state.metadata.exit,
-        is_over: over || matches!(state.status, ToolStatus::Completed | ToolStatus::Error),
-        has_failed: state.status == ToolStatus::Error,
-    };
-    call.step()
+/// The agent sums up its conversation.
+#[must_use]
+pub fn summary(is_over: bool, has_failed: bool) -> CardStep {
+    step("Summarising the conversation", "Summarised the conversation", is_over, has_failed)
 }
 
 /// A tool that an agent calls, whichever agent it is: their tools have much the same names.
@@ -185,7 +118,9 @@ fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
         "bash" | "shell" | "commandexecution" | "execute" => {
             ("Running", "Ran", call.code("command"), "a command")
         }
-        "run_command" => ("Running", "Ran", call.code("cmd"), "a command"),
+        "run_command" => {
+            ("Running", "Ran", call.code("cmd").or_else(|| call.code("command")), "a command")
+        }
         "write" | "write_file" | "upload_file" => ("Writing", "Wrote", call.path(), "a file"),
         "edit" | "edit_file" | "multiedit" | "patch" | "apply_patch" | "filechange" => {
             ("Editing", "Edited", call.path(), "files")

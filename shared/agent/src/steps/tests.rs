@@ -95,42 +95,6 @@ fn every_tool_has_words_for_now_and_for_then() {
     }
 }
 
-fn planned(messages: serde_json::Value) -> Vec<(String, PlanState)> {
-    let turn: Vec<Message> = serde_json::from_value(messages).expect("messages");
-    let plan = plan_of(&turn).into_iter();
-    plan.map(|item| (item.text, item.state)).collect()
-}
-
-#[test]
-fn the_plan_is_what_was_last_written_down_in_the_turn() {
-    let todo = |content: &str, status: &str| serde_json::json!({"content": content, "status": status, "priority": "high"});
-    let wrote = |id: &str, todos: serde_json::Value| {
-        serde_json::json!({"info": {"id": id, "role": "assistant"},
-        "parts": [{"id": "p", "type": "tool", "tool": "todowrite", "state": {"status": "completed", "input": {"todos": todos}}}]})
-    };
-    let turn = serde_json::json!([
-        wrote("a", serde_json::json!([todo("old", "pending")])),
-        wrote("b", serde_json::json!([
-            todo("read it", "completed"), todo("fix it\nwith care", "in_progress"), todo("test it", "pending"),
-            todo("ship it with GITHUB_TOKEN=abc", "cancelled"), todo("  ", "pending"), {"status": "pending"},
-        ])),
-        {"info": {"id": "c", "role": "assistant"}, "parts": []},
-    ]);
-    assert_eq!(
-        planned(turn),
-        [
-            ("read it".to_owned(), PlanState::Done),
-            ("fix it…".to_owned(), PlanState::Now),
-            ("test it".to_owned(), PlanState::Next),
-            ("ship it with GITHUB_TOKEN=***".to_owned(), PlanState::Dropped),
-        ]
-    );
-    let many: Vec<serde_json::Value> =
-        (0..50).map(|n| todo(&format!("step {n}"), "pending")).collect();
-    assert_eq!(planned(serde_json::json!([wrote("a", many.into())])).len(), PLAN_MAX);
-    assert_eq!(planned(serde_json::json!([])), []);
-}
-
 #[test]
 fn only_the_host_of_an_address_is_told() {
     assert_eq!(host_of("https://user:pw@api.test/secret?key=1").as_deref(), Some("api.test"));

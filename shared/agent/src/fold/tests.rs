@@ -7,7 +7,7 @@ use super::*;
 
 /// Events of a session, numbered, of these turns.
 fn fold(events: &[(Option<&str>, Value)]) -> Fold {
-    let mut fold = Fold::new("s", "/work/project");
+    let mut fold = Fold::new("/work/project");
     fold.of(&["t1".to_owned()]);
     for (number, (turn, data)) in events.iter().enumerate() {
         let event = json!({
@@ -164,12 +164,10 @@ fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer
     );
     let events = [(Some("t1"), call), (Some("t1"), asked)];
     let mut open = fold(&events);
-    let [(name, About::Permission { subject, always, .. })] = &open.asks()[..] else {
+    let [(id, About::Permission { subject, always, .. })] = &open.asks()[..] else {
         panic!("one permission")
     };
-    assert_eq!((subject.as_str(), always.len()), ("rm -r x", 1));
-    assert!(name.starts_with("ask_") && name.len() == 30, "{name}");
-    assert_ne!(*name, asks::name("another session", "0-7"));
+    assert_eq!((id.as_str(), subject.as_str(), always.len()), ("0-7", "rm -r x", 1));
     open.keep_asks(&BTreeSet::new());
     assert!(open.asks().is_empty());
 
@@ -187,13 +185,13 @@ fn usage_is_of_the_run_however_an_agent_counts() {
         (Some("t1"), usage(json!({"message": "m2"}), 20, 0.0)),
         (Some("t1"), usage(json!("context"), 999, 9.0)),
     ]);
-    let used = by_message.usage_so_far();
+    let used = by_message.usage();
     assert_eq!((used.tokens, used.cost_micro_usd), (30, 1_000_000));
     let by_session = fold(&[
         (Some("t0"), usage(json!("session"), 100, 1.0)),
         (Some("t1"), usage(json!("session"), 150, 1.5)),
     ]);
-    let used = by_session.usage_so_far();
+    let used = by_session.usage();
     assert_eq!((used.tokens, used.cost_micro_usd), (50, 500_000));
 }
 

@@ -1,51 +1,72 @@
-//! Permissions and questions as agents ask them (universal events have OpenCode's shape of both), bounded, as the record keeps
-//! them.
+//! What an agent asks, in universal events, as the record keeps it: bounded.
 
+use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
 use bobbin_core::ask::{
     ASK_CHARS_MAX, About, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX,
     Opt, PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
     TEXT_CHARS_MAX,
 };
 use bobbin_core::text::{one_line, shorten};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::types::{Permission, Question, QuestionItem};
+/// What a person is asked to allow. `call` is the input of the tool call behind it, where it is known: OpenCode names only
+/// the directory when a command reaches outside the project, and nobody can judge a command by that.
+///
+/// What is approved is the whole call: its command or path comes first, then every other argument.
+#[must_use]
+pub fn permission(asked: &PermissionRequest, call: Option<&Value>) -> About {
+    let (metadata, call) = told(asked, call);
+    let named = |source: Option<&Value>, name: &str| {
+        source.and_then(|value| value.get(name)).and_then(Value::as_str).map(str::to_owned)
+    };
+    let call = call.as_ref();
+    let command = named(Some(&metadata), "command").or_else(|| named(call, "command"));
+    let path = named(Some(&metadata), "filepath").or_else(|| named(call, "filePath"));
+    let path = path.or_else(|| named(call, "file_path"));
+    // What the tools of a sandbox call them.
+    let command = command.or_else(|| named(call, "cmd"));
+    let path = path.or_else(|| named(call, "path"));
+    let subject = command.or(path);
+    let outside = asked.permission == "external_directory" && subject.is_some();
+    let (head, shown) = match subject {
+        Some(subject) => (subject.clone(), Some(subject)),
+        None => (asked.patterns.join(", "), None),
+    };
+    let rest = arguments(call.unwrap_or(&metadata), shown.as_deref());
+    // A pattern that stands for everything says less than the arguments do.
+    let head = Some(head).filter(|head| shown.is_some() || rest.is_empty() || head != "*");
+    let subject = head.into_iter().chain(rest).collect::<Vec<_>>().join("\n");
+    let length = subject.chars().count();
+    About::Permission {
+        action: shorten(&asked.permission, PATTERN_CHARS_MAX),
+        left_out: length.saturating_sub(SUBJECT_CHARS_MAX),
+        subject: subject.chars().take(SUBJECT_CHARS_MAX).collect(),
+        places: if outside { patterns(&asked.patterns) } else { Box::default() },
+        always: patterns(&asked.always),
+    }
+}
 
-impl Permission {
-    /// What the person is asked. `call` is the input of the tool call behind it, where it is known: OpenCode names only
-    /// the directory when a command reaches outside the project, and nobody can judge a command by that.
-    ///
-    /// What is approved is the whole call: its command or path comes first, then every other argument.
-    #[must_use]
-    pub fn about(&self, call: Option<&Value>) -> About {
-        let named = |source: Option<&Value>, name: &str| {
-            source.and_then(|value| value.get(name)).and_then(Value::as_str).map(str::to_owned)
-        };
-        let command = named(Some(&self.metadata), "command").or_else(|| named(call, "command"));
-        let path = named(Some(&self.metadata), "filepath").or_else(|| named(call, "filePath"));
-        let path = path.or_else(|| named(call, "file_path"));
-        // What the tools of a sandbox call them.
-        let command = command.or_else(|| named(call, "cmd"));
-        let path = path.or_else(|| named(call, "path"));
-        let subject = command.or(path);
-        let outside = self.permission == "external_directory" && subject.is_some();
-        let (head, shown) = match subject {
-            Some(subject) => (subject.clone(), Some(subject)),
-            None => (self.patterns.join(", "), None),
-        };
-        let rest = arguments(call.unwrap_or(&self.metadata), shown.as_deref());
-        // A pattern that stands for everything says less than the arguments do.
-        let head = Some(head).filter(|head| shown.is_some() || rest.is_empty() || head != "*");
-        let subject = head.into_iter().chain(rest).collect::<Vec<_>>().join("\n");
-        let length = subject.chars().count();
-        About::Permission {
-            action: shorten(&self.permission, PATTERN_CHARS_MAX),
-            left_out: length.saturating_sub(SUBJECT_CHARS_MAX),
-            subject: subject.chars().take(SUBJECT_CHARS_MAX).collect(),
-            places: if outside { patterns(&self.patterns) } else { Box::default() },
-            always: patterns(&self.always),
+/// What an ask says of its call, and the call, with what the ask alone knows of it.
+fn told(asked: &PermissionRequest, call: Option<&Value>) -> (Value, Option<Value>) {
+    let mut metadata = asked.metadata.clone();
+    let whole = metadata.remove("input").filter(Value::is_object);
+    let mut input = whole.or_else(|| call.cloned());
+    // An ask over JSON-RPC names beside it what the answer needs, and what the call does not say.
+    if metadata.contains_key("method") {
+        let told = ["cwd", "permissions", "reason"].into_iter();
+        let told: Map<_, _> =
+            told.filter_map(|name| Some((name.to_owned(), metadata.remove(name)?))).collect();
+        if let Some(fields) = input.get_or_insert_with(|| json!({})).as_object_mut() {
+            for (name, value) in told {
+                fields.entry(name).or_insert(value);
+            }
         }
     }
+    // What is left of it goes back with the answer, unless it is all that is known.
+    if input.is_some() {
+        metadata.retain(|name, _| matches!(name.as_str(), "command" | "filepath"));
+    }
+    (Value::Object(metadata), input)
 }
 
 /// The folder that a command runs in, as agents call it.
@@ -97,35 +118,33 @@ fn patterns(all: &[String]) -> Box<[String]> {
     kept.into()
 }
 
-impl Question {
-    /// What the person is asked.
-    #[must_use]
-    pub fn about(&self) -> About {
-        let mut room = ASK_CHARS_MAX;
-        let items = self.questions.iter().take(QUESTIONS_MAX);
-        // Every question's words first: options are what may be left out.
-        let mut questions: Vec<Asked> = items
-            .clone()
-            .map(|item| Asked {
-                header: within(&item.header, HEADER_CHARS_MAX, &mut room),
-                text: within(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
-                options: Vec::new(),
-                multiple: item.multiple,
-                free: item.custom.unwrap_or(true),
-            })
-            .collect();
-        for (left, (question, item)) in questions.iter_mut().zip(items).enumerate().rev() {
-            let mut share = room / (left + 1);
-            let before = share;
-            question.options = options(item, &mut share);
-            room -= before - share;
-        }
-        About::Question { questions }
+/// What a person is asked to answer.
+#[must_use]
+pub fn question(asked: &QuestionRequest) -> About {
+    let mut room = ASK_CHARS_MAX;
+    let items = asked.questions.iter().take(QUESTIONS_MAX);
+    // Every question's words first: options are what may be left out.
+    let mut questions: Vec<Asked> = items
+        .clone()
+        .map(|item| Asked {
+            header: within(item.header.as_deref().unwrap_or(""), HEADER_CHARS_MAX, &mut room),
+            text: within(&item.question, TEXT_CHARS_MAX.min(room / 2), &mut room),
+            options: Vec::new(),
+            multiple: item.multi_select.unwrap_or(false),
+            free: item.custom.unwrap_or(true),
+        })
+        .collect();
+    for (left, (question, item)) in questions.iter_mut().zip(items).enumerate().rev() {
+        let mut share = room / (left + 1);
+        let before = share;
+        question.options = options(item, &mut share);
+        room -= before - share;
     }
+    About::Question { questions }
 }
 
 /// The options that there is room for.
-fn options(item: &QuestionItem, room: &mut usize) -> Vec<Opt> {
+fn options(item: &QuestionInfo, room: &mut usize) -> Vec<Opt> {
     let mut kept = Vec::new();
     for option in item.options.iter().take(OPTIONS_MAX) {
         let label = option.label.trim();
@@ -133,7 +152,8 @@ fn options(item: &QuestionItem, room: &mut usize) -> Vec<Opt> {
             break;
         }
         // A description that says the same again helps nobody.
-        let description = Some(option.description.trim()).filter(|text| *text != label);
+        let description =
+            option.description.as_deref().map(str::trim).filter(|text| *text != label);
         kept.push(Opt {
             label: within(label, LABEL_CHARS_MAX, room),
             description: within(description.unwrap_or_default(), DESCRIPTION_CHARS_MAX, room),
@@ -159,11 +179,11 @@ mod tests {
     use super::*;
 
     fn asked(items: Value) -> Vec<Asked> {
-        let question: Question = serde_json::from_value(
-            json!({"id": "que_1", "sessionID": "ses_1", "questions": items}),
+        let request: QuestionRequest = serde_json::from_value(
+            json!({"id": "que_1", "sessionId": "ses_1", "questions": items}),
         )
         .unwrap();
-        match question.about() {
+        match question(&request) {
             About::Question { questions } => questions,
             About::Permission { .. } => panic!("a question"),
         }
@@ -172,7 +192,7 @@ mod tests {
     #[test]
     fn a_question_keeps_what_opencode_says_of_it() {
         let questions = asked(json!([
-            {"question": "Which?", "header": "DB", "multiple": true, "custom": false,
+            {"question": "Which?", "header": "DB", "multiSelect": true, "custom": false,
              "options": [{"label": "Postgres", "description": "Relational"}, {"label": "same", "description": "same"}]},
             {"question": "Why?", "header": "Why", "options": []},
         ]));
@@ -211,14 +231,14 @@ mod tests {
 
     #[test]
     fn a_command_is_kept_exactly_with_where_it_reaches_and_what_always_covers() {
-        let asked: Permission = serde_json::from_value(json!({
-            "id": "per_1", "sessionID": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {},
+        let asked: PermissionRequest = serde_json::from_value(json!({
+            "id": "per_1", "sessionId": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {},
             "always": ["/dev/*"],
         }))
         .unwrap();
         let call = json!({"command": "cat /dev/null;\n  date"});
         assert_eq!(
-            asked.about(Some(&call)),
+            permission(&asked, Some(&call)),
             About::Permission {
                 action: "external_directory".into(),
                 subject: "cat /dev/null;\n  date".into(),
@@ -232,12 +252,12 @@ mod tests {
     #[test]
     fn a_tool_of_another_sandbox_is_asked_about_by_its_command_or_path() {
         // What OpenCode 1.18.33 says of a tool over MCP: neither pattern nor metadata.
-        let asked: Permission = serde_json::from_value(json!({
-            "id": "per_1", "sessionID": "s", "permission": "sandbox_run_command", "patterns": ["*"], "metadata": {},
+        let asked: PermissionRequest = serde_json::from_value(json!({
+            "id": "per_1", "sessionId": "s", "permission": "sandbox_run_command", "patterns": ["*"], "metadata": {},
             "always": ["*"],
         }))
         .unwrap();
-        let subject = |call: Value| match asked.about(Some(&call)) {
+        let subject = |call: Value| match permission(&asked, Some(&call)) {
             About::Permission { subject, .. } => subject,
             About::Question { .. } => panic!("a permission"),
         };
@@ -295,11 +315,11 @@ mod tests {
     proptest! {
         #[test]
         fn every_leaf_of_a_call_is_shown_or_counted(call in input(), action in "(bash|edit|sandbox_run_command|external_directory)") {
-            let asked: Permission = serde_json::from_value(json!({
-                "id": "per_1", "sessionID": "s", "permission": action, "patterns": ["*"], "metadata": {},
+            let asked: PermissionRequest = serde_json::from_value(json!({
+                "id": "per_1", "sessionId": "s", "permission": action, "patterns": ["*"], "always": [],
             }))
             .unwrap();
-            let About::Permission { subject, left_out, .. } = asked.about(Some(&call)) else { panic!("a permission") };
+            let About::Permission { subject, left_out, .. } = permission(&asked, Some(&call)) else { panic!("a permission") };
             prop_assert!(subject.chars().count() <= SUBJECT_CHARS_MAX);
             let mut all = Vec::new();
             for value in call.as_object().unwrap().values() {
@@ -321,11 +341,11 @@ mod tests {
 
     #[test]
     fn a_long_command_says_how_much_of_it_is_not_kept() {
-        let asked: Permission = serde_json::from_value(json!({
-            "id": "per_1", "sessionID": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)},
+        let asked: PermissionRequest = serde_json::from_value(json!({
+            "id": "per_1", "sessionId": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)}, "always": [],
         }))
         .unwrap();
-        let About::Permission { subject, left_out, always, .. } = asked.about(None) else {
+        let About::Permission { subject, left_out, always, .. } = permission(&asked, None) else {
             panic!("a permission")
         };
         assert_eq!(

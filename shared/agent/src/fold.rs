@@ -1,0 +1,684 @@
+//! What a run has come to, from universal events.
+//!
+//! Promised: what is told again, whole or in part, changes nothing. The plan is what the agent last wrote down in this very
+//! run: what an earlier one had planned is not this one's.
+//! Promised: bounded, whatever an agent says; of what tools are called with only what a card shows is kept, and of what they
+//! answer nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bobbin_agent_events::{
+    PermissionRequest, Plan, PlanState as Said, QuestionRequest, State, Status, UniversalEvent,
+    UniversalEventData, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
+    Usage as Told, UsageScope,
+};
+use bobbin_core::ask::{About, SUBJECT_CHARS_MAX};
+use bobbin_core::card::{CardStep, PlanItem, PlanState};
+use bobbin_core::credentials::redact;
+use bobbin_core::usage::Usage;
+use serde_json::{Map, Value, json};
+
+use crate::asks;
+use crate::reason::reason_of;
+use crate::retrying::Retrying;
+use crate::steps::{self, PLAN_CHARS_MAX, PLAN_MAX, ToolCall, first_line, last_of};
+
+/// Bytes of words that are kept of one run.
+const WORDS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Messages that are kept of one run: one that makes more is ended long before.
+const MESSAGES_MAX: usize = 5_000;
+/// Tool calls, likewise: the oldest fall away.
+const DEEDS_MAX: usize = 2_000;
+/// Characters of an agent's word for how a message ended.
+const FINISH_CHARS_MAX: usize = 40;
+/// A count beyond this is not shown as it is.
+const ATTEMPTS_SHOWN_MAX: u64 = 999;
+
+/// One run, as it is known so far: the turns that belong to it.
+#[derive(Debug, Default)]
+pub struct Fold {
+    /// Where the agent works.
+    directory: String,
+    turns: Vec<String>,
+    messages: Vec<Message>,
+    words_bytes: usize,
+    deeds: Vec<Deed>,
+    deeds_before: usize,
+    plan: Vec<PlanItem>,
+    asks: BTreeMap<String, OpenAsk>,
+    used: Used,
+    /// The model's provider failed and is asked again.
+    retrying: Option<Retrying>,
+    trouble: Option<String>,
+    /// The id of the last event that was taken in.
+    pub last_id: u64,
+    /// Events that suggest an end, since that was last asked.
+    pub suggests_end: bool,
+}
+
+#[derive(Debug)]
+struct Message {
+    id: Option<String>,
+    turn: String,
+    is_hidden: bool,
+    /// How it ended, where the agent tells.
+    finish: Option<String>,
+    /// The agent went on by itself after it, because it had summed the conversation up.
+    is_continued: bool,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    name: Option<String>,
+    /// None where it is not for people.
+    text: Option<String>,
+}
+
+/// What the agent does beside writing.
+#[derive(Debug)]
+struct Deed {
+    /// The message in which it does that.
+    message: Option<String>,
+    is_over: bool,
+    has_failed: bool,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Call(Call),
+    /// It sums the conversation up.
+    Summary,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: Option<String>,
+    /// The part of the message that it stands in.
+    part: Option<String>,
+    tool: String,
+    /// Its arguments are still being written.
+    is_pending: bool,
+    /// As far as a card shows it.
+    input: Value,
+    /// All of it, until it is over: what a person approves is the whole call.
+    whole: Option<Value>,
+    exit: Option<i64>,
+}
+
+#[derive(Debug)]
+struct OpenAsk {
+    /// Who asks, by the agent's own id: the run's session, or a subagent's.
+    session: Option<String>,
+    asked: Asked,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Permission(PermissionRequest),
+    Question(QuestionRequest),
+}
+
+/// What was told of tokens and money.
+#[derive(Debug, Default)]
+struct Used {
+    /// By message, or by turn where an agent counts so: the last one told counts.
+    of: BTreeMap<String, (u64, f64)>,
+    /// Of the session, before this run and since.
+    before: (u64, f64),
+    session: Option<(u64, f64)>,
+}
+
+impl Fold {
+    /// A run of which nothing is known yet, of an agent that works in this directory.
+    #[must_use]
+    pub fn new(directory: &str) -> Self {
+        Self { directory: directory.to_owned(), ..Self::default() }
+    }
+
+    /// The agent works in this directory; an empty one says nothing.
+    pub fn works_in(&mut self, directory: &str) {
+        if !directory.is_empty() && self.directory != directory {
+            self.directory = directory.to_owned();
+        }
+    }
+
+    /// These turns, in this order, are the run.
+    pub fn of(&mut self, turns: &[String]) {
+        self.turns = turns.to_vec();
+    }
+
+    /// Whether this turn belongs to it.
+    #[must_use]
+    pub fn is_of(&self, turn: &str) -> bool {
+        self.turns.iter().any(|one| one == turn)
+    }
+
+    /// Takes in the next event of a log.
+    pub fn take(&mut self, event: &UniversalEvent) {
+        // A stream may tell once more what was read beside it.
+        if event.id <= self.last_id {
+            return;
+        }
+        self.last_id = event.id;
+        self.hear(event.turn.as_deref(), event.agent_session_id.as_deref(), &event.data);
+    }
+
+    /// Takes in what was told of this turn, by this session of the agent's. What belongs to no turn of the run is only
+    /// counted.
+    pub fn hear(&mut self, turn: Option<&str>, session: Option<&str>, data: &UniversalEventData) {
+        let Some(turn) = turn.filter(|turn| self.is_of(turn)) else {
+            if let UniversalEventData::Usage { usage, .. } = data
+                && usage.scope == UsageScope::Session
+                && self.messages.is_empty()
+            {
+                self.used.before = sum(usage);
+            }
+            return;
+        };
+        match data {
+            UniversalEventData::Message { message: UniversalMessage::Parsed(message) } => {
+                self.message(turn, message)
+            }
+            UniversalEventData::PermissionAsked { permission_asked } => {
+                let asked = Asked::Permission(permission_asked.clone());
+                self.asked(&permission_asked.id, session, asked);
+            }
+            UniversalEventData::QuestionAsked { question_asked } => {
+                let asked = Asked::Question(question_asked.clone());
+                self.asked(&question_asked.id, session, asked);
+            }
+            UniversalEventData::AskClosed { ask_closed, .. } => {
+                self.asks.remove(&ask_closed.id);
+            }
+            UniversalEventData::TurnEnded { turn_ended, .. } => {
+                self.suggests_end = true;
+                self.retrying = None;
+                if let Some(usage) = &turn_ended.usage {
+                    self.used(turn, usage);
+                }
+            }
+            UniversalEventData::Status { status, .. } => self.status(session, status),
+            UniversalEventData::Error { error } => {
+                let status = error.details.as_ref().and_then(|of| of["statusCode"].as_u64());
+                let status = status.and_then(|status| u16::try_from(status).ok());
+                let kind = error.kind.as_deref().unwrap_or_default();
+                self.suggests_end = true;
+                // The second error of a pair of OpenCode's is often the same one with a stack instead of words.
+                let is_told = kind == "UnknownError" && error.message.contains("\n    at ");
+                if !is_told || self.trouble.is_none() {
+                    self.trouble = Some(reason_of(kind, status, &error.message));
+                }
+            }
+            UniversalEventData::Usage { usage, .. } => self.used(turn, usage),
+            UniversalEventData::Plan { plan, .. } => self.plan = shown(plan),
+            UniversalEventData::Message { .. }
+            | UniversalEventData::Started { .. }
+            | UniversalEventData::Unknown { .. } => {}
+        }
+    }
+
+    fn status(&mut self, session: Option<&str>, status: &Status) {
+        let said = status.message.as_deref().unwrap_or_default();
+        let attempt = status.attempt.map(|nth| nth.clamp(1, ATTEMPTS_SHOWN_MAX) as u32);
+        self.retrying =
+            (status.state == State::Retrying).then(|| Retrying::new(said, attempt, status.next_ms));
+        if status.state == State::Idle {
+            self.suggests_end = true;
+            self.close_asks_of(session);
+        }
+        if let (State::Retrying | State::Failed, Some(said)) = (status.state, &status.message) {
+            self.trouble = Some(reason_of("", None, said));
+        }
+    }
+
+    fn asked(&mut self, id: &str, session: Option<&str>, asked: Asked) {
+        let session = session.map(str::to_owned);
+        self.asks.insert(id.to_owned(), OpenAsk { session, asked });
+    }
+
+    /// A session of the agent's that does nothing waits for no answer.
+    pub fn close_asks_of(&mut self, session: Option<&str>) {
+        self.asks.retain(|_, ask| session.is_none() || ask.session.as_deref() != session);
+    }
+
+    fn used(&mut self, turn: &str, usage: &Told) {
+        let spent = sum(usage);
+        match &usage.scope {
+            UsageScope::Message(id) => {
+                self.used.of.insert(id.clone(), spent);
+            }
+            UsageScope::Turn => {
+                self.used.of.insert(format!("turn {turn}"), spent);
+            }
+            UsageScope::Session => self.used.session = Some(spent),
+            UsageScope::Context => {}
+        }
+    }
+
+    fn message(&mut self, turn: &str, said: &UniversalMessageParsed) {
+        for part in &said.parts {
+            self.called(part, said);
+        }
+        let is_set = |name: &str| said.metadata.get(name) == Some(&json!(true));
+        if said.role != "assistant" {
+            if is_set("compactionContinue")
+                && let Some(last) = self.messages.iter_mut().rfind(|one| one.turn == turn)
+            {
+                last.is_continued = true;
+            }
+            return;
+        }
+        let at = match &said.id {
+            Some(_) => self.messages.iter().rposition(|one| one.id == said.id),
+            None => None,
+        };
+        if is_set("removed") {
+            self.deeds.retain(|deed| said.id.is_none() || deed.message != said.id);
+            if let Some(at) = at {
+                self.messages.remove(at);
+            }
+            return;
+        }
+        let at = match at {
+            Some(at) => at,
+            None if self.messages.len() >= MESSAGES_MAX => return,
+            None => {
+                self.messages.push(Message {
+                    id: said.id.clone(),
+                    turn: turn.to_owned(),
+                    is_hidden: false,
+                    finish: None,
+                    is_continued: false,
+                    parts: Vec::new(),
+                });
+                self.messages.len() - 1
+            }
+        };
+        if is_set("summary") {
+            self.summed_up(said);
+        }
+        if said.metadata.contains_key("completed") && said.id.is_some() {
+            // A message that ended took its calls with it, whatever their last update said.
+            let own = self.deeds.iter_mut().filter(|deed| deed.message == said.id);
+            own.for_each(Deed::end);
+        }
+        let finish = said.metadata.get("finish").and_then(Value::as_str);
+        let message = &mut self.messages[at];
+        message.is_hidden |= is_set("summary");
+        if let Some(finish) = finish {
+            message.finish = Some(finish.chars().take(FINISH_CHARS_MAX).collect());
+        }
+        let name = said.metadata.get("part").and_then(Value::as_str);
+        let is_shown = !is_set("synthetic") && !is_set("ignored");
+        let texts: Vec<&str> = said.parts.iter().filter_map(words_of).collect();
+        let bytes: usize = texts.iter().map(|text| text.len()).sum();
+        let known = name.and_then(|name| {
+            let named = |part: &Part| part.name.as_deref() == Some(name);
+            message.parts.iter().position(named)
+        });
+        if let Some(known) = known
+            && !is_set("delta")
+        {
+            let gone = message.parts[known].text.as_ref().map_or(0, String::len);
+            self.words_bytes = self.words_bytes.saturating_sub(gone);
+        }
+        if self.words_bytes + bytes > WORDS_BYTES_MAX {
+            return;
+        }
+        self.words_bytes += bytes;
+        let text = (is_shown && !texts.is_empty()).then(|| texts.concat());
+        match (known, text) {
+            (Some(known), text) if is_set("delta") => {
+                if let Some(more) = text {
+                    message.parts[known].text.get_or_insert_default().push_str(&more);
+                }
+            }
+            (Some(known), _) if said.parts.is_empty() => {
+                message.parts.remove(known);
+            }
+            (None, _) if said.parts.is_empty() && name.is_some() => self.call_is_gone(said, name),
+            (Some(known), text) => message.parts[known].text = text,
+            // What only a tool says has no place among the words.
+            (None, None) => {}
+            (None, text) => message.parts.push(Part { name: name.map(str::to_owned), text }),
+        }
+    }
+
+    /// A summary is no tool's, and stands among the steps like one.
+    fn summed_up(&mut self, said: &UniversalMessageParsed) {
+        let is_over = said.metadata.contains_key("completed");
+        let has_failed = said.metadata.contains_key("error");
+        let same = |deed: &&mut Deed| {
+            matches!(deed.what, What::Summary) && said.id.is_some() && deed.message == said.id
+        };
+        match self.deeds.iter_mut().find(same) {
+            Some(deed) => (deed.is_over, deed.has_failed) = (is_over, has_failed),
+            None => self.does(Deed {
+                message: said.id.clone(),
+                is_over,
+                has_failed,
+                what: What::Summary,
+            }),
+        }
+    }
+
+    fn does(&mut self, deed: Deed) {
+        self.deeds.push(deed);
+        if self.deeds.len() > DEEDS_MAX {
+            self.deeds.remove(0);
+            self.deeds_before += 1;
+        }
+    }
+
+    fn call_is_gone(&mut self, said: &UniversalMessageParsed, part: Option<&str>) {
+        self.deeds.retain(|deed| {
+            let is_it = deed.call().is_some_and(|call| call.part.as_deref() == part);
+            !(is_it && deed.message == said.id)
+        });
+    }
+
+    fn called(&mut self, part: &UniversalMessagePart, said: &UniversalMessageParsed) {
+        let metadata = &said.metadata;
+        let (id, tool, input) = match part {
+            UniversalMessagePart::ToolCall { id, name, input } => (id, Some(name), input),
+            UniversalMessagePart::FunctionCall { id, name, arguments, .. } => {
+                (id, name.as_ref(), arguments)
+            }
+            UniversalMessagePart::ToolResult { id, is_error, .. }
+            | UniversalMessagePart::FunctionResult { id, is_error, .. } => {
+                let exit = metadata.get("exit").and_then(Value::as_i64);
+                self.answered(id.as_deref(), is_error.unwrap_or(false), exit);
+                return;
+            }
+            _ => return,
+        };
+        let call = Call {
+            id: id.clone(),
+            part: metadata.get("part").and_then(Value::as_str).map(str::to_owned),
+            tool: tool.cloned().unwrap_or_default(),
+            is_pending: metadata.get("pending") == Some(&json!(true)),
+            input: small(input),
+            whole: Some(input.clone()),
+            exit: None,
+        };
+        let known = self.deeds.iter_mut().rev().find_map(|deed| {
+            let is_over = deed.is_over;
+            match &mut deed.what {
+                What::Call(known) if id.is_some() && known.id == *id => Some((known, is_over)),
+                _ => None,
+            }
+        });
+        match known {
+            Some((known, is_over)) => {
+                let whole = call.whole.filter(|_| !is_over);
+                *known = Call { exit: known.exit, whole, ..call };
+            }
+            None => self.does(Deed {
+                message: said.id.clone(),
+                is_over: false,
+                has_failed: false,
+                what: What::Call(call),
+            }),
+        }
+    }
+
+    fn answered(&mut self, id: Option<&str>, has_failed: bool, exit: Option<i64>) {
+        let is_it = |deed: &&mut Deed| match (deed.call(), id) {
+            (Some(call), Some(id)) => call.id.as_deref() == Some(id),
+            (Some(_), None) => !deed.is_over,
+            (None, _) => false,
+        };
+        if let Some(deed) = self.deeds.iter_mut().rev().find(is_it) {
+            deed.end();
+            deed.has_failed = has_failed;
+            if let What::Call(call) = &mut deed.what {
+                call.exit = exit.or(call.exit);
+            }
+        }
+    }
+
+    /// Only these asks are still open.
+    pub fn keep_asks(&mut self, open: &BTreeSet<String>) {
+        self.asks.retain(|id, _| open.contains(id));
+    }
+
+    /// Whether any ask waits.
+    #[must_use]
+    pub fn has_asks(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
+    /// The asks that wait for a person, by the agent's own ids.
+    #[must_use]
+    pub fn asks(&self) -> Vec<(String, About)> {
+        let open = self.asks.iter().filter_map(|(id, ask)| {
+            let about = match &ask.asked {
+                Asked::Permission(asked) => {
+                    let call = asked.tool.as_ref().and_then(|tool| self.call(&tool.call_id));
+                    // OpenCode asks before it has written down what for (measured on 1.18.33), and a person approves the
+                    // whole call.
+                    if call.is_some_and(|call| call.is_pending) {
+                        return None;
+                    }
+                    let input = call.map(|call| call.whole.as_ref().unwrap_or(&call.input));
+                    asks::permission(asked, input)
+                }
+                Asked::Question(asked) => asks::question(asked),
+            };
+            Some((id.clone(), about))
+        });
+        open.collect()
+    }
+
+    fn call(&self, id: &str) -> Option<&Call> {
+        let calls = self.deeds.iter().rev().filter_map(Deed::call);
+        calls.into_iter().find(|call| call.id.as_deref() == Some(id))
+    }
+
+    /// The last steps, for the card, and how many came before them.
+    #[must_use]
+    pub fn steps(&self, is_over: bool) -> (Vec<CardStep>, usize) {
+        let step = |deed: &Deed| deed.step(&self.directory, is_over);
+        let mut steps: Vec<CardStep> = self.deeds.iter().map(step).collect();
+        let retrying = self.retrying.as_ref().filter(|_| !is_over);
+        steps.extend(retrying.map(Retrying::step));
+        let (steps, earlier) = last_of(steps);
+        (steps, earlier + self.deeds_before)
+    }
+
+    /// The model that did not answer and is asked again, while that is so.
+    #[must_use]
+    pub fn retrying(&self) -> Option<Retrying> {
+        self.retrying.clone()
+    }
+
+    /// The plan, for the card.
+    #[must_use]
+    pub fn plan(&self) -> Vec<PlanItem> {
+        self.plan.clone()
+    }
+
+    /// What the agent has written, in pieces.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let shown = self.messages.iter().filter(|message| !message.is_hidden);
+        let texts = shown.flat_map(|message| &message.parts).filter_map(|part| part.text.as_ref());
+        texts.filter(|text| !text.trim().is_empty()).cloned().collect()
+    }
+
+    /// What the agent has said, counted by messages.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The last thing that failed, for people; not by itself the end.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// The last words of its last turn, and before them what was answered in full to each one before.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let tells_ends = self.messages.iter().any(|message| message.finish.is_some());
+        let last = self.turns.last();
+        let texts = self.turns.iter().filter_map(|turn| {
+            let own: Vec<&Message> =
+                self.messages.iter().filter(|message| message.turn == *turn).collect();
+            let is_whole = own.last().is_some_and(|last| last.is_finished());
+            (Some(turn) == last || is_whole || !tells_ends).then(|| last_words(&own))
+        });
+        let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join("\n\n")
+    }
+
+    /// What it took so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let (mut tokens, mut dollars) = (0_u64, 0.0);
+        for (more, cost) in self.used.of.values() {
+            tokens = tokens.saturating_add(*more);
+            dollars += cost;
+        }
+        // Who counts by session counts by nothing smaller.
+        if let (true, Some((all, cost))) = (self.used.of.is_empty(), self.used.session) {
+            tokens = all.saturating_sub(self.used.before.0);
+            dollars = (cost - self.used.before.1).max(0.0);
+        }
+        Usage {
+            tokens,
+            // A float beyond the range saturates.
+            cost_micro_usd: (dollars * 1_000_000.0).round() as u64,
+            ..Usage::default()
+        }
+    }
+}
+
+/// The last words of a turn; before an automatic "continue" after a summary, if the agent had finished there.
+fn last_words(turn: &[&Message]) -> String {
+    let words = |messages: &[&Message], only_finished: bool| {
+        let shown = messages.iter().rev().filter(|message| !message.is_hidden);
+        let shown = shown.filter(|message| !only_finished || message.is_finished());
+        shown.map(|message| message.text()).find(|text| !text.is_empty())
+    };
+    let continued = turn.iter().position(|message| message.is_continued);
+    let before = continued.and_then(|at| words(&turn[..=at], true));
+    before.or_else(|| words(turn, false)).unwrap_or_default()
+}
+
+impl Message {
+    fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| part.text.as_deref());
+        let texts = texts.map(str::trim).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The agent had nothing more to say, in its own words.
+    fn is_finished(&self) -> bool {
+        self.finish.as_deref() == Some("stop")
+    }
+}
+
+impl Deed {
+    const fn call(&self) -> Option<&Call> {
+        match &self.what {
+            What::Call(call) => Some(call),
+            What::Summary => None,
+        }
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        if let What::Call(call) = &mut self.what {
+            call.whole = None;
+        }
+    }
+
+    fn step(&self, directory: &str, is_run_over: bool) -> CardStep {
+        let is_over = self.is_over || is_run_over;
+        match &self.what {
+            What::Summary => steps::summary(is_over, self.has_failed),
+            What::Call(call) => ToolCall {
+                tool: &call.tool,
+                input: &call.input,
+                cwd: directory,
+                exit: call.exit,
+                is_over,
+                has_failed: self.has_failed,
+            }
+            .step(),
+        }
+    }
+}
+
+fn words_of(part: &UniversalMessagePart) -> Option<&str> {
+    match part {
+        UniversalMessagePart::Text { text } => Some(text),
+        _ => None,
+    }
+}
+
+/// Of what a tool is called with, what a card shows.
+fn small(input: &Value) -> Value {
+    const SHOWN: [&str; 9] = [
+        "command",
+        "filePath",
+        "file_path",
+        "path",
+        "pattern",
+        "url",
+        "query",
+        "description",
+        "name",
+    ];
+    let cut = |text: &str| text.chars().take(SUBJECT_CHARS_MAX + 1).collect::<String>();
+    let mut kept = Map::new();
+    for name in SHOWN {
+        if let Some(text) = input.get(name).and_then(Value::as_str) {
+            kept.insert(name.to_owned(), json!(cut(text)));
+        }
+    }
+    // Amp's word for it, and that of a sandbox's tools.
+    if let Some(command) = input.get("cmd").and_then(Value::as_str) {
+        kept.insert("command".to_owned(), json!(cut(command)));
+    }
+    for (place, list, name) in
+        [("/questions/0/question", "questions", "question"), ("/changes/0/path", "changes", "path")]
+    {
+        if let Some(text) = input.pointer(place).and_then(Value::as_str) {
+            kept.insert(list.to_owned(), json!([{name: cut(text)}]));
+        }
+    }
+    Value::Object(kept)
+}
+
+fn sum(usage: &Told) -> (u64, f64) {
+    let parts = [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+    ];
+    let parts = parts.into_iter().flatten().fold(0, u64::saturating_add);
+    (usage.total_tokens.unwrap_or(parts), usage.cost_usd.unwrap_or(0.0).max(0.0))
+}
+
+fn shown(plan: &Plan) -> Vec<PlanItem> {
+    let items = plan.items.iter().map(|item| PlanItem {
+        text: first_line(&redact(&item.text), PLAN_CHARS_MAX),
+        state: match item.state {
+            Said::Completed => PlanState::Done,
+            Said::InProgress => PlanState::Now,
+            Said::Cancelled => PlanState::Dropped,
+            Said::Pending => PlanState::Next,
+        },
+    });
+    items.filter(|item| !item.text.is_empty()).take(PLAN_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests;

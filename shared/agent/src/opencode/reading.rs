@@ -1,0 +1,274 @@
+//! What OpenCode tells of one prompt's run, as universal events of that run.
+//!
+//! Promised: the events of a whole run, or its messages read after it, come to the same; what is told twice, late or after a
+//! newer state counts once. Messages of other sessions are left out, asks of subagents count as the run's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bobbin_agent_events::{
+    Converted, State, Status as Told, UniversalEventData, UniversalMessage, UniversalMessageParsed,
+    UsageScope, opencode::Converter,
+};
+use serde_json::{Value, json};
+
+use super::answer::{in_order, is_minted};
+use super::types::{Message, Role, Session, Status, Statuses, shorten};
+use crate::fold::Fold;
+
+/// What was read after (re)connecting; replaces what the events had told.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// `GET /session/status`, read first.
+    pub statuses: Statuses,
+    /// What `GET /permission` lists.
+    pub permissions: Vec<Value>,
+    /// What `GET /question` lists.
+    pub questions: Vec<Value>,
+    /// Messages of the session from the prompt on, oldest first.
+    pub messages: Vec<Message>,
+}
+
+/// The run of one prompt, and of those that were sent into it.
+#[derive(Debug)]
+pub struct Reading {
+    session: String,
+    prompts: Vec<String>,
+    converter: Converter,
+    fold: Fold,
+    /// The prompt that each message belongs to: of ours, the last one before it.
+    prompt_of: BTreeMap<String, Option<String>>,
+    /// The prompt that is worked on; one of another run, too.
+    current: Option<String>,
+    /// The session and its subagents'.
+    family: BTreeSet<String>,
+    /// Sessions that ask and are known to belong to somebody else.
+    others: BTreeSet<String>,
+    /// Asks of sessions of which it is not known whose they are.
+    strange: Vec<(String, UniversalEventData)>,
+}
+
+impl Reading {
+    /// The run of this prompt in this session, into which these were sent after it; nothing is known yet.
+    #[must_use]
+    pub fn new(session: &str, prompt: &str, further: &[String]) -> Self {
+        let prompts: Vec<String> =
+            std::iter::once(prompt.to_owned()).chain(further.iter().cloned()).collect();
+        let mut fold = Fold::default();
+        fold.of(&prompts);
+        Self {
+            session: session.to_owned(),
+            prompts,
+            converter: Converter::default(),
+            fold,
+            prompt_of: BTreeMap::new(),
+            current: None,
+            family: BTreeSet::from([session.to_owned()]),
+            others: BTreeSet::new(),
+            strange: Vec::new(),
+        }
+    }
+
+    /// Whose run it is.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// What the run has come to.
+    #[must_use]
+    pub const fn fold(&self) -> &Fold {
+        &self.fold
+    }
+
+    /// Whether something suggested since it was last asked that the run may be over.
+    pub fn suggests_end(&mut self) -> bool {
+        std::mem::take(&mut self.fold.suggests_end)
+    }
+
+    /// Replaces what is known by what was read.
+    pub fn catch_up(&mut self, snapshot: Snapshot) {
+        let Snapshot { statuses, permissions, questions, messages } = snapshot;
+        self.read_messages(&messages);
+        if let Some(status) = statuses.get(&self.session) {
+            self.of_run(&told(status));
+        }
+        let asks = permissions.into_iter().map(|ask| ("permission.asked", ask));
+        let asks = asks.chain(questions.into_iter().map(|ask| ("question.asked", ask)));
+        for (kind, ask) in asks {
+            // An aborted session leaves its asks in the lists; nobody waits for them any more.
+            let waits = text(&ask, "/sessionID").is_some_and(|id| statuses.contains_key(id));
+            if waits {
+                self.hear(json!({"type": kind, "properties": ask}));
+            }
+        }
+        self.fold.suggests_end = true;
+    }
+
+    /// Begins anew, with these messages of the session.
+    pub fn read_messages(&mut self, messages: &[Message]) {
+        self.fold = Fold::default();
+        self.fold.of(&self.prompts);
+        self.converter = Converter::default();
+        (self.prompt_of, self.current, self.strange) = (BTreeMap::new(), None, Vec::new());
+        for message in in_order(messages).iter() {
+            let info = &message.info;
+            self.meet_message(&info.id, info.role == Role::User);
+            self.fold.works_in(&info.path.cwd);
+            for one in self.converter.convert(message.raw.clone()) {
+                self.of_session(&one.data);
+            }
+        }
+    }
+
+    /// Takes in what the stream told. The same event may come twice.
+    pub fn hear(&mut self, mut event: Value) {
+        if let Some(part) = event.pointer_mut("/properties/part") {
+            shorten(part);
+        }
+        match text(&event, "/type") {
+            Some("server.instance.disposed") => self.fold.suggests_end = true,
+            Some("session.created" | "session.updated") => {
+                let info = event.pointer("/properties/info").cloned();
+                if let Some(session) = info.and_then(|info| serde_json::from_value(info).ok()) {
+                    self.meet(&session);
+                }
+            }
+            _ => {}
+        }
+        let named = ["sessionID", "info/sessionID", "part/sessionID"];
+        let mut named = named.iter().map(|place| text(&event, &format!("/properties/{place}")));
+        let session = named.find_map(|session| session).map(str::to_owned);
+        let is_own = session.as_ref().is_none_or(|session| *session == self.session);
+        if is_own
+            && text(&event, "/type") == Some("message.updated")
+            && let Some(id) = text(&event, "/properties/info/id")
+        {
+            let is_user = text(&event, "/properties/info/role") == Some("user");
+            let cwd = text(&event, "/properties/info/path/cwd").map(str::to_owned);
+            self.meet_message(id, is_user);
+            if let Some(cwd) = cwd {
+                self.fold.works_in(&cwd);
+            }
+        }
+        for Converted { data, .. } in self.converter.convert(event) {
+            match &session {
+                Some(session) if !is_own => self.of_other(session, data),
+                _ => self.of_session(&data),
+            }
+        }
+    }
+
+    /// Takes note of whose subagent a session is.
+    pub fn meet(&mut self, session: &Session) {
+        match &session.parent_id {
+            Some(parent) if self.family.contains(parent) => self.adopt(&session.id),
+            _ if self.family.contains(&session.id) => {}
+            _ => self.dismiss(&session.id),
+        }
+    }
+
+    /// Sessions with open asks of which it is not known whose they are: read them, then [`Reading::meet`] them.
+    #[must_use]
+    pub fn strangers(&self) -> Vec<String> {
+        let unknown = self.strange.iter().map(|(session, _)| session.clone());
+        unknown.collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    /// Takes note that a session is not ours.
+    pub fn dismiss(&mut self, session: &str) {
+        self.strange.retain(|(asking, _)| asking != session);
+        self.others.insert(session.to_owned());
+    }
+
+    fn adopt(&mut self, session: &str) {
+        self.family.insert(session.to_owned());
+        let (known, strange) = std::mem::take(&mut self.strange)
+            .into_iter()
+            .partition(|(asking, _)| asking == session);
+        self.strange = strange;
+        let known: Vec<(String, UniversalEventData)> = known;
+        for (session, asked) in known {
+            self.of_other(&session, asked);
+        }
+    }
+
+    /// The head of a message comes before what it says. A prompt of ours that is sent again keeps its place.
+    fn meet_message(&mut self, id: &str, is_user: bool) {
+        if self.prompt_of.contains_key(id) {
+            return;
+        }
+        if is_user && (is_minted(id) || self.prompts.iter().any(|prompt| prompt == id)) {
+            self.current = Some(id.to_owned());
+        }
+        self.prompt_of.insert(id.to_owned(), self.current.clone());
+    }
+
+    /// What the session itself tells.
+    fn of_session(&mut self, data: &UniversalEventData) {
+        let of_message = |id: &String| self.prompt_of.get(id).cloned().unwrap_or_default();
+        let prompt = match data {
+            UniversalEventData::Message { message: UniversalMessage::Parsed(message) } => {
+                self.family.extend(subagent_of(message));
+                message.id.as_ref().and_then(of_message)
+            }
+            UniversalEventData::Usage { usage, .. } => match &usage.scope {
+                UsageScope::Message(id) => of_message(id),
+                _ => self.current.clone(),
+            },
+            UniversalEventData::Plan { .. } => self.current.clone(),
+            _ => return self.of_run(data),
+        };
+        self.fold.hear(prompt.as_deref(), Some(&self.session), data);
+    }
+
+    /// What belongs to the run that is followed whatever the messages say: how the session stands, what failed, who asks.
+    fn of_run(&mut self, data: &UniversalEventData) {
+        self.fold.hear(self.prompts.last().map(String::as_str), Some(&self.session), data);
+    }
+
+    /// What another session tells.
+    fn of_other(&mut self, session: &str, data: UniversalEventData) {
+        let is_ask = data.asked().is_some();
+        match &data {
+            UniversalEventData::AskClosed { ask_closed, .. } => {
+                self.strange.retain(|(_, asked)| asked.asked() != Some(&ask_closed.id));
+            }
+            UniversalEventData::Status { status, .. } if status.state == State::Idle => {
+                self.strange.retain(|(asking, _)| asking != session);
+                self.fold.close_asks_of(Some(session));
+                return;
+            }
+            _ if !is_ask || self.others.contains(session) => return,
+            _ => {}
+        }
+        if is_ask && !self.family.contains(session) {
+            self.strange.retain(|(_, known)| known.asked() != data.asked());
+            self.strange.push((session.to_owned(), data));
+            return;
+        }
+        self.fold.hear(self.prompts.last().map(String::as_str), Some(session), &data);
+    }
+}
+
+fn told(status: &Status) -> UniversalEventData {
+    match status {
+        Status::Idle => Told::of(State::Idle),
+        Status::Busy | Status::Other => Told::of(State::Busy),
+        Status::Retry { attempt, message, next } => Told {
+            state: State::Retrying,
+            message: Some(message.clone()),
+            // A float beyond the range saturates, and one that is no number is zero.
+            next_ms: Some(*next as u64),
+            attempt: Some(*attempt as u64),
+        },
+    }
+    .into()
+}
+
+fn subagent_of(message: &UniversalMessageParsed) -> Option<String> {
+    message.metadata.get("subagentSession")?.as_str().map(str::to_owned)
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer)?.as_str()
+}

@@ -1,0 +1,35 @@
+//! What failed, in words for a person, with what to do.
+
+use bobbin_core::credentials::redact;
+
+use crate::steps::first_line;
+
+/// Characters of an error that are passed on.
+const REASON_CHARS_MAX: usize = 300;
+
+/// What failed, of an error's name, the HTTP status of the model's provider, and what was said.
+#[must_use]
+pub fn reason_of(name: &str, status: Option<u16>, said: &str) -> String {
+    let said = redact(&first_line(said, REASON_CHARS_MAX));
+    let said = said.strip_prefix("ProviderModelNotFoundError: ").unwrap_or(&said);
+    match (name, status) {
+        ("MessageAbortedError", _) => "The run was stopped.".to_owned(),
+        ("ContextOverflowError", _) => {
+            "The conversation no longer fits into the model's context. A reset that keeps the files begins a new one.".to_owned()
+        }
+        ("MessageOutputLengthError", _) => "The answer grew longer than the model may write. Ask for a smaller piece.".to_owned(),
+        ("ContentFilterError", _) => "The model's provider refused the content of this conversation. If it refuses the next task too, a reset that keeps the files begins a new one.".to_owned(),
+        ("ProviderAuthError", _) | (_, Some(401 | 403)) => {
+            format!("The model's provider refused the key: {said} The operator has to check the model key.")
+        }
+        (_, Some(402)) => format!("The model's provider wants to be paid: {said} The operator has to add credit."),
+        (_, Some(429)) => format!("The model's provider is limiting requests: {said} Try again later."),
+        (_, Some(status @ 500..)) => format!("The model's provider failed ({status}): {said} Try again later."),
+        _ if said.contains("Model not found") => {
+            format!("{said} The operator has to set MODEL to one that its provider knows.")
+        }
+        (_, Some(status)) => format!("The model's provider refused the request ({status}): {said} If it refuses the next task too, a reset that keeps the files begins a new conversation."),
+        _ if said.is_empty() => "The agent failed without saying why.".to_owned(),
+        _ => format!("The agent failed: {said}"),
+    }
+}
